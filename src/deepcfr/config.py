@@ -1,0 +1,238 @@
+"""The configuration of a run: plain records with the paper's values as defaults, read from TOML, validated once.
+
+Variants of the algorithm are values here, never subclasses. This module imports neither torch nor numba.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from deepcfr.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class CFRConfig:
+    """Algorithm 1 and the data it collects."""
+
+    iterations: int = 450  #: CFR iterations T
+    traversals: int = 10_000  #: external-sampling traversals K per iteration and player
+    chunk: int = 16_384  #: traversals that advance together; bounds memory, does not change results
+    weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
+    fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """Memories of samples: one of advantages for each player, one of strategies."""
+
+    kind: Literal["reservoir", "window"] = "reservoir"  #: uniform over everything seen, or the newest samples
+    advantage_capacity: int = 40_000_000  #: infosets in each player's advantage memory
+    strategy_capacity: int = 40_000_000  #: infosets in the strategy memory
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The architecture of all networks."""
+
+    kind: Literal["paper", "mlp"] = "paper"  #: section 5.1 and Appendix C, or a plain network for small games
+    width: int = 64  #: features d in each hidden layer
+    layers: int = 3  #: hidden layers of the mlp
+    card_width: int = 3  #: hidden card layers are this many times wider than d; 1 is Appendix C as printed
+    card_embedding: bool = False  #: an embedding for every single card beside rank and suit
+    outputs: int = 4  #: outputs of the paper network; those beyond the game's actions are ignored
+    suits: Literal["canonical", "raw"] = "canonical"  #: inputs in canonical suits, or cards as dealt
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How one network is fitted to a memory."""
+
+    steps: int = 4_000  #: mini-batch steps
+    batch_size: int = 10_000  #: samples in a mini-batch, drawn with replacement
+    learning_rate: float = 1e-3  #: of Adam
+    schedule: Literal["constant", "cosine"] = "constant"  #: learning rate over the fit; cosine decays to zero
+    averaging: float = 0.0  #: decay of an exponential moving average of the weights that replaces them; 0 is off
+    clip: float = 1.0  #: largest gradient norm
+    refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
+    scale_targets: bool = True  #: fit targets in units of their root mean square
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """When to fit the average strategy and compute its exact exploitability; the last iteration always does."""
+
+    every: int = 0  #: iterations between evaluations; 0 is at the end only
+    at: tuple[int, ...] = ()  #: further iterations to evaluate
+
+
+@dataclass(frozen=True)
+class RuntimeConfig:
+    """Where and how a run is carried out; the results depend on `device` and `threads` only by rounding."""
+
+    device: str = "cpu"  #: a torch device
+    threads: int = 2  #: CPU threads
+    checkpoint_every: int = 10  #: iterations between checkpoints
+    keep: int = 2  #: newest checkpoints to keep
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run."""
+
+    game: str = "fhp"  #: a preset or the path of a game definition
+    seed: int = 0
+    cfr: CFRConfig = field(default_factory=CFRConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    advantage: FitConfig = field(default_factory=FitConfig)
+    average: FitConfig = field(default_factory=FitConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+
+# Smallest and largest allowed value of every number, by section (or class) and name.
+_LIMITS: dict[str, tuple[float, float]] = {
+    "seed": (0, 2**63 - 1),
+    "cfr.iterations": (1, 1_000_000),
+    "cfr.traversals": (1, 100_000_000),
+    "cfr.chunk": (1, 10_000_000),
+    "memory.advantage_capacity": (1, 10**10),
+    "memory.strategy_capacity": (1, 10**10),
+    "network.width": (1, 8192),
+    "network.layers": (1, 64),
+    "network.card_width": (1, 64),
+    "network.outputs": (1, 1024),
+    "fit.steps": (1, 100_000_000),
+    "fit.batch_size": (1, 10_000_000),
+    "fit.learning_rate": (1e-12, 10.0),
+    "fit.averaging": (0.0, 0.999999),
+    "fit.clip": (1e-9, 1e9),
+    "evaluation.every": (0, 1_000_000),
+    "runtime.threads": (1, 1024),
+    "runtime.checkpoint_every": (1, 1_000_000),
+    "runtime.keep": (1, 1000),
+}
+
+
+def load_config(path: str | Path) -> RunConfig:
+    """Read a TOML file into a validated `RunConfig`; what the file leaves out has the default.
+
+    Raises ConfigError with every problem in the file: unreadable or malformed text, unknown sections and keys, values of
+    the wrong type, numbers out of range.
+    """
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
+    try:
+        return config_from_table(table)
+    except ConfigError as error:
+        raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
+
+
+def config_from_table(table: dict[str, Any]) -> RunConfig:
+    """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
+    problems: list[str] = []
+    config = _build(RunConfig, table, "", problems)
+    if not problems:
+        problems = list(config_problems(config))
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def validate_config(config: RunConfig) -> RunConfig:
+    """Return `config`, or raise ConfigError with every number that is out of range."""
+    problems = list(config_problems(config))
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]) -> Any:
+    hints = get_type_hints(record)
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in hints:
+            problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
+        elif not dataclasses.is_dataclass(hints[name]):
+            values[name] = _convert(hints[name], value, prefix + name, problems)
+        elif isinstance(value, dict):
+            values[name] = _build(hints[name], value, f"{prefix}{name}.", problems)  # type: ignore[arg-type]
+        else:
+            problems.append(f"'{prefix}{name}' must be a section, but is {value!r}.")
+    return record(**values)
+
+
+def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            problems.append(f"'{name}' must be one of {', '.join(get_args(hint))}, but is {value!r}.")
+        return value
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(type(item) is int for item in value):
+            problems.append(f"'{name}' must be a list of whole numbers, but is {value!r}.")
+            return ()
+        return tuple(value)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+        problems.append(f"'{name}' must be {kinds[hint]}, but is {value!r}.")
+    return value
+
+
+def config_problems(config: RunConfig) -> Iterator[str]:
+    """One sentence for every setting that is out of range."""
+    for name, limit_name, value in _numbers(config):
+        low, high = _LIMITS[limit_name]
+        if not (math.isfinite(value) and low <= value <= high):
+            yield f"'{name}' must be between {low:g} and {high:g}, but is {value:g}."
+    for iteration in config.evaluation.at:
+        if iteration < 1:
+            yield f"'evaluation.at' must name iterations from 1, but names {iteration}."
+    if config.runtime.device.split(":")[0] not in ("cpu", "cuda"):
+        yield f"'runtime.device' must be cpu or cuda (or cuda:N), but is '{config.runtime.device}'."
+
+
+def _numbers(config: RunConfig) -> Iterator[tuple[str, str, float]]:
+    yield "seed", "seed", config.seed
+    for section in dataclasses.fields(config):
+        record = getattr(config, section.name)
+        if dataclasses.is_dataclass(record):
+            owner = "fit" if isinstance(record, FitConfig) else section.name
+            for item in dataclasses.fields(record):
+                value = getattr(record, item.name)
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    yield f"{section.name}.{item.name}", f"{owner}.{item.name}", value
+
+
+def config_to_toml(config: RunConfig) -> str:
+    """The configuration as TOML text that `load_config` reads back to an equal record."""
+    lines = [f"{name} = {_toml(getattr(config, name))}" for name in ("game", "seed")]
+    for section in dataclasses.fields(config):
+        record = getattr(config, section.name)
+        if dataclasses.is_dataclass(record):
+            lines += ["", f"[{section.name}]"]
+            lines += [f"{item.name} = {_toml(getattr(record, item.name))}" for item in dataclasses.fields(record)]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = "".join(
+            c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}"
+            for c in value.replace("\\", "\\\\").replace('"', '\\"')
+        )
+        return f'"{escaped}"'
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value)

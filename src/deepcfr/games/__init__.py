@@ -1,0 +1,1 @@
+"""Games: rules as data, public trees, cards, deals and payoffs."""

@@ -1,0 +1,155 @@
+"""The rules of limit betting as a state machine, unrolled into the arrays of a `PublicTree`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.rules import PokerRules
+from deepcfr.types import TERMINAL
+
+FOLD, CALL, RAISE = 0, 1, 2
+NUM_ACTIONS = 3
+ACTION_LETTERS = "fcr"
+NOT_TERMINAL, FOLDED, SHOWDOWN = 0, 1, 2
+NOT_YET = -1.0  # in `PublicTree.bets` where no action has happened
+
+
+@dataclass(frozen=True)
+class BettingState:
+    """A public position between two actions; chips are what each player has put in so far."""
+
+    round: int
+    actor: int
+    chips: tuple[int, int]
+    raises: int = 0  # bets and raises in this round
+    actions: tuple[tuple[float, ...], ...] = ((),)  # chips added by every action, one tuple a round
+    ended: int = NOT_TERMINAL
+
+    @property
+    def to_call(self) -> int:
+        return max(self.chips) - self.chips[self.actor]
+
+
+def first_state(rules: PokerRules) -> BettingState:
+    """The position after the blinds, before the first action."""
+    return BettingState(round=0, actor=rules.first_player[0], chips=rules.blinds)
+
+
+def legal_actions(rules: PokerRules, state: BettingState) -> list[int]:
+    """Fold only when facing a bet, call or check always, raise up to the round's cap."""
+    actions = [FOLD] if state.to_call > 0 else []
+    return [*actions, CALL, *([RAISE] if state.raises < rules.max_raises[state.round] else [])]
+
+
+def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingState:
+    """The position after `action`, which must be legal; the next round begins as soon as the betting is closed."""
+    if action == FOLD:
+        return replace(_pay(state, 0), ended=FOLDED)
+    if action == RAISE:
+        return replace(_pay(state, state.to_call + rules.raise_size[state.round]), raises=state.raises + 1)
+    paid = _pay(state, state.to_call)
+    # The first call of a round leaves the other player an action unless it answers a bet or raise of this round.
+    if not state.actions[-1] and state.raises == 0:
+        return paid
+    if state.round + 1 == rules.num_rounds:
+        return replace(paid, ended=SHOWDOWN)
+    first = rules.first_player[state.round + 1]
+    return replace(paid, round=state.round + 1, actor=first, raises=0, actions=(*paid.actions, ()))
+
+
+def _pay(state: BettingState, amount: int) -> BettingState:
+    chips = list(state.chips)
+    chips[state.actor] += amount
+    actions = (*state.actions[:-1], (*state.actions[-1], float(amount)))
+    return replace(state, chips=(chips[0], chips[1]), actions=actions, actor=1 - state.actor)
+
+
+@dataclass(frozen=True)
+class PublicTree:
+    """Every public betting position of a game; a child stands after its parent, so one pass each way visits all.
+
+    Decision nodes come first (0 .. num_decisions - 1), terminal nodes after them, each in depth-first order.
+    """
+
+    actor: npt.NDArray[np.int64]  # [N], TERMINAL where the game is over
+    round: npt.NDArray[np.int64]  # [N]
+    legal: npt.NDArray[np.bool_]  # [N, A]
+    child: npt.NDArray[np.int64]  # [N, A], -1 for illegal actions
+    parent: npt.NDArray[np.int64]  # [N], -1 at the root
+    ended: npt.NDArray[np.int64]  # [N], NOT_TERMINAL, FOLDED or SHOWDOWN
+    winner: npt.NDArray[np.int64]  # [N], who stays in after a fold, else -1
+    chips: npt.NDArray[np.int64]  # [N, P] put in so far
+    bets: npt.NDArray[np.float32]  # [N, R * positions] chips added by each earlier action, NOT_YET where none
+    num_decisions: int
+    positions: int  # most actions that a round can have
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.actor)
+
+    def path(self, node: int) -> list[tuple[int, int]]:
+        """The (node, action) pairs that lead from the root to `node`."""
+        steps: list[tuple[int, int]] = []
+        while self.parent[node] >= 0:
+            parent = int(self.parent[node])
+            steps.append((parent, int(np.flatnonzero(self.child[parent] == node)[0])))
+            node = parent
+        return steps[::-1]
+
+
+def build_tree(rules: PokerRules) -> PublicTree:
+    """Unroll the betting of `rules` into arrays."""
+    states, children = _unroll(rules)
+    order = [i for i, s in enumerate(states) if s.ended == NOT_TERMINAL]
+    num_decisions = len(order)
+    order += [i for i, s in enumerate(states) if s.ended != NOT_TERMINAL]
+    new_index = np.empty(len(states), np.int64)
+    new_index[order] = np.arange(len(states))
+    nodes = [states[i] for i in order]
+    child = np.full((len(states), NUM_ACTIONS), -1, np.int64)
+    parent = np.full(len(states), -1, np.int64)
+    for index, branches in enumerate(children):
+        for action, target in branches.items():
+            child[new_index[index], action] = new_index[target]
+            parent[new_index[target]] = new_index[index]
+    positions = max(len(actions) for s in nodes for actions in s.actions)
+    return PublicTree(
+        actor=np.array([s.actor if s.ended == NOT_TERMINAL else TERMINAL for s in nodes]),
+        round=np.array([s.round for s in nodes]),
+        legal=child >= 0,
+        child=child,
+        parent=parent,
+        ended=np.array([s.ended for s in nodes]),
+        winner=np.array([s.actor if s.ended == FOLDED else -1 for s in nodes]),
+        chips=np.array([s.chips for s in nodes]),
+        bets=np.stack([_bet_history(s, rules.num_rounds, positions) for s in nodes]),
+        num_decisions=num_decisions,
+        positions=positions,
+    )
+
+
+def _unroll(rules: PokerRules) -> tuple[list[BettingState], list[dict[int, int]]]:
+    """All states in depth-first order, with each one's child by action."""
+    states = [first_state(rules)]
+    children: list[dict[int, int]] = [{}]
+    stack = [0]
+    while stack:
+        index = stack.pop()
+        if states[index].ended != NOT_TERMINAL:
+            continue
+        for action in legal_actions(rules, states[index]):
+            children[index][action] = len(states)
+            stack.append(len(states))
+            states.append(next_state(rules, states[index], action))
+            children.append({})
+    return states, children
+
+
+def _bet_history(state: BettingState, num_rounds: int, positions: int) -> npt.NDArray[np.float32]:
+    bets = np.full((num_rounds, positions), NOT_YET, np.float32)
+    for index, actions in enumerate(state.actions):
+        bets[index, : len(actions)] = actions
+    return bets.reshape(-1)

@@ -1,0 +1,157 @@
+"""Poker games for traversals: rules, their public tree, deals and payoffs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.games.base import Deals
+from deepcfr.games.betting import FOLDED, SHOWDOWN, build_tree
+from deepcfr.games.hands import strength
+from deepcfr.games.isomorphism import canonicalise_row, sort_groups
+from deepcfr.games.rules import PokerRules
+from deepcfr.rng import addressed_uniforms
+from deepcfr.types import NO_CARD, Encoding
+
+Suits = Literal["canonical", "raw"]
+
+
+class PokerGame:
+    """`PokerRules` as a `Game`: nodes are those of the public tree, and a deal is the two hands and the whole board.
+
+    With `suits="canonical"` players see suit-canonical cards, so that anything learned is symmetric in the suits; with
+    `"raw"` they see the cards as dealt.
+    """
+
+    def __init__(self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+        self.rules = rules
+        self.suits: Suits = suits
+        self.device = device
+        self.name, self.unit, self.milli_unit = rules.name, rules.unit, rules.milli_unit
+        self.tree = build_tree(rules)
+        self.card_groups = (rules.hole_cards, *(size for size in rules.board_cards if size))
+        self.actor = torch.from_numpy(self.tree.actor).to(device)
+        self.round = torch.from_numpy(self.tree.round).to(device)
+        self.infoset = torch.arange(self.tree.num_nodes, device=device)
+        self.legal = torch.from_numpy(self.tree.legal).to(device)
+        self.encoding = self._encoding()
+        self.deals_before = self._deals_before()
+        self._child = torch.from_numpy(self.tree.child).to(device)
+        self._payoff = torch.from_numpy(payoff_table(rules)).float().to(device)
+
+    def _encoding(self) -> Encoding:
+        decisions = self.tree.num_decisions
+        bets = self.tree.bets[:decisions]
+        occurred = bets >= 0
+        sizes = np.where(occurred, bets / self.rules.unit_chips, 0)
+        features = torch.from_numpy(np.concatenate([sizes, occurred], axis=1)).float()
+        return Encoding(
+            node_features=features.to(self.device),
+            legal=self.legal[:decisions],
+            card_groups=self.card_groups,
+            num_ranks=self.rules.num_ranks,
+            num_suits=self.rules.num_suits,
+        )
+
+    def _deals_before(self) -> torch.Tensor:
+        parents = np.maximum(self.tree.parent, 0)
+        deals = np.where(self.tree.parent < 0, 1, self.tree.round - self.tree.round[parents])
+        return torch.from_numpy(deals).to(self.device)
+
+    def deal(self, count: int, stream: int, first: int = 0) -> Deals:
+        traversal = torch.arange(first, first + count)
+        slots = 2 * self.rules.hole_cards + sum(self.rules.board_cards)
+        chance = addressed_uniforms(stream, traversal[:, None], torch.arange(slots)[None, :])
+        cards = _shuffle(chance.numpy(), self.rules.num_cards)
+        return self.deals_of(cards, traversal)
+
+    def deals_of(self, cards: npt.NDArray[np.uint8], traversal: torch.Tensor | None = None) -> Deals:
+        """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
+        views, result = _views_and_results(
+            cards,
+            self.rules.hole_cards,
+            np.array(self.rules.board_cards, np.int64),
+            np.array(self.card_groups, np.int64),
+            self.rules.num_suits,
+            self.suits == "canonical",
+        )
+        numbers = torch.arange(len(cards)) if traversal is None else traversal
+        return Deals(
+            numbers.to(self.device), torch.from_numpy(views).to(self.device), torch.from_numpy(result).to(self.device)
+        )
+
+    def start(self, deals: Deals) -> torch.Tensor:
+        return torch.zeros_like(deals.traversal)
+
+    def step(self, node: torch.Tensor, action: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:  # noqa: ARG002
+        return self._child[node, action]
+
+    def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
+        return self._payoff[node, deals.hidden[row]]
+
+
+def payoff_table(rules: PokerRules) -> npt.NDArray[np.float64]:
+    """What player 0 gains at every node when it loses, ties or wins the showdown, float64 [N, 3] in units; 0 inside."""
+    tree = build_tree(rules)
+    lose, win = -tree.chips[:, 0], tree.chips[:, 1]
+    table = np.zeros((tree.num_nodes, 3))
+    table[tree.ended == SHOWDOWN] = np.stack([lose, np.zeros_like(lose), win], axis=1)[tree.ended == SHOWDOWN]
+    folded = tree.ended == FOLDED
+    table[folded] = np.where(tree.winner == 0, win, lose)[folded, None]
+    return table / rules.unit_chips
+
+
+@nb.njit(cache=True, nogil=True)
+def _shuffle(chance: npt.NDArray[np.float32], num_cards: int) -> npt.NDArray[np.uint8]:
+    """The first cards of a Fisher-Yates shuffle driven by `chance` [B, n], uint8 [B, n]."""
+    count, slots = chance.shape
+    cards = np.empty((count, slots), np.uint8)
+    deck = np.empty(num_cards, np.uint8)
+    for row in range(count):
+        for card in range(num_cards):
+            deck[card] = card
+        for slot in range(slots):
+            pick = slot + int(chance[row, slot] * (num_cards - slot))
+            cards[row, slot] = deck[pick]
+            deck[pick] = deck[slot]
+    return cards
+
+
+@nb.njit(cache=True, nogil=True)
+def _views_and_results(
+    cards: npt.NDArray[np.uint8],
+    hole: int,
+    board_cards: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    num_suits: int,
+    canonical: bool,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """What each player sees in each round, uint8 [B, 2, R, C], and 0, 1, 2 for a lost, tied, won showdown of player 0."""
+    count = cards.shape[0]
+    rounds = len(board_cards)
+    board = cards.shape[1] - 2 * hole
+    slots = hole + board
+    views = np.full((count, 2, rounds, slots), NO_CARD, np.uint8)
+    result = np.empty(count, np.int64)
+    best = np.empty(2, np.int64)
+    hand = np.empty(slots, np.uint8)
+    for row in range(count):
+        for player in range(2):
+            hand[:hole] = cards[row, player * hole : (player + 1) * hole]
+            hand[hole:] = cards[row, 2 * hole :]
+            best[player] = strength(hand, num_suits)
+            seen = hole
+            for round_ in range(rounds):
+                seen += board_cards[round_]
+                view = views[row, player, round_]
+                view[:seen] = hand[:seen]
+                if canonical:
+                    canonicalise_row(view, groups, num_suits)
+                else:
+                    sort_groups(view, groups)
+        result[row] = 1 + (best[0] > best[1]) - (best[0] < best[1])
+    return views, result

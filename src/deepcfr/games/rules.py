@@ -1,0 +1,242 @@
+"""The rules of a two-player limit-betting poker game as validated data, and the games that come with the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from deepcfr.errors import GameError
+
+RANK_SYMBOLS = "23456789TJQKA"
+SUIT_SYMBOLS = "cdhs"
+
+# Chips are kept in 32-bit arrays, so no player may ever have more than this in the pot.
+MAX_CHIPS = 2**31 - 1
+
+MILLI_UNITS = {"big blinds": "mbb/g", "antes": "mA/g"}
+
+# The smallest and largest value of each number; None where there is no largest.
+_NUMBERS: dict[str, tuple[int, int | None]] = {
+    "num_ranks": (2, len(RANK_SYMBOLS)),
+    "num_suits": (1, len(SUIT_SYMBOLS)),
+    "hole_cards": (1, None),
+    "unit_chips": (1, None),
+}
+_TUPLES: dict[str, tuple[int, int | None]] = {
+    "board_cards": (0, None),
+    "blinds": (0, None),
+    "first_player": (0, 1),
+    "raise_size": (1, None),
+    "max_raises": (0, None),
+}
+
+
+@dataclass(frozen=True)
+class PokerRules:
+    """Everything that tells one limit poker game for two players from another.
+
+    Player 0 is the dealer and acts first in the first round. Chips are whole numbers; `unit_chips` of them are one unit
+    of payoff. Tuples have one entry per round, except `blinds`, which has one per player. Symbols left empty are set to
+    the usual ones.
+
+    Raises GameError with every problem found if the values contradict each other or the limits below.
+    """
+
+    name: str
+    num_ranks: int  # 2 to 13
+    num_suits: int  # 1 to 4
+    hole_cards: int  # private cards of each player
+    board_cards: tuple[int, ...]  # public cards that are new at the start of each round
+    blinds: tuple[int, int]  # forced chips of player 0 and player 1; antes are two equal blinds
+    first_player: tuple[int, ...]  # 0 or 1: who acts first in each round
+    raise_size: tuple[int, ...]  # chips by which a bet or a raise goes up in each round
+    max_raises: tuple[int, ...]  # bets and raises allowed in each round; a blind is not counted
+    unit_chips: int
+    unit: str  # "big blinds" or "antes"
+    milli_unit: str  # "mbb/g" or "mA/g"
+    rank_symbols: str = ""  # lowest rank first; by default the first of 23456789TJQKA
+    suit_symbols: str = ""  # by default the first of cdhs
+
+    def __post_init__(self) -> None:
+        if self.rank_symbols == "" and _is_integer(self.num_ranks):
+            object.__setattr__(self, "rank_symbols", RANK_SYMBOLS[: max(self.num_ranks, 0)])
+        if self.suit_symbols == "" and _is_integer(self.num_suits):
+            object.__setattr__(self, "suit_symbols", SUIT_SYMBOLS[: max(self.num_suits, 0)])
+        if problems := _find_problems(self):
+            raise GameError(problems)
+
+    @property
+    def num_rounds(self) -> int:
+        """The number of betting rounds."""
+        return len(self.board_cards)
+
+    @property
+    def num_cards(self) -> int:
+        """The number of cards in the deck."""
+        return self.num_ranks * self.num_suits
+
+
+def most_chips(blinds: Sequence[int], raise_size: Sequence[int], max_raises: Sequence[int]) -> int:
+    """Return the most chips that one player can put in during a game.
+
+    Takes the chips of each blind, and for each round the chips per raise and the number of raises.
+    """
+    return max(blinds) + sum(size * count for size, count in zip(raise_size, max_raises, strict=True))
+
+
+def _find_problems(rules: PokerRules) -> list[str]:
+    """List every problem; a sentence about one field begins with that field's name."""
+    own = {field: list(_number_problems(field, getattr(rules, field), *limits)) for field, limits in _NUMBERS.items()}
+    own |= {field: list(_tuple_problems(field, getattr(rules, field), *limits)) for field, limits in _TUPLES.items()}
+    sound = {field for field, problems in own.items() if not problems}
+    problems = list(_text_problems(rules))
+    problems += [problem for field in own for problem in own[field]]
+    problems += _length_problems(rules)
+    problems += _betting_problems(rules, sound)
+    problems += _card_problems(rules, sound)
+    return problems
+
+
+def _is_integer(value: object) -> bool:
+    # bool is a subclass of int, but True is no number of cards.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_allowed(value: int, least: int, most: int | None) -> bool:
+    return _is_integer(value) and value >= least and (most is None or value <= most)
+
+
+def _allowed(least: int, most: int | None) -> str:
+    return f"a whole number of {least} or more" if most is None else f"a whole number from {least} to {most}"
+
+
+def _number_problems(field: str, value: int, least: int, most: int | None) -> Iterator[str]:
+    if not _is_allowed(value, least, most):
+        yield f"{field} is {value!r}, but must be {_allowed(least, most)}."
+
+
+def _tuple_problems(field: str, values: tuple[int, ...], least: int, most: int | None) -> Iterator[str]:
+    if not isinstance(values, tuple):
+        yield f"{field} is {values!r}, but must be a tuple of whole numbers."
+        return
+    for index, value in enumerate(values):
+        if not _is_allowed(value, least, most):
+            where = "" if field == "blinds" else f" in round {index + 1}"
+            yield f"{field} holds {value!r}{where}, but every entry must be {_allowed(least, most)}."
+
+
+def _text_problems(rules: PokerRules) -> Iterator[str]:
+    if not isinstance(rules.name, str) or not rules.name.strip():
+        yield f"name is {rules.name!r}, but must be a text that is not blank."
+    if not isinstance(rules.unit, str) or rules.unit not in MILLI_UNITS:
+        yield f"unit is {rules.unit!r}, but must be one of {', '.join(map(repr, MILLI_UNITS))}."
+    elif rules.milli_unit != MILLI_UNITS[rules.unit]:
+        yield f"milli_unit is {rules.milli_unit!r}, but must be {MILLI_UNITS[rules.unit]!r} if unit is {rules.unit!r}."
+
+
+def _length_problems(rules: PokerRules) -> Iterator[str]:
+    if isinstance(rules.blinds, tuple) and len(rules.blinds) != 2:
+        yield f"blinds has {len(rules.blinds)} entries, but must have 2, one for each player."
+    if not isinstance(rules.board_cards, tuple):
+        return
+    if not rules.board_cards:
+        yield "board_cards has no entries, but a game has at least one round."
+    for field in ("first_player", "raise_size", "max_raises"):
+        values = getattr(rules, field)
+        if isinstance(values, tuple) and len(values) != rules.num_rounds:
+            yield f"{field} has {len(values)} entries, but board_cards has {rules.num_rounds}, one for each round."
+
+
+def _betting_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
+    if "blinds" in sound and len(rules.blinds) == 2 and not any(rules.blinds):
+        yield "blinds holds only zeros, but at least one player must put in chips before the first card."
+    if "first_player" in sound and rules.first_player[:1] == (1,):
+        yield "first_player holds 1 in round 1, but player 0 must act first in that round."
+    same_length = {"raise_size", "max_raises"} <= sound and len(rules.raise_size) == len(rules.max_raises)
+    if same_length and "blinds" in sound and rules.blinds:
+        most = most_chips(rules.blinds, rules.raise_size, rules.max_raises)
+        if most > MAX_CHIPS:
+            yield f"raise_size and max_raises let a player put in {most} chips, but {MAX_CHIPS} are the most allowed."
+
+
+def _card_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
+    if {"num_ranks", "num_suits", "hole_cards", "board_cards"} <= sound:
+        dealt = 2 * rules.hole_cards + sum(rules.board_cards)
+        if dealt > rules.num_cards:
+            yield f"hole_cards and board_cards together deal {dealt} cards, but the deck has only {rules.num_cards}."
+    for field, count in (("rank_symbols", "num_ranks"), ("suit_symbols", "num_suits")):
+        if count in sound:
+            yield from _symbol_problems(field, getattr(rules, field), getattr(rules, count))
+
+
+def _symbol_problems(field: str, symbols: str, count: int) -> Iterator[str]:
+    if not isinstance(symbols, str):
+        yield f"{field} is {symbols!r}, but must be a text of {count} symbols."
+        return
+    if len(symbols) != count:
+        yield f"{field} is {symbols!r} with {len(symbols)} symbols, but must have {count}."
+    if len(set(symbols)) != len(symbols):
+        yield f"{field} is {symbols!r}, but must not repeat a symbol."
+
+
+PRESETS: dict[str, PokerRules] = {
+    "kuhn": PokerRules(
+        name="kuhn",
+        num_ranks=3,
+        num_suits=1,
+        hole_cards=1,
+        board_cards=(0,),
+        blinds=(1, 1),
+        first_player=(0,),
+        raise_size=(1,),
+        max_raises=(1,),
+        unit_chips=1,
+        unit="antes",
+        milli_unit="mA/g",
+        rank_symbols="JQK",
+    ),
+    "leduc": PokerRules(
+        name="leduc",
+        num_ranks=3,
+        num_suits=2,
+        hole_cards=1,
+        board_cards=(0, 1),
+        blinds=(1, 1),
+        first_player=(0, 0),
+        raise_size=(2, 4),
+        max_raises=(2, 2),
+        unit_chips=1,
+        unit="antes",
+        milli_unit="mA/g",
+        rank_symbols="JQK",
+    ),
+    # The big blind counts as the first of four bets before the flop, which leaves three raises.
+    "fhp": PokerRules(
+        name="fhp",
+        num_ranks=13,
+        num_suits=4,
+        hole_cards=2,
+        board_cards=(0, 3),
+        blinds=(50, 100),
+        first_player=(0, 1),
+        raise_size=(100, 100),
+        max_raises=(3, 4),
+        unit_chips=100,
+        unit="big blinds",
+        milli_unit="mbb/g",
+    ),
+    "hulh": PokerRules(
+        name="hulh",
+        num_ranks=13,
+        num_suits=4,
+        hole_cards=2,
+        board_cards=(0, 3, 1, 1),
+        blinds=(50, 100),
+        first_player=(0, 1, 1, 1),
+        raise_size=(100, 100, 200, 200),
+        max_raises=(3, 4, 4, 4),
+        unit_chips=100,
+        unit="big blinds",
+        milli_unit="mbb/g",
+    ),
+}

@@ -1,0 +1,85 @@
+"""Bounded memories of samples: a uniform reservoir (Vitter 1985, Algorithm R), and the sliding window of the ablation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from deepcfr.rng import generator
+from deepcfr.types import Encoding, Infosets, Samples
+
+MemoryKind = Literal["reservoir", "window"]
+
+
+def bytes_per_sample(encoding: Encoding) -> int:
+    """Bytes that a memory spends on each sample of a game."""
+    node = torch.empty(0, dtype=_node_type(encoding)).element_size()
+    return node + sum(encoding.card_groups) + 4 + 4 * encoding.num_actions
+
+
+def _node_type(encoding: Encoding) -> torch.dtype:
+    return torch.int16 if len(encoding.legal) <= 1 << 15 else torch.int32
+
+
+class Memory:
+    """Up to `capacity` samples of everything added so far.
+
+    A reservoir keeps every sample ever added with the same probability; a window keeps the newest ones.
+    """
+
+    def __init__(self, encoding: Encoding, capacity: int, kind: MemoryKind = "reservoir", device: str = "cpu") -> None:
+        self.capacity = capacity
+        self.kind: MemoryKind = kind
+        self.seen = 0  # samples ever added
+        self.columns = {
+            "node": torch.empty(capacity, dtype=_node_type(encoding), device=device),
+            "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
+            "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
+            "target": torch.empty(capacity, encoding.num_actions, dtype=torch.float32, device=device),
+        }
+
+    def __len__(self) -> int:
+        return min(self.seen, self.capacity)
+
+    def add(self, samples: Samples, stream: int) -> None:
+        """Offer `samples` in order; which ones stay, and in whose place, is drawn from `stream`."""
+        arrival = torch.arange(self.seen, self.seen + len(samples), device=samples.target.device)
+        slot = arrival % self.capacity if self.kind == "window" else self._reservoir_slots(arrival, stream)
+        source, slot = _last_writers(slot, self.capacity)
+        self.columns["node"][slot] = samples.infosets.node[source].to(self.columns["node"].dtype)
+        self.columns["cards"][slot] = samples.infosets.cards[source]
+        self.columns["iteration"][slot] = samples.iteration[source]
+        self.columns["target"][slot] = samples.target[source]
+        self.seen += len(samples)
+
+    def _reservoir_slots(self, arrival: torch.Tensor, stream: int) -> torch.Tensor:
+        """Algorithm R: the first `capacity` arrivals fill the memory, arrival i later replaces a slot drawn from 0 .. i."""
+        chance = torch.rand(
+            len(arrival), generator=generator(stream, str(arrival.device)), device=arrival.device, dtype=torch.float64
+        )
+        drawn = (chance * (arrival + 1)).long()
+        return torch.where(arrival < self.capacity, arrival, drawn)
+
+    def __getitem__(self, index: torch.Tensor | slice) -> Samples:
+        columns = {name: column[: len(self)][index] for name, column in self.columns.items()}
+        return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
+
+    def contents(self) -> dict[str, torch.Tensor]:
+        """The filled part of every column, for a checkpoint."""
+        return {name: column[: len(self)] for name, column in self.columns.items()}
+
+    def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
+        """Take back what `contents` returned."""
+        self.seen = seen
+        for name, column in self.columns.items():
+            column[: len(self)] = contents[name].to(column.device)
+
+
+def _last_writers(slot: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The arrivals that are kept, and their slots: where several want one slot the last has it, as one by one."""
+    source = (slot < capacity).nonzero()[:, 0]
+    wanted, order = slot[source].sort(stable=True)
+    last = torch.ones_like(wanted, dtype=torch.bool)
+    last[:-1] = wanted[1:] != wanted[:-1]
+    return source[order][last], wanted[last]

@@ -1,0 +1,1 @@
+"""Policies: networks and tables, all answering the same question."""

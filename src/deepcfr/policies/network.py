@@ -1,0 +1,90 @@
+"""Policies from networks: the average-strategy network, and regret matching on advantage networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.games.base import Game
+from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.training.losses import masked_softmax
+from deepcfr.training.networks import SplitNetwork
+from deepcfr.types import Infosets
+
+_ROWS = 4096  # infosets evaluated at a time: small enough for the processor's cache
+
+
+class AveragePolicy:
+    """The average strategy Pi: a softmax over the legal actions of one network's logits."""
+
+    kind = "average network"
+
+    def __init__(self, game: Game, network: SplitNetwork) -> None:
+        self.game, self.network = game, network.eval()
+        with torch.no_grad():
+            self._nodes = network.encode_nodes()
+
+    @torch.no_grad()
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        node = infosets.node.long()
+        logits = self.network.joint(self.network.encode_cards(infosets.cards) + self._nodes[node])
+        return masked_softmax(logits, self.game.encoding.legal[node])
+
+    @torch.no_grad()
+    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
+        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n]: cards encoded once, nodes once."""
+        device = self._nodes.device
+        return _joint_on_hands(
+            self.network,
+            self.network.encode_cards(torch.from_numpy(cards).to(device)),
+            self._nodes[torch.from_numpy(nodes).to(device)],
+            self.game.encoding.legal[torch.from_numpy(nodes).to(device)],
+            masked_softmax,
+        )
+
+
+class RegretMatchingPolicy:
+    """The strategy sigma^t of one iteration: regret matching on each player's advantage network."""
+
+    kind = "regret matching on the newest advantage networks"
+
+    def __init__(self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], fallback: str = "highest") -> None:
+        self.game, self.networks, self.fallback = game, networks, fallback
+        self._owner = infoset_owner(game)
+
+    @torch.no_grad()
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        node = infosets.node.long()
+        result = torch.empty(len(infosets), self.game.encoding.num_actions, device=node.device)
+        for player, network in enumerate(self.networks):
+            mine = self._owner[node] == player
+            advantage = network(infosets[mine])
+            result[mine] = regret_matching(advantage, self.game.encoding.legal[node[mine]], self.fallback)
+        return result
+
+
+def infoset_owner(game: Game) -> torch.Tensor:
+    """The player to whom each public infoset index belongs, int64 [K]."""
+    owner = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.actor.device)
+    decisions = game.actor >= 0
+    owner[game.infoset[decisions]] = game.actor[decisions]
+    return owner
+
+
+def _joint_on_hands(
+    network: SplitNetwork,
+    hands: torch.Tensor,
+    nodes: torch.Tensor,
+    legal: torch.Tensor,
+    to_strategy: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> npt.NDArray[np.floating]:
+    step = max(1, _ROWS // len(hands))
+    result = np.empty((len(nodes), len(hands), network.num_actions), np.float32)
+    for start in range(0, len(nodes), step):
+        some = slice(start, start + step)
+        logits = network.joint(hands[None] + nodes[some, None])
+        result[some] = to_strategy(logits, legal[some, None]).cpu().numpy()
+    return result

@@ -1,0 +1,152 @@
+"""Exact best-response and profile values of a poker game: rounds by recursion, boards by enumeration, hands all at once.
+
+The reach of both players goes down the betting tree, chance deals every board (one per suit class, with its multiplicity,
+when the strategy is suit-symmetric), and counterfactual values come back up. Nothing is sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.isomorphism import canonical_cards, extend_board
+from deepcfr.games.poker import PokerGame
+from deepcfr.ranges.boards import HandSpace, RoundTree, round_trees
+from deepcfr.ranges.kernels import leaf_values, pull_values, push_reach
+from deepcfr.types import NO_CARD
+
+HandStrategy = Callable[[npt.NDArray[np.int64], npt.NDArray[np.uint8]], npt.NDArray[np.floating]]
+"""(nodes [n], cards uint8 [U, C] in the game's encoding) to action probabilities, [n, U, A]."""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """Values in the game's unit, for a game played from the deal."""
+
+    best_response: tuple[float, float]  # what each player gains by a best response to the other's strategy
+    profile: tuple[float, float]  # what each player gains when both keep to the strategy
+    boards: int  # full boards enumerated
+    merged: bool  # whether suit-isomorphic boards were merged
+
+
+@dataclass(frozen=True)
+class _Values:
+    best: npt.NDArray[np.float64]  # [P, E, H] at the entries of a round
+    profile: npt.NDArray[np.float64]
+
+
+class Sweep:
+    """A full-width pass over a poker game, for one strategy that both players follow.
+
+    `merge` enumerates one board of each suit class, which is right only for suit-symmetric strategies. `threads` boards
+    are worked on at once.
+    """
+
+    def __init__(self, game: PokerGame, strategy: HandStrategy, *, merge: bool, threads: int = 1) -> None:
+        self.game, self.strategy, self.merge, self.threads = game, strategy, merge, threads
+        self.hands = HandSpace(game)
+        self.rounds = round_trees(game)
+        self.boards = 0
+        self.on_board: Callable[[int, int], None] = lambda done, total: None  # noqa: ARG005
+
+    def run(self) -> SweepResult:
+        """Enumerate everything; see `SweepResult`."""
+        self.boards = 0
+        reach = np.ones((2, 1, len(self.hands)))
+        values = self._play_round(0, (), (), reach)
+        rules = self.game.rules
+        deals = comb(rules.num_cards, rules.hole_cards) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
+        best = values.best[:, 0].sum(axis=1) / deals
+        profile = values.profile[:, 0].sum(axis=1) / deals
+        return SweepResult(
+            (float(best[0]), float(best[1])), (float(profile[0]), float(profile[1])), self.boards, self.merge
+        )
+
+    def _play_round(
+        self, round_: int, board: tuple[int, ...], groups: tuple[int, ...], reach: npt.NDArray[np.float64]
+    ) -> _Values:
+        """Values at the entries of a round on `board`, from the reach [P, E, H] there; dead hands have value 0."""
+        tree = self.rounds[round_]
+        live = self.hands.on_board(np.array(board, np.uint8))
+        cards, column = self._encode(live.holes, board)
+        strategy = self.strategy(tree.nodes, cards)
+        slots = np.zeros((2, tree.num_slots, len(live.index)))
+        slots[:, tree.entries] = reach[:, :, live.index]
+        push_reach(tree.actor, tree.child, strategy, column, slots)
+        best = np.zeros_like(slots)
+        leaf_values(
+            tree.leaf_kind, tree.leaf_payoff, len(tree.nodes), slots, live.holes, live.order, live.strength,
+            self.hands.num_cards, best,
+        )  # fmt: skip
+        profile = best.copy()
+        if len(tree.exits):
+            later = self._deal(round_ + 1, board, groups, self._spread(slots[:, tree.exits], live.index))
+            best[:, tree.exits] = later.best[..., live.index]
+            profile[:, tree.exits] = later.profile[..., live.index]
+        else:
+            self.boards += 1
+        pull_values(tree.actor, tree.child, strategy, column, True, best)
+        pull_values(tree.actor, tree.child, strategy, column, False, profile)
+        return _Values(
+            self._spread(best[:, tree.entries], live.index), self._spread(profile[:, tree.entries], live.index)
+        )
+
+    def _spread(self, values: npt.NDArray[np.float64], index: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        spread = np.zeros((*values.shape[:-1], len(self.hands)))
+        spread[..., index] = values
+        return spread
+
+    def _encode(
+        self, holes: npt.NDArray[np.uint8], board: tuple[int, ...]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The distinct infosets' cards [U, C] as the game shows them, and the column of every hand [H]."""
+        rows = np.full((len(holes), sum(self.game.card_groups)), NO_CARD, np.uint8)
+        rows[:, : holes.shape[1]] = holes
+        rows[:, holes.shape[1] : holes.shape[1] + len(board)] = np.array(board, np.uint8)
+        if self.game.suits == "raw":  # holes and boards are enumerated in ascending order, as the game shows them
+            return rows, np.arange(len(rows))
+        rows = canonical_cards(rows, self.game.card_groups, self.hands.num_suits)
+        packed = rows.astype(np.int64) @ (256 ** np.arange(rows.shape[1] - 1, -1, -1, dtype=np.int64))
+        _, first, column = np.unique(packed, return_index=True, return_inverse=True)
+        return rows[first], column
+
+    def _deal(
+        self, round_: int, board: tuple[int, ...], groups: tuple[int, ...], reach: npt.NDArray[np.float64]
+    ) -> _Values:
+        """The mean over all deals of the next round's cards of the values at its entries, [P, E, H] in all hands."""
+        rules = self.game.rules
+        new_cards = rules.board_cards[round_]
+        classes = extend_board(board, groups, new_cards, rules.num_ranks, rules.num_suits, merge=self.merge)
+        grown = (*groups, new_cards) if new_cards else groups
+        best = np.zeros((2, reach.shape[1], len(self.hands)))
+        profile = np.zeros_like(best)
+        jobs = [(round_, (*board, *(int(c) for c in cards)), grown, reach) for cards in classes.cards]
+        for done, (values, copies) in enumerate(zip(self._map(jobs), classes.multiplicity, strict=True)):
+            best += copies * values.best
+            profile += copies * values.profile
+            self.on_board(done + 1, len(jobs))
+        chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(board), new_cards)
+        if self.merge:
+            best = self.hands.symmetrise(best, board, groups)
+            profile = self.hands.symmetrise(profile, board, groups)
+        return _Values(chance * best, chance * profile)
+
+    def _map(
+        self, jobs: list[tuple[int, tuple[int, ...], tuple[int, ...], npt.NDArray[np.float64]]]
+    ) -> Iterator[_Values]:
+        """Play the jobs in order; the first round with several boards spreads them over threads."""
+        if self.threads == 1 or jobs[0][0] > self._first_deal():
+            yield from (self._play_round(*job) for job in jobs)
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            window = 8 * self.threads  # bounds the results that wait to be added
+            for start in range(0, len(jobs), window):
+                yield from pool.map(lambda job: self._play_round(*job), jobs[start : start + window])
+
+    def _first_deal(self) -> int:
+        return next((r for r, cards in enumerate(self.game.rules.board_cards) if r > 0 and cards > 0), 0)

@@ -1,0 +1,1 @@
+"""Histories: thousands of traversals advance together, one network call per depth."""

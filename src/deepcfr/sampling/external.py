@@ -1,0 +1,131 @@
+"""External sampling (Deep CFR, Algorithm 2; Lanctot et al. 2009), all traversals of a batch at once.
+
+The traversals advance together as a frontier: arrays with one row for every live history, one level for every depth. The
+traverser's rows branch into all legal actions, the opponent's rows into one sampled action; then values flow back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from deepcfr.games.base import Deals, Game, infosets_at
+from deepcfr.rng import addressed_uniforms
+from deepcfr.types import TERMINAL, Samples
+
+Strategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""(node [M], row [M]) to the acting player's probabilities, float32 [M, A]; all nodes belong to one player."""
+
+
+@dataclass(frozen=True)
+class Traversals:
+    """What a batch of traversals yields."""
+
+    advantages: Samples  # of the traverser: sampled instantaneous regrets
+    strategies: Samples  # of the opponent: its action probabilities
+    values: torch.Tensor  # float32 [B], each traversal's value to the traverser
+    nodes_touched: int  # decision and terminal histories visited, plus deals
+
+
+@dataclass
+class _Level:
+    """The histories at one depth; `weight` says how an action's value counts in its node's value."""
+
+    node: torch.Tensor  # int64 [M]
+    row: torch.Tensor  # int64 [M], the traversal
+    parent: torch.Tensor  # int64 [M], position in the level above
+    action: torch.Tensor  # int64 [M], taken there
+    weight: torch.Tensor  # float32 [M, A], the strategy if the traverser acts, the sampled action if the opponent does
+
+
+def traverse(
+    game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], stream: int, iteration: int
+) -> Traversals:
+    """Run one external-sampling traversal for every deal.
+
+    `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal, node)
+    in `stream`. Samples carry `iteration`. Source: Algorithm 2; the estimator is that of Lemma 1.
+    """
+    levels, opponent = _descend(game, deals, traverser, strategies, stream)
+    values, advantages = _ascend(game, deals, traverser, levels)
+    return Traversals(
+        advantages=_samples(game, deals, advantages, iteration),
+        strategies=_samples(game, deals, opponent, iteration),
+        values=values,
+        nodes_touched=sum(len(level.node) + int(game.deals_before[level.node].sum()) for level in levels),
+    )
+
+
+_Visits = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]  # node [M], row [M], target [M, A]
+
+
+def _descend(
+    game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], stream: int
+) -> tuple[list[_Level], _Visits]:
+    node = game.start(deals)
+    row = torch.arange(len(deals), device=node.device)
+    parent = action = torch.zeros_like(row)
+    levels, opponent = [], _Visits()
+    while len(node):
+        weight = torch.zeros(len(node), game.encoding.num_actions, device=node.device)
+        mine = (game.actor[node] == traverser).nonzero()[:, 0]
+        theirs = (game.actor[node] == 1 - traverser).nonzero()[:, 0]
+        if len(mine):
+            weight[mine] = strategies[traverser](node[mine], row[mine])
+        if len(theirs):
+            probabilities = strategies[1 - traverser](node[theirs], row[theirs])
+            opponent.append((node[theirs], row[theirs], probabilities))
+            chance = addressed_uniforms(stream, deals.traversal[row[theirs]], node[theirs])
+            weight[theirs, sample_actions(probabilities, chance)] = 1.0
+        levels.append(_Level(node, row, parent, action, weight))
+        taken = weight > 0
+        taken[mine] = game.legal[node[mine]]
+        parent, action = taken.nonzero(as_tuple=True)
+        node, row = game.step(node[parent], action, row[parent], deals), row[parent]
+    return levels, opponent
+
+
+def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
+    """The action that each uniform number `chance` [M] falls on under `probabilities` [M, A], int64 [M].
+
+    An action of probability 0 is never drawn.
+    """
+    upper = probabilities.cumsum(1)
+    action = (upper <= chance[:, None] * upper[:, -1:]).sum(1)
+    last = probabilities.shape[1] - 1 - (probabilities > 0).flip(1).int().argmax(1)
+    return torch.minimum(action, last)
+
+
+def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> tuple[torch.Tensor, _Visits]:
+    sign = 1.0 if traverser == 0 else -1.0
+    advantages = _Visits()
+    below: _Level | None = None
+    values = torch.empty(0)
+    for level in reversed(levels):
+        action_values = torch.zeros_like(level.weight)
+        if below is not None:
+            action_values[below.parent, below.action] = values
+        values = (level.weight * action_values).sum(1)
+        actor = game.actor[level.node]
+        over = (actor == TERMINAL).nonzero()[:, 0]
+        values[over] = sign * game.payoff(level.node[over], level.row[over], deals)
+        mine = (actor == traverser).nonzero()[:, 0]
+        if len(mine):
+            node = level.node[mine]
+            advantage = (action_values[mine] - values[mine, None]) * game.legal[node]
+            advantages.append((node, level.row[mine], advantage))
+        below = level
+    return values, advantages
+
+
+def _samples(game: Game, deals: Deals, visits: _Visits, iteration: int) -> Samples:
+    empty = torch.empty(0, dtype=torch.int64, device=game.actor.device)
+    node = torch.cat([visit[0] for visit in visits]) if visits else empty
+    row = torch.cat([visit[1] for visit in visits]) if visits else empty
+    target = (
+        torch.cat([v[2] for v in visits]) if visits else torch.empty(0, game.encoding.num_actions, device=empty.device)
+    )
+    times = torch.full((len(node),), iteration, dtype=torch.int32, device=node.device)
+    return Samples(infosets_at(game, node, row, deals), target, times)

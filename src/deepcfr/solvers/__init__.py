@@ -1,0 +1,1 @@
+"""Solvers: generators that yield one record an iteration."""

@@ -1,0 +1,164 @@
+"""Deep Counterfactual Regret Minimization (Brown, Lerer, Gross and Sandholm, ICML 2019), Algorithm 1."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from deepcfr.config import FitConfig, RunConfig
+from deepcfr.games.base import Deals, Game
+from deepcfr.memory.reservoir import Memory, bytes_per_sample
+from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
+from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.rng import generator, key
+from deepcfr.sampling.external import Strategy, traverse
+from deepcfr.training.fit import WEIGHTS, FitResult, fit
+from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.training.networks import SplitNetwork, build_network
+
+PLAYERS = (0, 1)
+
+
+@dataclass(frozen=True)
+class IterationRecord:
+    """What one CFR iteration did; pairs are of players 0 and 1."""
+
+    iteration: int
+    traversals: int  # of both players
+    nodes_touched: int
+    traversal_seconds: float
+    fit_seconds: float
+    advantage_loss: tuple[float, float]
+    advantage_samples: tuple[int, int]  # in the memories
+    strategy_samples: int
+
+
+@dataclass
+class DeepCFR:
+    """The state of a run, all that a checkpoint needs: iterate over `iterations()` to advance it.
+
+    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
+    """
+
+    game: Game
+    config: RunConfig
+    iteration: int = 0
+    nodes_touched: int = 0
+    advantage_networks: list[SplitNetwork] = field(init=False)
+    average_network: SplitNetwork | None = field(init=False, default=None)
+    advantage_memories: list[Memory] = field(init=False)
+    strategy_memory: Memory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
+        memory, encoding, device = self.config.memory, self.game.encoding, self.game.device
+        self.advantage_memories = [Memory(encoding, memory.advantage_capacity, memory.kind, device) for _ in PLAYERS]
+        self.strategy_memory = Memory(encoding, memory.strategy_capacity, memory.kind, device)
+
+    def iterations(self) -> Iterator[IterationRecord]:
+        """Algorithm 1's outer loop, from where the state is up to the configured number of iterations."""
+        while self.iteration < self.config.cfr.iterations:
+            yield self._iterate()
+
+    def _iterate(self) -> IterationRecord:
+        t = self.iteration + 1
+        losses = [0.0, 0.0]
+        touched = 0
+        traversal_seconds = fit_seconds = 0.0
+        for player in PLAYERS:
+            start = time.perf_counter()
+            touched += self._collect(t, player)
+            traversal_seconds += time.perf_counter() - start
+            result = self._fit_advantages(t, player)
+            fit_seconds += result.seconds
+            losses[player] = result.loss
+        self.iteration = t
+        self.nodes_touched += touched
+        return IterationRecord(
+            iteration=t,
+            traversals=2 * self.config.cfr.traversals,
+            nodes_touched=touched,
+            traversal_seconds=traversal_seconds,
+            fit_seconds=fit_seconds,
+            advantage_loss=(losses[0], losses[1]),
+            advantage_samples=(len(self.advantage_memories[0]), len(self.advantage_memories[1])),
+            strategy_samples=len(self.strategy_memory),
+        )
+
+    def _collect(self, t: int, traverser: int) -> int:
+        """K traversals for one player; returns the nodes touched."""
+        touched = 0
+        deal_stream, action_stream = self._stream("deal", t, traverser), self._stream("action", t, traverser)
+        for first in range(0, self.config.cfr.traversals, self.config.cfr.chunk):
+            count = min(self.config.cfr.chunk, self.config.cfr.traversals - first)
+            deals = self.game.deal(count, deal_stream, first)
+            strategies = tuple(self._strategy(self.advantage_networks[player], player, deals) for player in PLAYERS)
+            found = traverse(self.game, deals, traverser, (strategies[0], strategies[1]), action_stream, t)
+            self.advantage_memories[traverser].add(
+                found.advantages, self._stream("advantage slot", t, traverser, first)
+            )
+            self.strategy_memory.add(found.strategies, self._stream("strategy slot", t, traverser, first))
+            touched += found.nodes_touched
+        return touched
+
+    def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:
+        """sigma^t of one player on some deals: what it sees in each round is encoded once, before the traversals."""
+        game, fallback = self.game, self.config.cfr.fallback
+        with torch.no_grad():
+            views = deals.views[:, player]
+            rounds = views.shape[1]
+            hands = network.encode_cards(views.flatten(0, 1))
+            nodes = network.encode_nodes()
+
+        @torch.no_grad()
+        def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+            infoset = game.infoset[node]
+            advantage = network.joint(hands[row * rounds + game.round[node]] + nodes[infoset])
+            return regret_matching(advantage, game.legal[node], fallback)
+
+        return strategy
+
+    def _fit_advantages(self, t: int, player: int) -> FitResult:
+        config = self.config.advantage
+        if config.refit == "scratch" or t == 1:
+            self.advantage_networks[player] = self._new_network("advantage", t, player)
+        return fit(
+            self.advantage_networks[player], self.advantage_memories[player], self.game.encoding.legal, advantage_loss,
+            config, WEIGHTS[self.config.cfr.weighting], t, self._stream("advantage fit", t, player),
+        )  # fmt: skip
+
+    def fit_average(self, config: FitConfig | None = None) -> FitResult:
+        """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
+        config = config or self.config.average
+        if self.average_network is None or config.refit == "scratch":
+            self.average_network = self._new_network("average", self.iteration)
+        return fit(
+            self.average_network, self.strategy_memory, self.game.encoding.legal, strategy_loss,
+            config, WEIGHTS[self.config.cfr.weighting], self.iteration, self._stream("average fit", self.iteration),
+        )  # fmt: skip
+
+    def average_policy(self) -> AveragePolicy:
+        """The average strategy as a policy; `fit_average` must have run."""
+        assert self.average_network is not None
+        return AveragePolicy(self.game, self.average_network)
+
+    def current_policy(self) -> RegretMatchingPolicy:
+        """The newest iteration's strategy as a policy."""
+        return RegretMatchingPolicy(
+            self.game, (self.advantage_networks[0], self.advantage_networks[1]), self.config.cfr.fallback
+        )
+
+    def _new_network(self, *purpose: str | int) -> SplitNetwork:
+        return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
+
+    def _stream(self, *purpose: str | int) -> int:
+        return key(self.config.seed, *purpose)
+
+
+def memory_bytes(game: Game, config: RunConfig) -> int:
+    """Bytes that the three memories of a run take when they are full."""
+    memory = config.memory
+    return bytes_per_sample(game.encoding) * (2 * memory.advantage_capacity + memory.strategy_capacity)

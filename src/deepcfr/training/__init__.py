@@ -1,0 +1,1 @@
+"""Networks, losses and fits."""

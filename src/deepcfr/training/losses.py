@@ -1,0 +1,31 @@
+"""The two losses of Algorithm 1: advantages and average strategy, weighted and masked to legal actions."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+
+def advantage_loss(
+    predicted: torch.Tensor, advantage: torch.Tensor, legal: torch.Tensor, weight: torch.Tensor
+) -> torch.Tensor:
+    """Mean over samples of w * sum over legal actions of (predicted - advantage)^2.
+
+    `predicted`, `advantage` and `legal` are [I, A], `weight` is [I]. Source: Algorithm 1, the loss of theta_p.
+    """
+    return (functional.mse_loss(predicted, advantage, reduction="none") * legal).sum(1).mul(weight).mean()
+
+
+def strategy_loss(
+    logits: torch.Tensor, strategy: torch.Tensor, legal: torch.Tensor, weight: torch.Tensor
+) -> torch.Tensor:
+    """Mean over samples of w * sum over legal actions of (softmax(logits) - strategy)^2.
+
+    Shapes as in `advantage_loss`. Source: Algorithm 1, the loss of theta_Pi, with logits as in section 5.1.
+    """
+    return functional.mse_loss(masked_softmax(logits, legal), strategy, reduction="none").sum(1).mul(weight).mean()
+
+
+def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Softmax over the legal actions, exactly 0 elsewhere; [I, A], or any shapes that broadcast."""
+    return logits.masked_fill(~legal, -torch.inf).softmax(-1)

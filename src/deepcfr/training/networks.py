@@ -1,0 +1,184 @@
+"""The networks of Deep CFR, each split so that work can be shared between infosets.
+
+A network is a card part, computed once for each (player, cards); a node part, computed once for each public node; and a
+joint part for each infoset, which starts from the *sum* of the two, because its first layer is linear in both. Traversals,
+exact evaluation and mini-batches all use the same split.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from deepcfr.config import NetworkConfig
+from deepcfr.types import Encoding, Infosets
+
+
+class Linear(nn.Module):
+    """A fully connected layer with torch's default initial distribution, drawn from a given generator."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = inputs**-0.5 if inputs else 0.0
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound, generator=generator))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+
+class CardCounts(nn.Module):
+    """How many cards of each rank, of each suit, and optionally each card, every group holds: [I, C] to [I, counts]."""
+
+    table: torch.Tensor
+    offset: torch.Tensor
+
+    def __init__(self, encoding: Encoding, single_cards: bool) -> None:
+        super().__init__()
+        ranks, suits = encoding.num_ranks, encoding.num_suits
+        cards = torch.arange(ranks * suits)
+        one_hot = [functional.one_hot(cards // suits, ranks), functional.one_hot(cards % suits, suits)]
+        if single_cards:
+            one_hot.append(functional.one_hot(cards, ranks * suits))
+        block = torch.cat(one_hot, dim=1).float()
+        block = torch.cat([block, torch.zeros(1, block.shape[1])])  # the last row stands for NO_CARD
+        groups = len(encoding.card_groups)
+        self.width = block.shape[1]  # counts of each group
+        table = torch.zeros(groups, len(block), groups, self.width)
+        for group in range(groups):
+            table[group, :, group] = block
+        self.register_buffer("table", table.reshape(groups * len(block), groups * self.width), persistent=False)
+        group_of_slot = [group for group, size in enumerate(encoding.card_groups) for _ in range(size)]
+        self.register_buffer("offset", torch.tensor(group_of_slot, dtype=torch.int64) * len(block), persistent=False)
+        self.no_card = ranks * suits
+
+    def forward(self, cards: torch.Tensor) -> torch.Tensor:
+        index = cards.long().clamp(max=self.no_card) + self.offset
+        return functional.embedding_bag(index, self.table, mode="sum")
+
+
+class SplitNetwork(nn.Module):
+    """Outputs for every action at an infoset, as `combine(encode_cards(cards), encode_nodes()[node])`."""
+
+    node_features: torch.Tensor
+    scale: torch.Tensor
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        self.num_actions = encoding.num_actions
+        self.register_buffer("node_features", encoding.node_features.clone(), persistent=False)
+        self.register_buffer("scale", torch.ones(()))  # the unit of the targets that the network was fitted to
+
+    def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
+        """The card part, uint8 [I, C] to float32 [I, D]."""
+        raise NotImplementedError
+
+    def encode_nodes(self) -> torch.Tensor:
+        """The node part of every public node, float32 [K, D]."""
+        raise NotImplementedError
+
+    def joint(self, z: torch.Tensor) -> torch.Tensor:
+        """The joint part in units of `scale`, from the sum of card and node parts [..., D] to [..., A]; may overwrite z
+        when no gradient is wanted."""
+        raise NotImplementedError
+
+    def forward(self, infosets: Infosets) -> torch.Tensor:
+        """Outputs in units of `scale`, float32 [I, A]."""
+        nodes = functional.embedding(infosets.node, self.encode_nodes())
+        return self.joint(self.encode_cards(infosets.cards) + nodes)
+
+    def zero_(self) -> SplitNetwork:
+        """Make the network return 0 for every input, as Algorithm 1 starts; returns itself."""
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.zero_()
+        return self
+
+
+class PaperNetwork(SplitNetwork):
+    """The network of Deep CFR, section 5.1 and Appendix C: card branch, bet branch, three joint layers.
+
+    With `card_width` 3, no single-card embeddings and 4 outputs it has the 98,948 parameters that the paper states (at
+    d = 64 on FHP); with `card_width` 1 and 3 outputs it is Appendix C as printed. Surplus outputs are ignored.
+    """
+
+    def __init__(self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> None:
+        super().__init__(encoding)
+        d, hidden, groups = config.width, config.card_width * config.width, len(encoding.card_groups)
+        self.counts = CardCounts(encoding, config.card_embedding)
+        self.embedding = nn.Parameter(torch.randn(groups, self.counts.width, d, generator=generator))
+        self.card1 = Linear(groups * d, hidden, generator)
+        self.card2 = Linear(hidden, hidden, generator)
+        self.card3 = Linear(hidden, d, generator)
+        self.bet1 = Linear(encoding.node_features.shape[1], d, generator)
+        self.bet2 = Linear(d, d, generator)
+        self.comb1 = Linear(2 * d, d, generator)
+        self.comb2 = Linear(d, d, generator)
+        self.comb3 = Linear(d, d, generator)
+        self.head = Linear(d, max(config.outputs, encoding.num_actions), generator)
+        self.width = d
+
+    def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
+        groups, _, d = self.embedding.shape
+        by_group = self.card1.weight.view(-1, groups, d)
+        first = torch.einsum("gcd,hgd->gch", self.embedding, by_group).flatten(0, 1)  # embedding and card1 in one
+        x = torch.addmm(self.card1.bias, self.counts(cards), first).relu_()
+        x = self.card2(x).relu_()
+        x = self.card3(x).relu_()
+        return functional.linear(x, self.comb1.weight[:, :d])
+
+    def encode_nodes(self) -> torch.Tensor:
+        y = torch.relu(self.bet1(self.node_features))
+        y = torch.relu(self.bet2(y) + y)
+        return functional.linear(y, self.comb1.weight[:, self.width :], self.comb1.bias)
+
+    def joint(self, z: torch.Tensor) -> torch.Tensor:
+        z = torch.relu(z)
+        z = (self.comb2(z) + z).relu_()
+        z = (self.comb3(z) + z).relu_()
+        z = functional.layer_norm(z, (self.width,))
+        return functional.linear(z, self.head.weight[: self.num_actions], self.head.bias[: self.num_actions])
+
+
+class MLP(SplitNetwork):
+    """A plain network for small games: hidden layers with ReLU, normalised last features, a linear head."""
+
+    def __init__(self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> None:
+        super().__init__(encoding)
+        d = config.width
+        self.counts = CardCounts(encoding, single_cards=False) if encoding.card_groups else None
+        inputs = len(encoding.card_groups) * self.counts.width if self.counts else 0
+        self.card_inputs = inputs
+        self.first = Linear(inputs + encoding.node_features.shape[1], d, generator)
+        self.hidden = nn.ModuleList(Linear(d, d, generator) for _ in range(config.layers - 1))
+        self.head = Linear(d, encoding.num_actions, generator)
+        self.width = d
+
+    def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
+        if self.counts is None:
+            return torch.zeros(len(cards), self.width, device=cards.device)
+        return functional.linear(self.counts(cards), self.first.weight[:, : self.card_inputs])
+
+    def encode_nodes(self) -> torch.Tensor:
+        return functional.linear(self.node_features, self.first.weight[:, self.card_inputs :], self.first.bias)
+
+    def joint(self, z: torch.Tensor) -> torch.Tensor:
+        z = torch.relu(z)
+        for layer in self.hidden:
+            z = layer(z).relu_()
+        return self.head(functional.layer_norm(z, (self.width,)))
+
+
+def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:
+    """A network with random initial weights from `generator` (a CPU one), on the encoding's device."""
+    cpu = Encoding(
+        encoding.node_features.cpu(), encoding.legal.cpu(), encoding.card_groups, encoding.num_ranks, encoding.num_suits
+    )
+    network = PaperNetwork(cpu, config, generator) if config.kind == "paper" else MLP(cpu, config, generator)
+    return network.to(encoding.node_features.device)
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Trainable numbers in a network."""
+    return sum(parameter.numel() for parameter in network.parameters())
