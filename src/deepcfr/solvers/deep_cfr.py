@@ -47,6 +47,7 @@ class DeepCFR:
     config: RunConfig
     iteration: int = 0
     nodes_touched: int = 0
+    average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)
     average_network: SplitNetwork | None = field(init=False, default=None)
     advantage_memories: list[Memory] = field(init=False)
@@ -134,11 +135,16 @@ class DeepCFR:
         """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
         config = config or self.config.average
         if self.average_network is None or config.refit == "scratch":
-            self.average_network = self._new_network("average", self.iteration)
+            self.average_network = self.new_average_network()
+        self.average_iteration = self.iteration
         return fit(
             self.average_network, self.strategy_memory, self.game.encoding.legal, strategy_loss,
             config, WEIGHTS[self.config.cfr.weighting], self.iteration, self._stream("average fit", self.iteration),
         )  # fmt: skip
+
+    def new_average_network(self) -> SplitNetwork:
+        """An average-strategy network with this iteration's random weights."""
+        return self._new_network("average", self.iteration)
 
     def average_policy(self) -> AveragePolicy:
         """The average strategy as a policy; `fit_average` must have run."""

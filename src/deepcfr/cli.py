@@ -1,0 +1,327 @@
+"""The `deepcfr` command. Heavy libraries are imported by the command that needs them, not before."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from tyro.conf import Positional, subcommand
+
+from deepcfr.config import (
+    CFRConfig,
+    EvaluationConfig,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    default_config,
+    load_config,
+    validate_config,
+)
+from deepcfr.errors import ConfigError, DeepCFRError
+
+if TYPE_CHECKING:
+    from deepcfr.evaluation.exploitability import Exploitability
+
+PolicyName = Literal["average", "network", "current"]
+
+
+@dataclass
+class Games:
+    """List the games that can be played: sizes, unit, and whether exact evaluation is within reach."""
+
+    definition: tuple[Path, ...] = ()  # ACPC game-definition files to list too
+    json: bool = False  # print one JSON object
+
+
+@dataclass
+class Train:
+    """Train Deep CFR on a game, with its exact exploitability where that is within reach.
+
+    Settings start from the game's defaults, or from --config; every one of them can be overridden here.
+    """
+
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh) or a game-definition file
+    out: Path  # the run folder to create
+    config: Path | None = None  # a TOML file with settings
+    json: bool = False  # print one JSON object, and progress to standard error
+    seed: int = 0
+    cfr: CFRConfig = field(default_factory=CFRConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    advantage: FitConfig = field(default_factory=FitConfig)
+    average: FitConfig = field(default_factory=FitConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    def run_config(self) -> RunConfig:
+        """The settings as one validated record."""
+        sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
+        return validate_config(RunConfig(game=self.game, **sections))
+
+
+@dataclass
+class Resume:
+    """Go on with a run where it stopped."""
+
+    run: Positional[Path]  # a run folder
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class Exploit:
+    """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
+
+    run: Positional[Path]  # a run folder or a shipped model
+    policy: PolicyName = "average"  # the average strategy (its network), or the newest iteration's strategy
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class StrategyQuery:
+    """Ask a run's policy what it does, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c"."""
+
+    run: Positional[Path]  # a run folder or a shipped model
+    situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
+    policy: PolicyName = "average"
+    json: bool = False
+
+
+@dataclass
+class Play:
+    """Play against a run's policy in the terminal, in both seats."""
+
+    run: Positional[Path]  # a run folder or a shipped model
+    hands: int | None = None  # stop after this many hands
+    seed: int = 0  # of the cards and the agent's actions
+    policy: PolicyName = "average"
+
+
+@dataclass
+class Export:
+    """Copy a run without its memories: small and playable, but not resumable."""
+
+    run: Positional[Path]  # a run folder
+    out: Path  # the folder to create
+
+
+@dataclass
+class Bench:
+    """Measure performance, as ratios against a peer in the same process; or against the stated budgets."""
+
+    what: Positional[Literal["openspiel", "fhp"]]  # OpenSpiel's PyTorch Deep CFR on Leduc, or our own speeds on FHP
+    iterations: int = 20  # CFR iterations of the peer
+    seed: int = 0
+    json: bool = False
+
+
+Command = (
+    Annotated[Games, subcommand("games")]
+    | Annotated[Train, subcommand("train")]
+    | Annotated[Resume, subcommand("resume")]
+    | Annotated[Exploit, subcommand("exploitability")]
+    | Annotated[StrategyQuery, subcommand("strategy")]
+    | Annotated[Play, subcommand("play")]
+    | Annotated[Export, subcommand("export")]
+    | Annotated[Bench, subcommand("bench")]
+)
+
+
+def main() -> None:
+    """Entry point: run a command; exit status 2 and plain sentences for anything the user can mend."""
+    try:
+        _dispatch(_parse(sys.argv[1:]))
+    except DeepCFRError as error:
+        for problem in error.problems:
+            print(f"deepcfr: {problem}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("deepcfr: interrupted.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The command that the arguments name; the settings of `train` start from its --config or the game's defaults."""
+    train = Annotated[Train, subcommand("train", default=_train_defaults(arguments))]
+    commands = tuple(c for c in Command.__args__ if Train not in getattr(c, "__args__", (c.__origin__,)))
+    union: Any = train
+    for command in commands:
+        union = union | command
+    return tyro.cli(union, args=arguments, prog="deepcfr", description=__import__("deepcfr").__doc__)
+
+
+def _train_defaults(arguments: list[str]) -> Train:
+    if arguments[:1] != ["train"]:
+        base = RunConfig()
+    else:
+        path = _option(arguments, "--config")
+        game = arguments[1] if len(arguments) > 1 and not arguments[1].startswith("-") else "fhp"
+        base = load_config(path) if path else default_config(game)
+    sections = {f.name: getattr(base, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
+    return Train(game=tyro.MISSING, out=tyro.MISSING, **sections)
+
+
+def _option(arguments: list[str], name: str) -> str | None:
+    for index, argument in enumerate(arguments):
+        if argument == name and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if argument.startswith(name + "="):
+            return argument.removeprefix(name + "=")
+    return None
+
+
+def _dispatch(command: Any) -> None:
+    actions = {
+        Games: _games,
+        Train: _train,
+        Resume: _resume,
+        Exploit: _exploitability,
+        StrategyQuery: _strategy,
+        Play: _play,
+        Export: _export,
+        Bench: _bench,
+    }
+    actions[type(command)](command)
+
+
+def _console(as_json: bool) -> Console:
+    return Console(stderr=as_json, highlight=False, soft_wrap=True)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value))
+
+
+def _warn(message: str) -> None:
+    print(f"deepcfr: {message}", file=sys.stderr)
+
+
+def _games(command: Games) -> None:
+    from deepcfr.runs.listing import game_facts, show_games
+
+    facts = game_facts([str(path) for path in command.definition])
+    if command.json:
+        _print_json({"games": facts})
+    else:
+        show_games(facts, _console(False))
+
+
+def _train(command: Train) -> None:
+    config = command.run_config()
+    from deepcfr.runs.folder import RunFolder
+
+    _run(RunFolder.create(command.out, config), command.json)
+
+
+def _resume(command: Resume) -> None:
+    from deepcfr.runs.folder import RunFolder
+
+    _run(RunFolder.open(command.run), command.json)
+
+
+def _run(run: Any, as_json: bool) -> None:
+    from deepcfr.runs.live import LiveObserver
+    from deepcfr.runs.train import train
+
+    console = _console(as_json)
+    with LiveObserver(console) as observer:
+        summary = train(run, observer)
+    observer.conclude(run, summary)
+    if as_json:
+        facts = _result_facts(summary.result) if summary.result else {"game": run.rules.name, "unit": run.rules.milli_unit}
+        _print_json(
+            facts
+            | {
+                "iterations": summary.iterations,
+                "nodes_touched": summary.nodes_touched,
+                "seconds": summary.seconds,
+                "finished": summary.finished,
+                "run": str(run.path),
+            }
+        )
+
+
+def _result_facts(result: Exploitability) -> dict[str, Any]:
+    facts = dataclasses.asdict(result)
+    facts["best_response_values"] = list(result.best_response_values)
+    return facts
+
+
+def _exploitability(command: Exploit) -> None:
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.exploitability import exploitability
+    from deepcfr.runs.folder import RunFolder
+
+    run = RunFolder.open(command.run)
+    policy, solver = run.load_policy(command.policy, _warn)
+    console = _console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("boards", total=None)
+        result = exploitability(
+            policy,
+            threads=command.threads,
+            on_board=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if command.json:
+        _print_json(_result_facts(result) | {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched})
+        return
+    from deepcfr.runs.live import show_result
+
+    show_result(console, result, solver.iteration)
+
+
+def _strategy(command: StrategyQuery) -> None:
+    from deepcfr.policies.query import query
+    from deepcfr.runs.folder import RunFolder
+
+    policy, _ = RunFolder.open(command.run).load_policy(command.policy, _warn)
+    answer = query(policy, command.situation)
+    if command.json:
+        _print_json(answer.facts())
+    else:
+        _console(False).print(answer.describe(), markup=False)
+
+
+def _play(command: Play) -> None:
+    from deepcfr.games.poker import PokerGame
+    from deepcfr.play import play
+    from deepcfr.runs.folder import RunFolder
+
+    policy, _ = RunFolder.open(command.run).load_policy(command.policy, _warn)
+    assert isinstance(policy.game, PokerGame)
+    play(policy.game, policy, _console(False), seed=command.seed, hands=command.hands)
+
+
+def _export(command: Export) -> None:
+    from deepcfr.runs.folder import RunFolder
+
+    RunFolder.open(command.run).export(command.out, _warn)
+    print(f"Exported to {command.out}.")
+
+
+def _bench(command: Bench) -> None:
+    from deepcfr.report.bench import bench_fhp, bench_openspiel
+
+    console = _console(command.json)
+    say = lambda text: console.print(text)  # noqa: E731
+    facts = bench_openspiel(command.iterations, command.seed, say) if command.what == "openspiel" else bench_fhp(say)
+    if command.json:
+        _print_json(facts)
+
+
+if __name__ == "__main__":
+    main()

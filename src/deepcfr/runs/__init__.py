@@ -1,0 +1,1 @@
+"""Runs: folders, checkpoints, metrics and the training loop."""

@@ -1,0 +1,61 @@
+"""Writing files so that a crash, a full disk or a pulled plug never leaves half of one behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from deepcfr.errors import CheckpointError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write to a temporary name, sync, rename. Raises CheckpointError if the disk or the folder refuses."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> CheckpointError:
+    """The error for a path that cannot be written, with the system's reason."""
+    return CheckpointError(f"'{path}' cannot be written: {error.strerror or error}.")
+
+
+def sync_folder(path: Path) -> None:
+    """Make renames within a folder durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def checksum(path: Path) -> str:
+    """BLAKE2b of a file's bytes, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file. Raises CheckpointError naming the file if it is missing or damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"'{path}' cannot be read: {error}.") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"'{path}' is damaged: it does not hold a JSON object.")
+    return value
+
+
+def json_bytes(value: dict[str, Any]) -> bytes:
+    """A JSON object as indented UTF-8 text."""
+    return (json.dumps(value, indent=2) + "\n").encode()

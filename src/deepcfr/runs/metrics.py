@@ -1,0 +1,80 @@
+"""The metrics of a run, one JSON object a line; and the environment that made them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from deepcfr.runs.files import cannot_write, write_atomically
+
+
+def append_metrics(path: Path, record: dict[str, Any]) -> None:
+    """Add one line. Raises CheckpointError if it cannot be written."""
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """All whole lines, in order; a last line cut short by a crash is left out. Empty if there is no file."""
+    if not path.is_file():
+        return []
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break  # everything after a torn line will be written again
+    return records
+
+
+def truncate_metrics(path: Path, iteration: int) -> None:
+    """Drop the lines after `iteration`, which a resumed run writes again."""
+    kept = [record for record in read_metrics(path) if record["iteration"] <= iteration]
+    write_atomically(path, "".join(json.dumps(record) + "\n" for record in kept).encode())
+
+
+def environment(device: str, threads: int) -> dict[str, Any]:
+    """What a run was made with: versions, hardware, commit and command."""
+    packages = ("deepcfr", "torch", "numpy", "numba", "safetensors")
+    return {
+        "command": " ".join(["deepcfr", *sys.argv[1:]]),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "device": device,
+        "threads": threads,
+    }
+
+
+def _commit() -> str | None:
+    """The git commit of the source tree, with a mark if it has changes; None outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+        changes = subprocess.run(
+            ["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()

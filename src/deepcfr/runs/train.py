@@ -1,0 +1,148 @@
+"""The training loop of a run folder: iterate, evaluate, record, save, until done or interrupted."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+
+from deepcfr.errors import ConfigError
+from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import append_metrics, truncate_metrics
+from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
+from deepcfr.training.fit import FitResult
+
+
+class Observer(Protocol):
+    """Who is told how a run goes; the command line shows it, tests collect it."""
+
+    def warn(self, message: str) -> None: ...
+    def start(self, run: RunFolder, solver: DeepCFR, notes: list[str]) -> None: ...
+    def iteration(self, record: IterationRecord, seconds: float) -> None: ...
+    def evaluating(self, iteration: int, done: int, total: int) -> None: ...
+    def evaluated(self, iteration: int, fit: FitResult, result: Exploitability | None) -> None: ...
+    def saved(self, iteration: int) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """How a call of `train` ended."""
+
+    finished: bool  # False after an interrupt; the run can be resumed
+    iterations: int
+    nodes_touched: int
+    seconds: float  # of the whole run, earlier sessions included
+    result: Exploitability | None  # of the last evaluation, None where exact evaluation is out of reach or not reached
+
+
+class Interrupt:
+    """Whether Ctrl-C was pressed: the first press asks the loop to stop after its iteration, the second stops at once."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+
+
+@contextmanager
+def catch_interrupt() -> Iterator[Interrupt]:
+    """Collect Ctrl-C while the body runs."""
+    interrupt = Interrupt()
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def cost_notes(run: RunFolder) -> list[str]:
+    """What a run will take, in sentences. Raises ConfigError if its memories cannot fit into this machine's memory."""
+    needed = memory_bytes(run.game(), run.config)
+    available = _physical_memory(run.config.runtime.device)
+    if available and needed > 0.9 * available:
+        raise ConfigError(
+            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
+            "lower memory.advantage_capacity or memory.strategy_capacity."
+        )
+    notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
+    reason = refusal(run.rules)
+    return [*notes, reason] if reason else notes
+
+
+def _physical_memory(device: str) -> int:
+    import os
+
+    if device.startswith("cuda"):
+        if not torch.cuda.is_available():
+            raise ConfigError(f"'runtime.device' is {device}, but this machine has no CUDA device.")
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    names = os.sysconf_names if hasattr(os, "sysconf") else {}
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
+
+
+def train(run: RunFolder, observer: Observer) -> Summary:
+    """Carry a run on from its newest checkpoint to its last iteration.
+
+    At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would. Ctrl-C
+    finishes the iteration and saves. Raises CheckpointError, ConfigError, TrainingError.
+    """
+    notes = cost_notes(run)
+    torch.set_num_threads(run.config.runtime.threads)
+    solver, before = run.load_solver(observer.warn, memories=True)
+    truncate_metrics(run.metrics_path, solver.iteration)
+    observer.start(run, solver, notes)
+    started = time.perf_counter() - before
+    result: Exploitability | None = None
+    if solver.iteration == run.config.cfr.iterations:
+        return Summary(True, solver.iteration, solver.nodes_touched, before, _evaluate(run, solver, observer, {}))
+    with catch_interrupt() as interrupt:
+        for record in solver.iterations():
+            last = record.iteration == run.config.cfr.iterations
+            observer.iteration(record, time.perf_counter() - started)
+            line: dict[str, Any] = dataclasses.asdict(record)
+            stop = interrupt.pressed and not last
+            if not stop and (last or _due(run, record.iteration)):
+                solver_fit = solver.fit_average()
+                line["average_loss"], line["average_fit_seconds"] = solver_fit.loss, solver_fit.seconds
+                result = _evaluate(run, solver, observer, line, solver_fit)
+            line |= {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - started}
+            append_metrics(run.metrics_path, line)
+            if stop or last or record.iteration % run.config.runtime.checkpoint_every == 0:
+                run.save(solver, time.perf_counter() - started)
+                observer.saved(record.iteration)
+            if stop:
+                break
+    finished = solver.iteration == run.config.cfr.iterations
+    return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
+
+
+def _due(run: RunFolder, iteration: int) -> bool:
+    settings = run.config.evaluation
+    return iteration in settings.at or bool(settings.every and iteration % settings.every == 0)
+
+
+def _evaluate(
+    run: RunFolder, solver: DeepCFR, observer: Observer, line: dict[str, Any], fitted: FitResult | None = None
+) -> Exploitability | None:
+    """The exact evaluation of the average network as it is; None for games out of reach."""
+    result = None
+    if refusal(run.rules) is None:
+        result = exploitability(
+            solver.average_policy(),
+            threads=run.config.runtime.threads,
+            on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
+        )
+        line["evaluation"] = dataclasses.asdict(result)
+    if fitted:
+        observer.evaluated(solver.iteration, fitted, result)
+    return result
