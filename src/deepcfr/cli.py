@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -182,7 +183,7 @@ def _option(arguments: list[str], name: str) -> str | None:
 
 
 def _dispatch(command: Any) -> None:
-    actions = {
+    actions: dict[type, Callable[[Any], None]] = {  # the handler of each command
         Games: _games,
         Train: _train,
         Resume: _resume,
@@ -239,7 +240,9 @@ def _run(run: Any, as_json: bool) -> None:
         summary = train(run, observer)
     observer.conclude(run, summary)
     if as_json:
-        facts = _result_facts(summary.result) if summary.result else {"game": run.rules.name, "unit": run.rules.milli_unit}
+        facts = (
+            _result_facts(summary.result) if summary.result else {"game": run.rules.name, "unit": run.rules.milli_unit}
+        )
         _print_json(
             facts
             | {

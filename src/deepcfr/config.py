@@ -22,7 +22,7 @@ class CFRConfig:
 
     iterations: int = 450  #: CFR iterations T
     traversals: int = 10_000  #: external-sampling traversals K per iteration and player
-    chunk: int = 16_384  #: traversals that advance together; bounds memory, does not change results
+    chunk: int = 4_096  #: traversals that advance together, in one thread; changes the order of samples only
     weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
     fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
 
@@ -61,6 +61,7 @@ class FitConfig:
     clip: float = 1.0  #: largest gradient norm
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     scale_targets: bool = True  #: fit targets in units of their root mean square
+    merge_infosets: bool = False  #: replace each target by the weighted mean over its infoset's samples in the memory
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def load_config(path: str | Path) -> RunConfig:
 def config_from_table(table: dict[str, Any]) -> RunConfig:
     """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
     problems: list[str] = []
-    config = _build(RunConfig, table, "", problems)
+    config: RunConfig = _build(RunConfig, table, "", problems)
     if not problems:
         problems = list(config_problems(config))
     if problems:
@@ -164,7 +165,7 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
         elif not dataclasses.is_dataclass(hints[name]):
             values[name] = _convert(hints[name], value, prefix + name, problems)
         elif isinstance(value, dict):
-            values[name] = _build(hints[name], value, f"{prefix}{name}.", problems)  # type: ignore[arg-type]
+            values[name] = _build(hints[name], value, f"{prefix}{name}.", problems)
         else:
             problems.append(f"'{prefix}{name}' must be a section, but is {value!r}.")
     return record(**values)

@@ -66,29 +66,40 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
     return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
 
 
-def check_game(game: Game, playouts: int = 256, seed: int = 0) -> None:
+def check_game(game: Game, playouts: int = 255, seed: int = 0) -> None:
     """Verify that `game` keeps the `Game` contract, statically and over random playouts.
 
     Raises GameError with one sentence for every breach found.
     """
-    problems = [*_static_problems(game)]
+    problems = _array_problems(game) or _meaning_problems(game)
     if not problems:
-        problems = [*_deal_problems(game, playouts, seed), *_playout_problems(game, playouts, seed)]
+        deals = game.deal(playouts, key(seed, "check"))
+        later = game.deal(playouts - playouts // 2, key(seed, "check"), first=playouts // 2)
+        problems = _deal_problems(game, deals, later) or _playout_problems(game, deals, later, seed)
     if problems:
         raise GameError([f"The game '{game.name}' breaks the contract: {problem}" for problem in problems])
 
 
-def _static_problems(game: Game) -> list[str]:
-    nodes = len(game.actor)
+def _mismatch(name: str, value: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> list[str]:
+    if tuple(value.shape) == shape and value.dtype == dtype:
+        return []
+    kind = {torch.int64: "int64", torch.bool: "bool", torch.float32: "float32", torch.uint8: "uint8"}[dtype]
+    return [f"{name} must be {kind} {list(shape)}, but is {value.dtype} {list(value.shape)}."]
+
+
+def _array_problems(game: Game) -> list[str]:
+    nodes, actions = len(game.actor), game.encoding.num_actions
     problems = []
     for name in ("actor", "round", "infoset", "deals_before"):
-        value = getattr(game, name)
-        if value.shape != (nodes,) or value.dtype != torch.int64:
-            problems.append(f"{name} must be int64 [{nodes}], but is {value.dtype} {list(value.shape)}.")
-    if game.legal.shape != (nodes, game.encoding.num_actions) or game.legal.dtype != torch.bool:
-        problems.append(f"legal must be bool [{nodes}, {game.encoding.num_actions}], but is {list(game.legal.shape)}.")
-    if problems:
-        return problems
+        problems += _mismatch(name, getattr(game, name), (nodes,), torch.int64)
+    problems += _mismatch("legal", game.legal, (nodes, actions), torch.bool)
+    features = game.encoding.node_features
+    shape = (len(game.encoding.legal), *features.shape[1:2])
+    return problems + _mismatch("node_features", features, shape, torch.float32)
+
+
+def _meaning_problems(game: Game) -> list[str]:
+    problems = []
     if not bool(((game.actor >= TERMINAL) & (game.actor <= 1)).all()):
         problems.append("actor must be 0, 1 or TERMINAL.")
     decisions = game.actor != TERMINAL
@@ -108,38 +119,65 @@ def _static_problems(game: Game) -> list[str]:
     return problems
 
 
-def _deal_problems(game: Game, count: int, seed: int) -> list[str]:
-    stream = key(seed, "check")
-    whole, tail = game.deal(count, stream), game.deal(count - count // 2, stream, first=count // 2)
-    problems = []
-    slots = sum(game.encoding.card_groups)
-    rounds = int(game.round.max()) + 1
-    if whole.views.shape[:2] != (count, 2) or whole.views.shape[2] < rounds or whole.views.shape[3] != slots:
-        problems.append(f"views must be [{count}, 2, {rounds}, {slots}], but is {list(whole.views.shape)}.")
-    elif not torch.equal(whole.views[count // 2 :], tail.views):
+def _deal_problems(game: Game, deals: Deals, later: Deals) -> list[str]:
+    count, half = len(deals), len(deals) - len(later)
+    rounds = int(game.round[game.actor != TERMINAL].max()) + 1
+    problems = _mismatch("traversal", deals.traversal, (count,), torch.int64)
+    if deals.views.ndim == 4:
+        rounds = max(rounds, deals.views.shape[2])
+    problems += _mismatch("views", deals.views, (count, 2, rounds, sum(game.encoding.card_groups)), torch.uint8)
+    if problems:
+        return problems
+    if not torch.equal(deals.traversal[half:], later.traversal):
+        problems.append("deal() must number its traversals from `first`.")
+    if not torch.equal(deals.views[half:], later.views):
         problems.append("deal() must give a traversal the same deal in any chunking.")
     return problems
 
 
-def _playout_problems(game: Game, count: int, seed: int) -> list[str]:
-    deals = game.deal(count, key(seed, "check"))
-    row = torch.arange(count, device=game.device)
+def _playout_problems(game: Game, deals: Deals, later: Deals, seed: int) -> list[str]:
+    problems, payoffs = _playout(game, deals, seed)
+    if not problems:
+        again = _playout(game, later, seed)[1]
+        if not torch.equal(payoffs[len(deals) - len(later) :], again):
+            problems = ["deal() must give a traversal the same outcome in any chunking."]
+    return problems
+
+
+def _playout(game: Game, deals: Deals, seed: int) -> tuple[list[str], torch.Tensor]:
+    """Random play to the end of every deal: the problems met, and the payoffs."""
+    row = torch.arange(len(deals), device=game.device)
+    none = torch.empty(0)
     node = game.start(deals)
+    problems = _node_problems(game, "start()", node, len(deals))
+    if not problems and bool((game.actor[node] == TERMINAL).any()):
+        problems = ["start() must lead to decision nodes."]
     for _ in range(len(game.actor) + 1):
+        if problems:
+            return problems, none
         live = game.actor[node] != TERMINAL
         if not bool(live.any()):
             break
         at, rows = node[live], row[live]
-        chance = addressed_uniforms(key(seed, "play"), rows, at)[:, None]
+        chance = addressed_uniforms(key(seed, "play"), deals.traversal[rows], at)[:, None]
         weights = game.legal[at].float()
-        action = ((weights.cumsum(1) / weights.sum(1, keepdim=True)) <= chance).sum(1).clamp(max=weights.shape[1] - 1)
+        action = ((weights.cumsum(1) / weights.sum(1, keepdim=True)) <= chance).sum(1)
         after = game.step(at, action, rows, deals)
-        if int(after.min()) < 0 or int(after.max()) >= len(game.actor):
-            return ["step() must lead to a node."]
-        node = node.clone()
-        node[live] = after
+        problems = _node_problems(game, "step()", after, len(at))
+        if not problems:
+            node = node.clone()
+            node[live] = after
     else:
-        return ["a playout does not end."]
-    if not bool(torch.isfinite(game.payoff(node, row, deals)).all()):
-        return ["payoffs must be finite."]
-    return []
+        return ["a playout does not end."], none
+    payoffs = game.payoff(node, row, deals)
+    problems = _mismatch("payoff()", payoffs, (len(deals),), torch.float32)
+    if not problems and not bool(torch.isfinite(payoffs).all()):
+        problems = ["payoffs must be finite."]
+    return problems, payoffs
+
+
+def _node_problems(game: Game, source: str, node: torch.Tensor, count: int) -> list[str]:
+    problems = _mismatch(source, node, (count,), torch.int64)
+    if not problems and (int(node.min()) < 0 or int(node.max()) >= len(game.actor)):
+        problems = [f"{source} must lead to a node."]
+    return problems

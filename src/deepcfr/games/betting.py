@@ -71,7 +71,7 @@ def _pay(state: BettingState, amount: int) -> BettingState:
 class PublicTree:
     """Every public betting position of a game; a child stands after its parent, so one pass each way visits all.
 
-    Decision nodes come first (0 .. num_decisions - 1), terminal nodes after them, each in depth-first order.
+    Decision nodes come first (0 .. num_decisions - 1), terminal nodes after them.
     """
 
     actor: npt.NDArray[np.int64]  # [N], TERMINAL where the game is over

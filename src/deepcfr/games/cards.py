@@ -30,8 +30,8 @@ def parse_card(rules: PokerRules, text: str) -> int:
     name = "T" + text[2:] if text.startswith("10") else text
     suited = rules.num_suits > 1
     if len(name) == (2 if suited else 1):
-        rank = rules.rank_symbols.find(name[0].upper())
-        suit = rules.suit_symbols.find(name[1].lower()) if suited else 0
+        rank = max(rules.rank_symbols.find(name[0]), rules.rank_symbols.find(name[0].upper()))
+        suit = max(rules.suit_symbols.find(name[1]), rules.suit_symbols.find(name[1].lower())) if suited else 0
         if rank >= 0 and suit >= 0:
             return rank * rules.num_suits + suit
     suits = f" and a suit of {rules.suit_symbols}" if suited else ""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from deepcfr.types import NO_CARD
 
-_MAX_GROUPS = 4  # 13 rank bits a group, in a 64-bit key
+MAX_GROUPS = 4  # 13 rank bits a group, in a 64-bit key
 
 
 @nb.njit(cache=True, inline="always")
@@ -25,7 +25,7 @@ def _suit_keys(
     keys[:] = 0
     slot = 0
     for group in range(len(groups)):
-        shift = 13 * (_MAX_GROUPS - 1 - group)
+        shift = 13 * (MAX_GROUPS - 1 - group)
         for _ in range(groups[group]):
             card = int(cards[slot])
             if card != NO_CARD:
@@ -101,6 +101,8 @@ def extend_board(
 
     `groups` divides `prefix` into the rounds that dealt it. The root's three-card classes are the 1,755 canonical flops.
     """
+    if new_cards == 0:
+        return BoardClasses(np.zeros((1, 0), np.uint8), np.ones(1, np.int64))
     rest = [card for card in range(num_ranks * num_suits) if card not in prefix]
     boards = np.array(list(combinations(rest, new_cards)), np.uint8).reshape(-1, new_cards)
     if not merge:

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.errors import GameError
 from deepcfr.games.base import Deals
 from deepcfr.games.betting import FOLDED, SHOWDOWN, build_tree
-from deepcfr.games.hands import strength
-from deepcfr.games.isomorphism import canonicalise_row, sort_groups
+from deepcfr.games.hands import MAX_HAND, strength
+from deepcfr.games.isomorphism import MAX_GROUPS, canonicalise_row, sort_groups
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import NO_CARD, Encoding
@@ -28,6 +29,7 @@ class PokerGame:
     """
 
     def __init__(self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+        _require_supported(rules)
         self.rules = rules
         self.suits: Suits = suits
         self.device = device
@@ -63,11 +65,15 @@ class PokerGame:
         return torch.from_numpy(deals).to(self.device)
 
     def deal(self, count: int, stream: int, first: int = 0) -> Deals:
-        traversal = torch.arange(first, first + count)
+        return self.deals_of(self.deal_cards(count, stream, first), torch.arange(first, first + count))
+
+    def deal_cards(self, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
+        """The cards of the deals that `deal` makes, uint8 [B, 2 * hole + board] in the order that `deals_of` takes."""
         slots = 2 * self.rules.hole_cards + sum(self.rules.board_cards)
+        traversal = torch.arange(first, first + count)
         chance = addressed_uniforms(stream, traversal[:, None], torch.arange(slots)[None, :])
-        cards = _shuffle(chance.numpy(), self.rules.num_cards)
-        return self.deals_of(cards, traversal)
+        cards: npt.NDArray[np.uint8] = _shuffle(chance.numpy(), self.rules.num_cards)
+        return cards
 
     def deals_of(self, cards: npt.NDArray[np.uint8], traversal: torch.Tensor | None = None) -> Deals:
         """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
@@ -92,6 +98,18 @@ class PokerGame:
 
     def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
         return self._payoff[node, deals.hidden[row]]
+
+
+def _require_supported(rules: PokerRules) -> None:
+    seen = rules.hole_cards + sum(rules.board_cards)
+    groups = 1 + sum(cards > 0 for cards in rules.board_cards)
+    problems = []
+    if seen > MAX_HAND:
+        problems.append(f"{rules.name} shows a player {seen} cards, and hands of at most {MAX_HAND} can be ranked.")
+    if groups > MAX_GROUPS:
+        problems.append(f"{rules.name} deals cards {groups} times, and at most {MAX_GROUPS} times are supported.")
+    if problems:
+        raise GameError(problems)
 
 
 def payoff_table(rules: PokerRules) -> npt.NDArray[np.float64]:

@@ -23,7 +23,7 @@ def load_rules(game: str) -> PokerRules:
     path = Path(game)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         known = ", ".join(PRESETS)
         raise GameError(f"'{game}' is neither a preset ({known}) nor a readable game definition: {error}.") from error
     return parse_game_definition(text, name=path.stem)

@@ -32,6 +32,7 @@ class Memory:
         self.capacity = capacity
         self.kind: MemoryKind = kind
         self.seen = 0  # samples ever added
+        self._card_codes = encoding.num_ranks * encoding.num_suits + 1
         self.columns = {
             "node": torch.empty(capacity, dtype=_node_type(encoding), device=device),
             "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
@@ -64,6 +65,21 @@ class Memory:
     def __getitem__(self, index: torch.Tensor | slice) -> Samples:
         columns = {name: column[: len(self)][index] for name, column in self.columns.items()}
         return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
+
+    def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:
+        """For every sample, the mean target of all samples of its infoset, weighted by `weight` [I]; float32 [I, A]."""
+        samples = self[:]
+        code = samples.infosets.node.long()
+        for slot in range(samples.infosets.cards.shape[1]):
+            # 0 stands for NO_CARD, so at most 54 values a slot: seven cards and a node fit into 63 bits
+            code = code * self._card_codes + (samples.infosets.cards[:, slot] + 1).long()
+        _, group = torch.unique(code, return_inverse=True)
+        groups = int(group.max()) + 1
+        total = torch.zeros(groups, dtype=torch.float64, device=group.device).index_add_(0, group, weight.double())
+        weighted = samples.target.double() * weight[:, None].double()
+        sums = torch.zeros(groups, weighted.shape[1], dtype=torch.float64, device=group.device)
+        sums.index_add_(0, group, weighted)
+        return (sums / total[:, None]).float()[group]
 
     def contents(self) -> dict[str, torch.Tensor]:
         """The filled part of every column, for a checkpoint."""

@@ -34,9 +34,10 @@ def hand_strategy(policy: Policy) -> HandStrategy:
         return own  # type: ignore[no-any-return]
 
     def on_hands(nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        node = torch.from_numpy(nodes).repeat_interleave(len(cards))
-        rows = torch.from_numpy(cards).repeat(len(nodes), 1)
-        return policy.probabilities(Infosets(node, rows)).numpy().reshape(len(nodes), len(cards), -1)
+        device = policy.game.device
+        node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
+        rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)
+        return policy.probabilities(Infosets(node, rows)).cpu().numpy().reshape(len(nodes), len(cards), -1)
 
     return on_hands
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +120,7 @@ class HandSpace:
     ) -> npt.NDArray[np.float64]:
         """Mean of `values` [..., H] over the suit renamings that map each group of `prefix` to itself."""
         bounds = np.cumsum((0, *groups))
-        sets = [frozenset(prefix[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        sets = [frozenset(prefix[a:b]) for a, b in pairwise(bounds)]
         fixing = [p for p in self.permutations if all({int(p[c]) for c in group} == group for group in sets)]
-        return np.mean([values[..., self.images(p)] for p in fixing], axis=0)
+        mean: npt.NDArray[np.float64] = np.mean([values[..., self.images(p)] for p in fixing], axis=0)
+        return mean

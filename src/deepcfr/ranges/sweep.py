@@ -7,7 +7,6 @@ when the strategy is suit-symmetric), and counterfactual values come back up. No
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import comb
 
@@ -16,7 +15,8 @@ import numpy.typing as npt
 
 from deepcfr.games.isomorphism import canonical_cards, extend_board
 from deepcfr.games.poker import PokerGame
-from deepcfr.ranges.boards import HandSpace, RoundTree, round_trees
+from deepcfr.parallel import Workers
+from deepcfr.ranges.boards import HandSpace, round_trees
 from deepcfr.ranges.kernels import leaf_values, pull_values, push_reach
 from deepcfr.types import NO_CARD
 
@@ -43,12 +43,12 @@ class _Values:
 class Sweep:
     """A full-width pass over a poker game, for one strategy that both players follow.
 
-    `merge` enumerates one board of each suit class, which is right only for suit-symmetric strategies. `threads` boards
-    are worked on at once.
+    `merge` enumerates one board of each suit class, which is right only for suit-symmetric strategies. Boards go to
+    `workers`.
     """
 
-    def __init__(self, game: PokerGame, strategy: HandStrategy, *, merge: bool, threads: int = 1) -> None:
-        self.game, self.strategy, self.merge, self.threads = game, strategy, merge, threads
+    def __init__(self, game: PokerGame, strategy: HandStrategy, workers: Workers, *, merge: bool) -> None:
+        self.game, self.strategy, self.workers, self.merge = game, strategy, workers, merge
         self.hands = HandSpace(game)
         self.rounds = round_trees(game)
         self.boards = 0
@@ -58,8 +58,8 @@ class Sweep:
         """Enumerate everything; see `SweepResult`."""
         self.boards = 0
         reach = np.ones((2, 1, len(self.hands)))
-        values = self._play_round(0, (), (), reach)
         rules = self.game.rules
+        values = self._deal(0, (), (), reach) if rules.board_cards[0] else self._play_round(0, (), (), reach)
         deals = comb(rules.num_cards, rules.hole_cards) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
         best = values.best[:, 0].sum(axis=1) / deals
         profile = values.profile[:, 0].sum(axis=1) / deals
@@ -129,7 +129,8 @@ class Sweep:
         for done, (values, copies) in enumerate(zip(self._map(jobs), classes.multiplicity, strict=True)):
             best += copies * values.best
             profile += copies * values.profile
-            self.on_board(done + 1, len(jobs))
+            if round_ == self._first_deal():
+                self.on_board(done + 1, len(jobs))
         chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(board), new_cards)
         if self.merge:
             best = self.hands.symmetrise(best, board, groups)
@@ -140,13 +141,9 @@ class Sweep:
         self, jobs: list[tuple[int, tuple[int, ...], tuple[int, ...], npt.NDArray[np.float64]]]
     ) -> Iterator[_Values]:
         """Play the jobs in order; the first round with several boards spreads them over threads."""
-        if self.threads == 1 or jobs[0][0] > self._first_deal():
-            yield from (self._play_round(*job) for job in jobs)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            window = 8 * self.threads  # bounds the results that wait to be added
-            for start in range(0, len(jobs), window):
-                yield from pool.map(lambda job: self._play_round(*job), jobs[start : start + window])
+        if jobs[0][0] != self._first_deal():
+            return (self._play_round(*job) for job in jobs)
+        return self.workers.map(lambda job: self._play_round(*job), jobs)
 
     def _first_deal(self) -> int:
-        return next((r for r, cards in enumerate(self.game.rules.board_cards) if r > 0 and cards > 0), 0)
+        return next((r for r, cards in enumerate(self.game.rules.board_cards) if cards > 0), 0)

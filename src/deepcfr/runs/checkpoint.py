@@ -127,7 +127,11 @@ def _memories(solver: DeepCFR) -> list[tuple[str, Memory]]:
 def _folders(run: Path) -> list[Path]:
     """Checkpoint folders, newest first."""
     folder = run / "checkpoints"
-    return sorted((p for p in folder.glob("*") if p.is_dir() and p.name.isdigit()), reverse=True) if folder.is_dir() else []
+    return (
+        sorted((p for p in folder.glob("*") if p.is_dir() and p.name.isdigit()), reverse=True)
+        if folder.is_dir()
+        else []
+    )
 
 
 def newest_checkpoint(run: Path, fingerprint: str, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -186,10 +190,14 @@ def restore(solver: DeepCFR, checkpoint: Checkpoint, *, memories: bool = True) -
     if not memories:
         return
     if not checkpoint.has_memories:
-        raise CheckpointError(f"'{checkpoint.folder}' was saved without its memories, so training cannot go on from it.")
+        raise CheckpointError(
+            f"'{checkpoint.folder}' was saved without its memories, so training cannot go on from it."
+        )
     for name, memory in _memories(solver):
         columns = {column: np.load(checkpoint.folder / f"memory-{name}-{column}.npy") for column in memory.columns}
-        memory.restore({column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name]))
+        memory.restore(
+            {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
+        )
 
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

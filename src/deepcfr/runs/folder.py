@@ -50,7 +50,9 @@ class RunFolder:
         if not (path / "config.toml").is_file():
             raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.")
         config = load_config(path / "config.toml")
-        stored = {k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()}
+        stored: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()
+        }
         try:
             rules = PokerRules(**stored)
         except (TypeError, GameError) as error:
@@ -121,4 +123,3 @@ class RunFolder:
             if (self.path / name).is_file():
                 write_atomically(target / name, (self.path / name).read_bytes())
         save_checkpoint(target, solver, self.fingerprint, seconds, keep=1, memories=False)
-

@@ -97,7 +97,6 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     finishes the iteration and saves. Raises CheckpointError, ConfigError, TrainingError.
     """
     notes = cost_notes(run)
-    torch.set_num_threads(run.config.runtime.threads)
     solver, before = run.load_solver(observer.warn, memories=True)
     truncate_metrics(run.metrics_path, solver.iteration)
     observer.start(run, solver, notes)

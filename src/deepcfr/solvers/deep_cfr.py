@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.games.base import Deals, Game
 from deepcfr.memory.reservoir import Memory, bytes_per_sample
+from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.regret_matching import regret_matching
 from deepcfr.rng import generator, key
-from deepcfr.sampling.external import Strategy, traverse
-from deepcfr.training.fit import WEIGHTS, FitResult, fit
+from deepcfr.sampling.external import Strategy, Traversals, traverse
+from deepcfr.training.fit import WEIGHTS, FitResult, Loss, fit
 from deepcfr.training.losses import advantage_loss, strategy_loss
 from deepcfr.training.networks import SplitNetwork, build_network
 
 PLAYERS = (0, 1)
+NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0)
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,14 @@ class DeepCFR:
     average_network: SplitNetwork | None = field(init=False, default=None)
     advantage_memories: list[Memory] = field(init=False)
     strategy_memory: Memory = field(init=False)
+    workers: Workers = field(init=False)
 
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
         memory, encoding, device = self.config.memory, self.game.encoding, self.game.device
         self.advantage_memories = [Memory(encoding, memory.advantage_capacity, memory.kind, device) for _ in PLAYERS]
         self.strategy_memory = Memory(encoding, memory.strategy_capacity, memory.kind, device)
+        self.workers = Workers(self.config.runtime.threads if device == "cpu" else 1)
 
     def iterations(self) -> Iterator[IterationRecord]:
         """Algorithm 1's outer loop, from where the state is up to the configured number of iterations."""
@@ -91,13 +95,17 @@ class DeepCFR:
 
     def _collect(self, t: int, traverser: int) -> int:
         """K traversals for one player; returns the nodes touched."""
-        touched = 0
+        total, chunk = self.config.cfr.traversals, self.config.cfr.chunk
         deal_stream, action_stream = self._stream("deal", t, traverser), self._stream("action", t, traverser)
-        for first in range(0, self.config.cfr.traversals, self.config.cfr.chunk):
-            count = min(self.config.cfr.chunk, self.config.cfr.traversals - first)
-            deals = self.game.deal(count, deal_stream, first)
+
+        def run_chunk(first: int) -> Traversals:
+            deals = self.game.deal(min(chunk, total - first), deal_stream, first)
             strategies = tuple(self._strategy(self.advantage_networks[player], player, deals) for player in PLAYERS)
-            found = traverse(self.game, deals, traverser, (strategies[0], strategies[1]), action_stream, t)
+            return traverse(self.game, deals, traverser, (strategies[0], strategies[1]), action_stream, t)
+
+        touched = 0
+        starts = range(0, total, chunk)
+        for first, found in zip(starts, self.workers.map(run_chunk, starts), strict=True):
             self.advantage_memories[traverser].add(
                 found.advantages, self._stream("advantage slot", t, traverser, first)
             )
@@ -124,23 +132,31 @@ class DeepCFR:
 
     def _fit_advantages(self, t: int, player: int) -> FitResult:
         config = self.config.advantage
+        if not len(self.advantage_memories[player]):
+            return NO_FIT  # the player has never had to act; its network stays as it is
         if config.refit == "scratch" or t == 1:
             self.advantage_networks[player] = self._new_network("advantage", t, player)
-        return fit(
-            self.advantage_networks[player], self.advantage_memories[player], self.game.encoding.legal, advantage_loss,
-            config, WEIGHTS[self.config.cfr.weighting], t, self._stream("advantage fit", t, player),
-        )  # fmt: skip
+        stream = self._stream("advantage fit", t, player)
+        network, memory = self.advantage_networks[player], self.advantage_memories[player]
+        return self._fit(network, memory, advantage_loss, config, stream, t)
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
-        config = config or self.config.average
+        config = replace(config or self.config.average, scale_targets=False)  # probabilities have no unit to scale
+        if not len(self.strategy_memory):
+            self.average_network = self.new_average_network().zero_()
+            return NO_FIT
         if self.average_network is None or config.refit == "scratch":
             self.average_network = self.new_average_network()
         self.average_iteration = self.iteration
-        return fit(
-            self.average_network, self.strategy_memory, self.game.encoding.legal, strategy_loss,
-            config, WEIGHTS[self.config.cfr.weighting], self.iteration, self._stream("average fit", self.iteration),
-        )  # fmt: skip
+        stream = self._stream("average fit", self.iteration)
+        return self._fit(self.average_network, self.strategy_memory, strategy_loss, config, stream, self.iteration)
+
+    def _fit(
+        self, network: SplitNetwork, memory: Memory, loss: Loss, config: FitConfig, stream: int, t: int
+    ) -> FitResult:
+        weights = WEIGHTS[self.config.cfr.weighting]
+        return fit(network, memory, self.game.encoding.legal, loss, config, weights, t, stream, self.workers)
 
     def new_average_network(self) -> SplitNetwork:
         """An average-strategy network with this iteration's random weights."""

@@ -13,6 +13,7 @@ from torch import nn
 from deepcfr.config import FitConfig
 from deepcfr.errors import TrainingError
 from deepcfr.memory.reservoir import Memory
+from deepcfr.parallel import Workers
 from deepcfr.rng import generator
 from deepcfr.training.networks import SplitNetwork
 
@@ -52,33 +53,47 @@ def fit(
     weights: Callable[[torch.Tensor, int], torch.Tensor],
     iteration: int,
     stream: int,
+    workers: Workers,
 ) -> FitResult:
     """Fit `network` in place to the samples in `memory`, with mini-batches drawn from `stream`.
 
-    `legal` is bool [K, A]; `weights(sample iterations, iteration)` gives the weight of each sample.
+    `legal` is bool [K, A]; `weights(sample iterations, iteration)` gives the weight of each sample. Every worker takes
+    the gradient of an equal share of the mini-batch.
+    With `merge_infosets` every sample's target is first replaced by the weighted mean target of all samples of the same
+    infoset: the loss changes by a constant only, so the minimiser is the same, but mini-batches lose the sampling noise.
     Raises TrainingError when the loss stops being a number. Source: Algorithm 1 and section 5.2.
     """
     start = time.perf_counter()
-    network.scale.fill_(_root_mean_square(memory, legal) if config.scale_targets else 1.0)
+    targets = memory[:].target
+    if config.merge_infosets:
+        targets = memory.mean_targets(weights(memory[:].iteration, iteration))
+    network.scale.fill_(_root_mean_square(memory, targets, legal) if config.scale_targets else 1.0)
     parameters = list(network.parameters())
     adam = torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
     average = [p.detach().clone() for p in parameters] if config.averaging else []
     draw = generator(stream, str(legal.device))
     recent = torch.zeros((), device=legal.device)
+
+    def gradient(index: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        batch = memory[index]
+        weight = weights(batch.iteration, iteration) * (len(index) / config.batch_size)
+        value = loss(network(batch.infosets), targets[index] / network.scale, legal[batch.infosets.node], weight)
+        return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True)
+
     for step in range(config.steps):
         for group in adam.param_groups:
             group["lr"] = config.learning_rate * _rate(config, step)
         index = torch.randint(len(memory), (config.batch_size,), generator=draw, device=legal.device)
-        batch = memory[index]
-        weight = weights(batch.iteration, iteration)
-        value = loss(network(batch.infosets), batch.target / network.scale, legal[batch.infosets.node], weight)
-        adam.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
+        value = torch.zeros_like(recent)
+        for share, gradients in workers.map(gradient, index.chunk(workers.count)):
+            value += share
+            _accumulate(parameters, gradients)
         nn.utils.clip_grad_norm_(parameters, config.clip)
         adam.step()
+        adam.zero_grad()
         if average:
             _update_average(average, parameters, config.averaging, step)
-        recent += (value.detach() - recent) / min(step + 1, _REPORT)
+        recent += (value - recent) / min(step + 1, _REPORT)
         if (step + 1) % _REPORT == 0 or step + 1 == config.steps:
             _check(recent, step, config)
     if average:
@@ -88,11 +103,17 @@ def fit(
     return FitResult(float(recent * network.scale**2), config.steps, time.perf_counter() - start)
 
 
-def _root_mean_square(memory: Memory, legal: torch.Tensor) -> float:
+def _accumulate(parameters: list[nn.Parameter], gradients: tuple[torch.Tensor | None, ...]) -> None:
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        if gradient is not None:
+            parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+
+
+def _root_mean_square(memory: Memory, targets: torch.Tensor, legal: torch.Tensor) -> float:
     """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
-    samples = memory[slice(0, None, 1 + len(memory) // _SCALE_SAMPLES)]
-    mask = legal[samples.infosets.node]
-    mean = float(samples.target[mask].double().square().mean())
+    some = slice(0, None, 1 + len(memory) // _SCALE_SAMPLES)
+    mask = legal[memory[some].infosets.node]
+    mean = float(targets[some][mask].double().square().mean())
     return math.sqrt(mean) if mean > 0 else 1.0
 
 

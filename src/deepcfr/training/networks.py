@@ -167,7 +167,7 @@ class MLP(SplitNetwork):
         z = torch.relu(z)
         for layer in self.hidden:
             z = layer(z).relu_()
-        return self.head(functional.layer_norm(z, (self.width,)))
+        return functional.linear(functional.layer_norm(z, (self.width,)), self.head.weight, self.head.bias)
 
 
 def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:

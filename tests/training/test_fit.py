@@ -1,0 +1,355 @@
+"""Fits: a network learns the weighted mean target of each infoset, whatever the targets' unit, and repeatably."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+from deepcfr.config import FitConfig, NetworkConfig
+from deepcfr.errors import TrainingError
+from deepcfr.games.presets import load_game
+from deepcfr.memory.reservoir import Memory
+from deepcfr.parallel import Workers
+from deepcfr.policies.network import AveragePolicy
+from deepcfr.rng import generator, key
+from deepcfr.training.fit import FitResult, fit, linear_weights, uniform_weights
+from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.types import Infosets, Samples
+
+GAME = load_game("kuhn")
+LEGAL = GAME.encoding.legal
+NEWEST = 10  # the iteration at which all memories here are fitted
+NODES = torch.arange(4).repeat_interleave(3)  # the 12 infosets
+CARDS = torch.arange(3, dtype=torch.uint8).repeat(4)[:, None]
+EVERY = Infosets(NODES, CARDS)
+QUICK = FitConfig(steps=500, batch_size=256, learning_rate=1e-2, schedule="cosine")
+SMALL = FitConfig(steps=30, batch_size=64)
+ALONE = Workers(1)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Noisy targets whose mean at each infoset moves with the iteration."""
+
+    memory: Memory
+    samples: Samples
+    index: torch.Tensor  # infoset of each sample
+
+    def mean(self, weight: torch.Tensor) -> torch.Tensor:
+        """The weighted mean target of every infoset, [12, A]."""
+        total = torch.zeros(12, 3).index_add_(0, self.index, self.samples.target * weight[:, None])
+        return total / torch.zeros(12).index_add_(0, self.index, weight)[:, None]
+
+    def floor(self, weight: torch.Tensor) -> float:
+        """The smallest loss that any function of the infoset can have."""
+        error = (self.samples.target - self.mean(weight)[self.index]).square().sum(1)
+        return float((weight * error).mean())
+
+
+def remembered(target: torch.Tensor, index: torch.Tensor, iteration: torch.Tensor, capacity: int = 5000) -> Data:
+    samples = Samples(EVERY[index], target * LEGAL[NODES[index]], iteration.int())
+    memory = Memory(GAME.encoding, capacity)
+    memory.add(samples, stream=0)
+    return Data(memory, samples, index)
+
+
+def advantages(count: int = 3000, noise: float = 0.5, unit: float = 1.0) -> Data:
+    draw = generator(key(0, "advantages"))
+    index = torch.randint(12, (count,), generator=draw)
+    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
+    start, slope = torch.randn(12, 3, generator=draw), torch.randn(12, 3, generator=draw)
+    target = start[index] + slope[index] * iteration[:, None] / NEWEST
+    target = target + noise * torch.randn(count, 3, generator=draw)
+    return remembered(unit * target, index, iteration)
+
+
+def strategies(count: int = 3000) -> Data:
+    """Mixed strategies that move from one end of the simplex towards another, as they do in a run."""
+    draw = generator(key(0, "strategies"))
+    index = torch.randint(12, (count,), generator=draw)
+    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
+    ends = torch.rand(2, 12, 3, generator=draw) * LEGAL[NODES]
+    ends = ends / ends.sum(2, keepdim=True)
+    share = (iteration / NEWEST)[:, None]
+    return remembered(ends[0, index] * (1 - share) + ends[1, index] * share, index, iteration)
+
+
+def new_network(seed: int = 0, kind: str = "mlp") -> SplitNetwork:
+    config = NetworkConfig(kind=kind, width=32, layers=2, card_width=1)  # type: ignore[arg-type]
+    return build_network(GAME.encoding, config, generator(seed))
+
+
+def fitted(data: Data, config: FitConfig, **changes: object) -> tuple[SplitNetwork, FitResult]:
+    arguments = {"loss": advantage_loss, "weights": linear_weights, "stream": key(1, "fit"), "workers": ALONE} | changes
+    network = new_network()
+    return network, fit(network, data.memory, LEGAL, config=config, iteration=NEWEST, **arguments)  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def predicted(network: SplitNetwork) -> torch.Tensor:
+    """What the network says about every infoset in the targets' unit, 0 where illegal."""
+    return network(EVERY) * network.scale * LEGAL[NODES]
+
+
+# Weights
+
+
+def test_linear_weights_are_2_t_over_T() -> None:
+    assert linear_weights(torch.tensor([1, 5, 10], dtype=torch.int32), 10).tolist() == pytest.approx([0.2, 1.0, 2.0])
+    weights = linear_weights(torch.arange(1, 1001), 1000)
+    # of order 1, so that the gradient clip keeps its meaning
+    assert float(weights.mean()) == pytest.approx(1, abs=2e-3)
+
+
+def test_uniform_weights_are_one() -> None:
+    assert uniform_weights(torch.tensor([1, 5, 10]), 10).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("weights", [linear_weights, uniform_weights])
+def test_a_fit_learns_the_weighted_mean_of_each_infoset(weights: type) -> None:
+    data = advantages()
+    network, result = fitted(data, QUICK, weights=weights)
+    weight = weights(data.samples.iteration, NEWEST)
+    other = (uniform_weights if weights is linear_weights else linear_weights)(data.samples.iteration, NEWEST)
+    distance = (predicted(network) - data.mean(weight)).abs()
+    assert distance.max() < 0.12
+    assert distance.mean() < 0.4 * (predicted(network) - data.mean(other)).abs().mean()
+    assert result.loss == pytest.approx(data.floor(weight), rel=0.1)
+    assert result.steps == QUICK.steps
+
+
+def test_the_paper_network_learns_the_same_means() -> None:
+    data, network = advantages(), new_network(kind="paper")
+    fit(network, data.memory, LEGAL, advantage_loss, QUICK, linear_weights, NEWEST, 1, ALONE)
+    assert (predicted(network) - data.mean(linear_weights(data.samples.iteration, NEWEST))).abs().max() < 0.15
+
+
+def test_only_the_filled_part_of_a_memory_is_used() -> None:
+    data = advantages(count=500, noise=0)
+    full = Memory(GAME.encoding, 500)
+    full.add(data.samples, stream=0)
+    data.memory.columns["target"][500:] = torch.nan
+    assert len(data.memory.columns["target"]) > len(data.memory)
+    networks = [fitted(replace(data, memory=memory), SMALL)[0] for memory in (data.memory, full)]
+    assert torch.equal(predicted(networks[0]), predicted(networks[1]))
+
+
+# Strategies
+
+
+def test_an_average_strategy_is_the_weighted_mean_of_the_strategies() -> None:
+    data, config = strategies(), replace(QUICK, scale_targets=False)
+    network, result = fitted(data, config, loss=strategy_loss)
+    weight = linear_weights(data.samples.iteration, NEWEST)
+    probabilities = AveragePolicy(GAME, network).probabilities(EVERY)
+    assert (probabilities - data.mean(weight)).abs().max() < 0.03
+    assert result.loss == pytest.approx(data.floor(weight), rel=0.1)
+
+
+# Units
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_the_unit_of_the_targets_does_not_matter_if_they_are_scaled(unit: float) -> None:
+    # powers of two change no digit
+    (one, result), (other, other_result) = (fitted(advantages(unit=u), SMALL) for u in (1.0, unit))
+    assert torch.equal(predicted(other), unit * predicted(one))
+    assert other.scale == unit * one.scale
+    assert other_result.loss == pytest.approx(unit**2 * result.loss)
+
+
+def test_the_unit_of_the_targets_matters_if_they_are_not_scaled() -> None:
+    raw = replace(SMALL, scale_targets=False)
+    (one, _), (other, _) = (fitted(advantages(unit=u), raw) for u in (1.0, 1024.0))
+    assert one.scale == other.scale == 1
+    assert not torch.allclose(predicted(other), 1024 * predicted(one), rtol=0.1)
+
+
+def test_the_scale_is_the_root_mean_square_of_legal_targets() -> None:
+    data = advantages()
+    network, _ = fitted(data, SMALL)
+    legal = LEGAL[NODES[data.index]]
+    assert float(network.scale) == pytest.approx(float(data.samples.target[legal].square().mean().sqrt()), rel=1e-5)
+
+
+def test_targets_that_are_all_zero_are_fitted() -> None:
+    data = advantages(unit=0.0)
+    network, result = fitted(data, replace(QUICK, steps=300))
+    assert float(network.scale) == 1
+    assert result.loss < 0.01
+    assert predicted(network).abs().max() < 0.1
+
+
+# Options
+
+
+def error_against_mean(config: FitConfig, data: Data) -> float:
+    network, _ = fitted(data, config)
+    mean = data.mean(linear_weights(data.samples.iteration, NEWEST))
+    return float((predicted(network) - mean).square().sum(1).mean())
+
+
+def test_cosine_and_averaging_come_nearer_to_the_mean_than_a_constant_rate() -> None:
+    data = advantages(noise=2.0)
+    constant = FitConfig(steps=500, batch_size=128, learning_rate=1e-2)
+    errors = {
+        "constant": error_against_mean(constant, data),
+        "cosine": error_against_mean(replace(constant, schedule="cosine"), data),
+        "averaging": error_against_mean(replace(constant, averaging=0.99), data),
+    }
+    assert errors["cosine"] < 0.5 * errors["constant"]
+    assert errors["averaging"] < 0.5 * errors["constant"]
+    assert errors["constant"] < 0.5  # against a variance of 4 for every action
+
+
+@pytest.mark.parametrize(
+    "config", [replace(QUICK, averaging=0.99), replace(QUICK, schedule="constant", averaging=0.99)]
+)
+def test_options_end_near_the_noise_floor(config: FitConfig) -> None:
+    data = advantages()
+    weight = linear_weights(data.samples.iteration, NEWEST)
+    network, result = fitted(data, config)
+    assert result.loss == pytest.approx(data.floor(weight), rel=0.15)
+    assert (predicted(network) - data.mean(weight)).abs().max() < 0.15
+
+
+def test_merging_infosets_learns_the_same_means_without_the_sampling_noise() -> None:
+    data = advantages(noise=2.0)
+    config = FitConfig(steps=300, batch_size=128, learning_rate=1e-2, schedule="cosine")
+    errors = [error_against_mean(replace(config, merge_infosets=merge), data) for merge in (False, True)]
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.02
+    _, result = fitted(data, replace(config, merge_infosets=True))
+    assert result.loss < 0.1  # what is left of a loss that is 8 or more otherwise
+
+
+def weights_after(steps: int, **options: object) -> list[torch.Tensor]:
+    config = FitConfig(steps=steps, batch_size=64, learning_rate=1e-2, **options)  # type: ignore[arg-type]
+    return [p.detach().clone() for p in fitted(advantages(count=200), config)[0].parameters()]
+
+
+def test_averaging_starts_as_the_plain_mean_of_the_weights_so_far() -> None:
+    # with a decay near one the average is over all steps alike, and a constant rate makes shorter fits prefixes of longer
+    path = [weights_after(steps) for steps in (1, 2, 3, 4)]
+    averaged = weights_after(4, averaging=0.99)
+    for parameter, steps in zip(averaged, zip(*path, strict=True), strict=True):
+        torch.testing.assert_close(parameter, torch.stack(steps).mean(0), atol=1e-6, rtol=1e-5)
+
+
+def test_averaging_later_forgets_by_its_decay() -> None:
+    path = [weights_after(steps) for steps in (1, 2, 3)]
+    averaged = weights_after(3, averaging=0.25)
+    for parameter, (first, second, third) in zip(averaged, zip(*path, strict=True), strict=True):
+        # rates 1, 3/4 and 3/4
+        expected = 0.75 * third + 0.25 * (0.75 * second + 0.25 * first)
+        torch.testing.assert_close(parameter, expected, atol=1e-6, rtol=1e-5)
+
+
+def downhill(predicted: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    """A loss whose gradient to the last biases is constant, so that Adam moves them by exactly the rate."""
+    return predicted.sum(1).mean()
+
+
+@pytest.mark.parametrize("steps", [1, 10, 40])
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_the_rate_is_constant_or_a_half_cosine_down_to_zero(schedule: str, steps: int) -> None:
+    config = FitConfig(steps=steps, batch_size=8, learning_rate=0.01, schedule=schedule, clip=1e9)  # type: ignore[arg-type]
+    start = new_network().state_dict()["head.bias"].clone()
+    network, _ = fitted(advantages(count=200), config, loss=downhill)
+    travelled = start - network.state_dict()["head.bias"]
+    # the sum of (1 + cos(pi s / n)) / 2 over s = 0 .. n - 1 is (n + 1) / 2
+    expected = 0.01 * (steps if schedule == "constant" else (steps + 1) / 2)
+    torch.testing.assert_close(travelled, torch.full((3,), expected), atol=1e-5, rtol=1e-3)
+
+
+def test_a_tiny_clip_shrinks_gradients_below_adams_epsilon() -> None:
+    # gradients of norm 1e-9 are small against Adam's epsilon of 1e-8, so that the weights hardly move
+    start = [p.detach().clone() for p in new_network().parameters()]
+    moved = weights_after(3, clip=1e-9)
+    free = weights_after(3, clip=1.0)
+    distance, free_distance = (
+        max(float((b - a).abs().max()) for a, b in zip(start, after, strict=True)) for after in (moved, free)
+    )
+    assert free_distance > 0.02
+    assert distance < 0.15 * free_distance
+
+
+# Repeatability
+
+
+def test_the_same_stream_gives_the_same_network_bit_for_bit() -> None:
+    config = replace(SMALL, averaging=0.9, schedule="cosine")
+    data = advantages()
+    torch.manual_seed(0)
+    one, result = fitted(data, config)
+    torch.manual_seed(1)
+    again, same = fitted(data, config)
+    other, _ = fitted(data, config, stream=key(2, "fit"))
+    for name, weight in one.state_dict().items():
+        assert torch.equal(weight, again.state_dict()[name])
+        assert name == "scale" or not torch.equal(weight, other.state_dict()[name])
+    assert result.loss == same.loss
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_threads_change_a_fit_by_rounding_only(count: int) -> None:
+    data, config = advantages(), replace(SMALL, batch_size=50)  # that 3 and 7 do not divide
+    workers = Workers(count)
+    try:
+        (one, result), (shared, same) = fitted(data, config), fitted(data, config, workers=workers)
+        torch.testing.assert_close(predicted(shared), predicted(one), atol=1e-4, rtol=1e-4)
+        assert same.loss == pytest.approx(result.loss, rel=1e-4)
+        again, _ = fitted(data, config, workers=workers)
+        assert torch.equal(predicted(again), predicted(shared))  # in whatever order the threads finish
+    finally:
+        workers.shutdown()
+
+
+def test_more_threads_than_samples_in_a_batch_are_no_harm() -> None:
+    data, config = advantages(), replace(SMALL, batch_size=2)
+    workers = Workers(5)
+    try:
+        torch.testing.assert_close(
+            predicted(fitted(data, config, workers=workers)[0]), predicted(fitted(data, config)[0])
+        )
+    finally:
+        workers.shutdown()
+
+
+def test_a_fit_leaves_the_memory_as_it_was() -> None:
+    data = advantages()
+    before = {name: column.clone() for name, column in data.memory.contents().items()}
+    fitted(data, SMALL)
+    assert all(torch.equal(column, before[name]) for name, column in data.memory.contents().items())
+
+
+def test_fine_tuning_starts_from_the_networks_weights() -> None:
+    data = advantages()
+    network, first = fitted(data, QUICK)
+    brief = FitConfig(steps=20, batch_size=256, learning_rate=1e-5)
+    warm = fit(network, data.memory, LEGAL, advantage_loss, brief, linear_weights, NEWEST, 3, ALONE)
+    _, cold = fitted(data, brief)
+    assert warm.loss == pytest.approx(first.loss, rel=0.15)
+    assert cold.loss > 1.5 * warm.loss
+
+
+# Errors
+
+
+@pytest.mark.parametrize("steps", [1, 50, 250])
+def test_a_target_that_is_not_a_number_stops_the_fit_with_a_sentence(steps: int) -> None:
+    data = advantages()
+    data.memory.columns["target"][:, 1] = torch.nan
+    with pytest.raises(TrainingError, match=rf"after \d+ of {steps} steps at learning rate 0\.25") as caught:
+        fitted(data, FitConfig(steps=steps, batch_size=64, learning_rate=0.25))
+    (problem,) = caught.value.problems
+    assert problem.endswith(".")
+    assert int(problem.split("after ")[1].split()[0]) <= min(steps, 100)  # noticed soon
+
+
+def test_infinite_targets_stop_the_fit() -> None:
+    data = advantages()
+    data.memory.columns["target"][:, 1] = torch.inf
+    with pytest.raises(TrainingError, match="not a number"):
+        fitted(data, SMALL)
