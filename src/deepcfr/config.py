@@ -6,7 +6,7 @@ Variants of the algorithm are values here, never subclasses. This module imports
 from __future__ import annotations
 
 import dataclasses
-import math
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ class FitConfig:
     averaging: float = 0.0  #: decay of an exponential moving average of the weights that replaces them; 0 is off
     clip: float = 1.0  #: largest gradient norm
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
-    scale_targets: bool = True  #: fit targets in units of their root mean square
+    scale_targets: bool = True  #: fit advantages in units of their root mean square (never applied to probabilities)
     merge_infosets: bool = False  #: replace each target by the weighted mean over its infoset's samples in the memory
 
 
@@ -129,7 +129,7 @@ def load_config(path: str | Path) -> RunConfig:
     """
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
     try:
         return config_from_table(table)
@@ -141,8 +141,7 @@ def config_from_table(table: dict[str, Any]) -> RunConfig:
     """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
     problems: list[str] = []
     config: RunConfig = _build(RunConfig, table, "", problems)
-    if not problems:
-        problems = list(config_problems(config))
+    problems += config_problems(config)
     if problems:
         raise ConfigError(problems)
     return config
@@ -193,13 +192,19 @@ def config_problems(config: RunConfig) -> Iterator[str]:
     """One sentence for every setting that is out of range."""
     for name, limit_name, value in _numbers(config):
         low, high = _LIMITS[limit_name]
-        if not (math.isfinite(value) and low <= value <= high):
-            yield f"'{name}' must be between {low:g} and {high:g}, but is {value:g}."
+        if not low <= value <= high:  # also true of NaN
+            yield f"'{name}' must be between {_number(low)} and {_number(high)}, but is {_number(value)}."
     for iteration in config.evaluation.at:
         if iteration < 1:
             yield f"'evaluation.at' must name iterations from 1, but names {iteration}."
-    if config.runtime.device.split(":")[0] not in ("cpu", "cuda"):
-        yield f"'runtime.device' must be cpu or cuda (or cuda:N), but is '{config.runtime.device}'."
+    if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", str(config.runtime.device)):
+        yield f"'runtime.device' must be cpu, cuda or cuda:N, but is '{config.runtime.device}'."
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**30 else f"a number of {value.bit_length()} bits"
+    return f"{value:,.0f}" if value == value // 1 and abs(value) < 1e15 else repr(value)
 
 
 def _numbers(config: RunConfig) -> Iterator[tuple[str, str, float]]:
@@ -247,29 +252,47 @@ def default_config(game: str) -> RunConfig:
 
 
 # Chosen by measurement on two cores; the files in configs/ say the same and what to expect.
+_SMALL_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
 _SMALL_GAMES: dict[str, dict[str, Any]] = {
     "kuhn": {
-        "cfr": {"iterations": 40, "traversals": 1_500},
+        "cfr": {"iterations": 100, "traversals": 1_500},
         "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 1_000_000},
-        "network": {"kind": "mlp"},
-        "advantage": {"steps": 200, "batch_size": 1_024, "learning_rate": 3e-3, "schedule": "cosine"},
-        "average": {"steps": 1_000, "batch_size": 1_024, "learning_rate": 3e-3, "schedule": "cosine"},
-        "evaluation": {"every": 10},
-        "runtime": {"threads": 1},
+        "network": {"kind": "mlp", "width": 32, "layers": 2},
+        "advantage": {"steps": 100, "batch_size": 128, "refit": "fine-tune", **_SMALL_FIT},
+        "average": {"steps": 1_000, "batch_size": 128, **_SMALL_FIT},
+        "evaluation": {"every": 25},
+        "runtime": {"threads": 1, "checkpoint_every": 25},
     },
     "leduc": {
-        "cfr": {"iterations": 40, "traversals": 1_500},
-        "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 1_000_000},
-        "network": {"kind": "mlp"},
-        "advantage": {"steps": 200, "batch_size": 1_024, "learning_rate": 3e-3, "schedule": "cosine"},
-        "average": {"steps": 1_000, "batch_size": 1_024, "learning_rate": 3e-3, "schedule": "cosine"},
-        "evaluation": {"every": 10},
-        "runtime": {"threads": 1},
+        "cfr": {"iterations": 200, "traversals": 1_500},
+        "memory": {"advantage_capacity": 2_000_000, "strategy_capacity": 2_000_000},
+        "network": {"kind": "mlp", "width": 64, "layers": 3},
+        "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_SMALL_FIT},
+        "average": {"steps": 2_000, "batch_size": 256, **_SMALL_FIT},
+        "evaluation": {"every": 50},
+        "runtime": {"threads": 1, "checkpoint_every": 25},
     },
 }
 _QUICK: dict[str, Any] = {
-    "cfr": {"iterations": 30, "traversals": 15_000},
+    "cfr": {"iterations": 48, "traversals": 30_000},
     "memory": {"advantage_capacity": 4_000_000, "strategy_capacity": 4_000_000},
-    "advantage": {"steps": 400, "batch_size": 4_096, "learning_rate": 3e-3, "schedule": "cosine"},
-    "average": {"steps": 1_000, "batch_size": 4_096, "learning_rate": 3e-3, "schedule": "cosine"},
+    "network": {"card_width": 1},
+    "advantage": {
+        "steps": 200,
+        "batch_size": 4_096,
+        "learning_rate": 3e-3,
+        "schedule": "cosine",
+        "refit": "fine-tune",
+        "merge_infosets": True,
+    },
+    "average": {
+        "steps": 1_500,
+        "batch_size": 4_096,
+        "learning_rate": 3e-3,
+        "schedule": "cosine",
+        "refit": "fine-tune",
+        "merge_infosets": True,
+    },
+    "evaluation": {"at": [12, 24]},
+    "runtime": {"checkpoint_every": 12},
 }

@@ -24,7 +24,7 @@ def key(seed: int, *purpose: str | int) -> int:
 
 
 def generator(stream: int, device: str = "cpu") -> torch.Generator:
-    """A fresh torch generator on `device` for the stream key `stream`."""
+    """A fresh torch generator on `device` for the stream key `stream`; torch's CPU generator uses its low 32 bits."""
     import torch
 
     return torch.Generator(device=device).manual_seed(stream & (_MASK >> 1))

@@ -239,15 +239,46 @@ CAUGHT: dict[str, tuple[Callable[[Bluff], None], str]] = {
 }
 
 
+# Breaches of types, shapes and numbering, which would otherwise surface in the middle of a run
+
+LATE: dict[str, tuple[Callable[[Bluff], None], str]] = {
+    "too few rows of features": (encoded(node_features=lambda x: x[:2]), "node_features must be float32 [3, 3]"),
+    "features of the wrong type": (encoded(node_features=lambda x: x.double()), "node_features must be float32"),
+    "traversals by place": (dealt(lambda d: replace(d, traversal=torch.arange(len(d)))), "number its traversals"),
+    "traversals of the wrong type": (
+        dealt(lambda d: replace(d, traversal=d.traversal.float())),
+        "traversal must be int64",
+    ),
+    "views of the wrong type": (dealt(lambda d: replace(d, views=d.views.long())), "views must be uint8"),
+    "views without cards": (dealt(lambda d: replace(d, views=d.views.sum(-1).byte())), "views must be uint8"),
+    "outcomes by place": (
+        dealt(lambda d: replace(d, hidden=torch.arange(len(d)) % 2)),
+        "the same outcome in any chunking",
+    ),
+    "start at a terminal node": (
+        method("start", lambda start, deals: start(deals) + 4),
+        "start() must lead to decision",
+    ),
+    "start beyond the nodes": (method("start", lambda start, deals: start(deals) + 100), "start() must lead to a node"),
+    "start of the wrong shape": (method("start", lambda start, deals: start(deals)[:-1]), "start() must be int64"),
+    "step of the wrong type": (method("step", lambda step, *a: step(*a).int()), "step() must be int64"),
+    "payoffs of the wrong shape": (
+        method("payoff", lambda payoff, *a: payoff(*a)[:, None]),
+        "payoff() must be float32",
+    ),
+    "payoffs of the wrong type": (method("payoff", lambda payoff, *a: payoff(*a).double()), "payoff() must be float32"),
+}
+
+
 def broken(mutate: Callable[[Bluff], object]) -> Game:
     game = Bluff()
     mutate(game)
     return game
 
 
-@pytest.mark.parametrize("name", CAUGHT)
+@pytest.mark.parametrize("name", [*CAUGHT, *LATE])
 def test_a_breach_is_reported_as_a_sentence(name: str) -> None:
-    mutate, words = CAUGHT[name]
+    mutate, words = (CAUGHT | LATE)[name]
     with pytest.raises(GameError) as caught:
         check_game(broken(mutate))
     assert len(caught.value.problems) == 1
@@ -266,22 +297,15 @@ def test_all_breaches_of_one_kind_are_reported_together() -> None:
     assert [problem.split(": ")[1].split()[0] for problem in caught.value.problems] == ["actor", "round", "legal"]
 
 
-# Breaches that the contract's comments forbid and that check_game does not see
+def card_beyond_the_deck(game: Bluff) -> None:
+    game.encoding = replace(game.encoding, card_groups=(1,), num_ranks=3, num_suits=1)
+    dealt(lambda d: replace(d, views=torch.full((len(d), 2, 1, 1), 77, dtype=torch.uint8)))(game)
+
 
 UNSEEN: dict[str, Callable[[Bluff], None]] = {
-    "too few rows of features": encoded(node_features=lambda x: x[:2]),
-    "features of the wrong type": encoded(node_features=lambda x: x.double()),
-    "traversals numbered by place": dealt(lambda d: replace(d, traversal=torch.arange(len(d)))),
-    "traversal numbers of the wrong type": dealt(lambda d: replace(d, traversal=d.traversal.float())),
-    "views of the wrong type": dealt(lambda d: replace(d, views=d.views.long())),
-    "views without cards": dealt(lambda d: replace(d, views=d.views[..., 0:0].sum(-1))),
-    "hidden chance by place": dealt(lambda d: replace(d, hidden=torch.arange(len(d)) % 2)),
-    "start at a terminal node": method("start", lambda start, deals: start(deals) + 4),
-    "start beyond the nodes": method("start", lambda start, deals: start(deals) + 100),
-    "start of the wrong shape": method("start", lambda start, deals: start(deals)[:-1]),
-    "step of the wrong type": method("step", lambda step, *a: step(*a).int()),
-    "payoffs of the wrong shape": method("payoff", lambda payoff, *a: payoff(*a)[:, None]),
-    "payoffs of the wrong type": method("payoff", lambda payoff, *a: payoff(*a).double()),
+    "legal actions of infosets of the wrong type": encoded(legal=lambda x: x.long()),
+    "a card beyond the deck": card_beyond_the_deck,
+    "a round before the first": replaced(round=put(2, -1)),
 }
 
 

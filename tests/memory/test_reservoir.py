@@ -194,9 +194,13 @@ def test_mean_targets_tell_apart_infosets_that_differ_in_any_card_or_in_the_node
     encoding = load_game("hulh").encoding
     base = [51, 50, 49, 48, 47, 46, 45]
     rows = [base] + [[*base[:i], other, *base[i + 1 :]] for i in range(7) for other in (0, 44, 255)]
-    node = torch.tensor([len(encoding.legal) - 1] * len(rows) + [0])
+    # neighbours where a carry from one slot, or from the first slot into the node, would make two infosets one
+    rows += [[*[10] * i, *pair, *[10] * (5 - i)] for i in range(6) for pair in ((43, 51), (44, 255))]
+    last = len(encoding.legal) - 1
+    rows += [base, [51, *[10] * 6], [255, *[10] * 6]]
+    node = torch.tensor([last] * (len(rows) - 3) + [0, 7, 8])
     target = torch.arange(3.0 * len(node)).reshape(-1, 3)
-    cards = torch.tensor([*rows, base], dtype=torch.uint8)
+    cards = torch.tensor(rows, dtype=torch.uint8)
     memory = Memory(encoding, len(node))
     memory.add(Samples(Infosets(node, cards), target, torch.ones(len(node), dtype=torch.int32)), 1)
     assert torch.equal(memory.mean_targets(torch.ones(len(node))), target)

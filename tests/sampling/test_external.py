@@ -430,7 +430,9 @@ LARGEST = 1 - 2.0**-24
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([0.0, 1e-30, 1e-3, 0.25, 1 / 3, 0.5, 1.0, 3.0]), min_size=1, max_size=6).filter(sum))
+@given(
+    st.lists(st.sampled_from([0.0, 1e-40, 1e-30, 1e-3, 0.25, 1 / 3, 0.5, 1.0, 3.0]), min_size=1, max_size=6).filter(sum)
+)
 def test_actions_of_probability_zero_are_never_drawn(weights: list[float]) -> None:
     rows = torch.tensor([weights]).repeat(5, 1)
     for probabilities in (rows, rows / rows.sum(1, keepdim=True)):

@@ -376,3 +376,24 @@ def test_a_player_that_never_got_to_act_does_not_stop_the_run() -> None:
     )
     for seed in range(12):
         solved(replace(tiny, seed=seed), load_game("fhp"))
+
+
+def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
+    rare = replace(
+        BRIEF,
+        game="fhp",
+        cfr=replace(BRIEF.cfr, traversals=1, iterations=5),
+        advantage=replace(FIT, steps=5, refit="fine-tune"),
+        network=NetworkConfig(width=8),
+    )
+    late = 0
+    for seed in range(12):
+        solver = DeepCFR(load_game("fhp"), replace(rare, seed=seed))
+        next(solver.iterations())
+        silent = not len(solver.advantage_memories[1])
+        for _ in solver.iterations():
+            pass
+        if silent and len(solver.advantage_memories[1]):
+            late += 1
+            assert float(solver.advantage_networks[1].state_dict()["head.weight"].abs().max()) > 0
+    assert late

@@ -9,7 +9,7 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.rng import addressed_uniforms, key
-from deepcfr.types import TERMINAL, Encoding, Infosets
+from deepcfr.types import NO_CARD, TERMINAL, Encoding, Infosets
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def _array_problems(game: Game) -> list[str]:
         problems += _mismatch(name, getattr(game, name), (nodes,), torch.int64)
     problems += _mismatch("legal", game.legal, (nodes, actions), torch.bool)
     features = game.encoding.node_features
+    problems += _mismatch("encoding.legal", game.encoding.legal, tuple(game.encoding.legal.shape[:2]), torch.bool)
     shape = (len(game.encoding.legal), *features.shape[1:2])
     return problems + _mismatch("node_features", features, shape, torch.float32)
 
@@ -102,6 +103,8 @@ def _meaning_problems(game: Game) -> list[str]:
     problems = []
     if not bool(((game.actor >= TERMINAL) & (game.actor <= 1)).all()):
         problems.append("actor must be 0, 1 or TERMINAL.")
+    if int(game.round.min()) < 0:
+        problems.append("round must not be negative.")
     decisions = game.actor != TERMINAL
     infosets = game.infoset[decisions]
     if len(infosets) == 0 or int(infosets.min()) < 0 or int(infosets.max()) >= len(game.encoding.legal):
@@ -128,6 +131,9 @@ def _deal_problems(game: Game, deals: Deals, later: Deals) -> list[str]:
     problems += _mismatch("views", deals.views, (count, 2, rounds, sum(game.encoding.card_groups)), torch.uint8)
     if problems:
         return problems
+    cards = deals.views[deals.views != NO_CARD]
+    if len(cards) and int(cards.max()) >= game.encoding.num_ranks * game.encoding.num_suits:
+        problems.append("views must hold cards of the encoding's deck, or NO_CARD.")
     if not torch.equal(deals.traversal[half:], later.traversal):
         problems.append("deal() must number its traversals from `first`.")
     if not torch.equal(deals.views[half:], later.views):

@@ -63,27 +63,30 @@ class Memory:
         return torch.where(arrival < self.capacity, arrival, drawn)
 
     def __getitem__(self, index: torch.Tensor | slice) -> Samples:
-        columns = {name: column[: len(self)][index] for name, column in self.columns.items()}
+        columns = {name: self.filled(name)[index] for name in self.columns}
         return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
+
+    def filled(self, name: str) -> torch.Tensor:
+        """The filled part of a column, without a copy."""
+        return self.columns[name][: len(self)]
 
     def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:
         """For every sample, the mean target of all samples of its infoset, weighted by `weight` [I]; float32 [I, A]."""
-        samples = self[:]
-        code = samples.infosets.node.long()
-        for slot in range(samples.infosets.cards.shape[1]):
+        code, cards, target = self.filled("node").long(), self.filled("cards"), self.filled("target")
+        for slot in range(cards.shape[1]):
             # 0 stands for NO_CARD, so at most 54 values a slot: seven cards and a node fit into 63 bits
-            code = code * self._card_codes + (samples.infosets.cards[:, slot] + 1).long()
+            code = code * self._card_codes + (cards[:, slot] + 1).long()
         _, group = torch.unique(code, return_inverse=True)
         groups = int(group.max()) + 1
         total = torch.zeros(groups, dtype=torch.float64, device=group.device).index_add_(0, group, weight.double())
-        weighted = samples.target.double() * weight[:, None].double()
+        weighted = target.double() * weight[:, None].double()
         sums = torch.zeros(groups, weighted.shape[1], dtype=torch.float64, device=group.device)
         sums.index_add_(0, group, weighted)
         return (sums / total[:, None]).float()[group]
 
     def contents(self) -> dict[str, torch.Tensor]:
         """The filled part of every column, for a checkpoint."""
-        return {name: column[: len(self)] for name, column in self.columns.items()}
+        return {name: self.filled(name) for name in self.columns}
 
     def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
         """Take back what `contents` returned."""

@@ -134,7 +134,7 @@ class DeepCFR:
         config = self.config.advantage
         if not len(self.advantage_memories[player]):
             return NO_FIT  # the player has never had to act; its network stays as it is
-        if config.refit == "scratch" or t == 1:
+        if config.refit == "scratch" or self.advantage_networks[player].is_zero():
             self.advantage_networks[player] = self._new_network("advantage", t, player)
         stream = self._stream("advantage fit", t, player)
         network, memory = self.advantage_networks[player], self.advantage_memories[player]

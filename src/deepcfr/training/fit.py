@@ -64,9 +64,9 @@ def fit(
     Raises TrainingError when the loss stops being a number. Source: Algorithm 1 and section 5.2.
     """
     start = time.perf_counter()
-    targets = memory[:].target
+    targets = memory.filled("target")
     if config.merge_infosets:
-        targets = memory.mean_targets(weights(memory[:].iteration, iteration))
+        targets = memory.mean_targets(weights(memory.filled("iteration"), iteration))
     network.scale.fill_(_root_mean_square(memory, targets, legal) if config.scale_targets else 1.0)
     parameters = list(network.parameters())
     adam = torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
@@ -112,7 +112,7 @@ def _accumulate(parameters: list[nn.Parameter], gradients: tuple[torch.Tensor | 
 def _root_mean_square(memory: Memory, targets: torch.Tensor, legal: torch.Tensor) -> float:
     """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
     some = slice(0, None, 1 + len(memory) // _SCALE_SAMPLES)
-    mask = legal[memory[some].infosets.node]
+    mask = legal[memory.filled("node")[some].int()]
     mean = float(targets[some][mask].double().square().mean())
     return math.sqrt(mean) if mean > 0 else 1.0
 

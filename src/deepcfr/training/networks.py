@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from deepcfr.config import NetworkConfig
+from deepcfr.errors import ConfigError
 from deepcfr.types import Encoding, Infosets
 
 
@@ -88,6 +89,10 @@ class SplitNetwork(nn.Module):
         nodes = functional.embedding(infosets.node, self.encode_nodes())
         return self.joint(self.encode_cards(infosets.cards) + nodes)
 
+    def is_zero(self) -> bool:
+        """Whether this is still the network that `zero_` leaves."""
+        return not any(bool(parameter.any()) for parameter in self.parameters())
+
     def zero_(self) -> SplitNetwork:
         """Make the network return 0 for every input, as Algorithm 1 starts; returns itself."""
         with torch.no_grad():
@@ -135,8 +140,8 @@ class PaperNetwork(SplitNetwork):
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
         z = torch.relu(z)
-        z = (self.comb2(z) + z).relu_()
-        z = (self.comb3(z) + z).relu_()
+        z = self.comb2(z).add_(z).relu_()
+        z = self.comb3(z).add_(z).relu_()
         z = functional.layer_norm(z, (self.width,))
         return functional.linear(z, self.head.weight[: self.num_actions], self.head.bias[: self.num_actions])
 
@@ -171,7 +176,12 @@ class MLP(SplitNetwork):
 
 
 def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:
-    """A network with random initial weights from `generator` (a CPU one), on the encoding's device."""
+    """A network with random initial weights from `generator` (a CPU one), on the encoding's device.
+
+    Raises ConfigError if the paper's network is asked for in a game without cards.
+    """
+    if config.kind == "paper" and not encoding.card_groups:
+        raise ConfigError("The paper's network needs a game with cards: choose network.kind = mlp for this one.")
     cpu = Encoding(
         encoding.node_features.cpu(), encoding.legal.cpu(), encoding.card_groups, encoding.num_ranks, encoding.num_suits
     )
