@@ -115,6 +115,14 @@ class Export:
 
 
 @dataclass
+class Report:
+    """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched."""
+
+    runs: Positional[tuple[Path, ...]]  # run folders or shipped models
+    out: Path  # the picture to write, .svg or .png
+
+
+@dataclass
 class Bench:
     """Measure performance, as ratios against a peer in the same process; or against the stated budgets."""
 
@@ -132,6 +140,7 @@ Command = (
     | Annotated[StrategyQuery, subcommand("strategy")]
     | Annotated[Play, subcommand("play")]
     | Annotated[Export, subcommand("export")]
+    | Annotated[Report, subcommand("report")]
     | Annotated[Bench, subcommand("bench")]
 )
 
@@ -191,6 +200,7 @@ def _dispatch(command: Any) -> None:
         StrategyQuery: _strategy,
         Play: _play,
         Export: _export,
+        Report: _report,
         Bench: _bench,
     }
     actions[type(command)](command)
@@ -314,6 +324,18 @@ def _export(command: Export) -> None:
 
     RunFolder.open(command.run).export(command.out, _warn)
     print(f"Exported to {command.out}.")
+
+
+def _report(command: Report) -> None:
+    from deepcfr.report.charts import draw_curves
+    from deepcfr.runs.folder import RunFolder
+
+    if not command.runs:
+        raise ConfigError("Name at least one run to draw.")
+    if command.out.suffix not in (".svg", ".png"):
+        raise ConfigError(f"--out must end in .svg or .png, but is '{command.out}'.")
+    draw_curves([RunFolder.open(path) for path in command.runs], command.out)
+    print(f"Wrote {command.out}.")
 
 
 def _bench(command: Bench) -> None:

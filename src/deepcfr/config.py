@@ -162,29 +162,32 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
         if name not in hints:
             problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
         elif not dataclasses.is_dataclass(hints[name]):
-            values[name] = _convert(hints[name], value, prefix + name, problems)
+            known = len(problems)
+            converted = _convert(hints[name], value, prefix + name, problems)
+            if len(problems) == known:
+                values[name] = converted
         elif isinstance(value, dict):
             values[name] = _build(hints[name], value, f"{prefix}{name}.", problems)
         else:
-            problems.append(f"'{prefix}{name}' must be a section, but is {value!r}.")
+            problems.append(f"'{prefix}{name}' must be a section, but is {_shown(value)}.")
     return record(**values)
 
 
 def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            problems.append(f"'{name}' must be one of {', '.join(get_args(hint))}, but is {value!r}.")
+            problems.append(f"'{name}' must be one of {', '.join(get_args(hint))}, but is {_shown(value)}.")
         return value
     if get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(type(item) is int for item in value):
-            problems.append(f"'{name}' must be a list of whole numbers, but is {value!r}.")
+            problems.append(f"'{name}' must be a list of whole numbers, but is {_shown(value)}.")
             return ()
         return tuple(value)
-    if hint is float and type(value) is int:
+    if hint is float and type(value) is int and abs(value) < 10**30:
         return float(value)
     if type(value) is not hint:
         kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-        problems.append(f"'{name}' must be {kinds[hint]}, but is {value!r}.")
+        problems.append(f"'{name}' must be {kinds[hint]}, but is {_shown(value)}.")
     return value
 
 
@@ -198,7 +201,11 @@ def config_problems(config: RunConfig) -> Iterator[str]:
         if iteration < 1:
             yield f"'evaluation.at' must name iterations from 1, but names {iteration}."
     if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", str(config.runtime.device)):
-        yield f"'runtime.device' must be cpu, cuda or cuda:N, but is '{config.runtime.device}'."
+        yield f"'runtime.device' must be cpu or cuda (or cuda:N), but is '{config.runtime.device}'."
+
+
+def _shown(value: object) -> str:
+    return _number(value) if isinstance(value, int) and not isinstance(value, bool) else repr(value)
 
 
 def _number(value: float) -> str:

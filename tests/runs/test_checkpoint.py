@@ -84,6 +84,9 @@ class Saved(NamedTuple):
     solver: DeepCFR
     states: dict[int, State]
 
+    def __repr__(self) -> str:
+        return f"Saved({self.path})"
+
     @property
     def path(self) -> Path:
         return self.run.path
@@ -192,18 +195,13 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "missing": Path.unlink,
     "another checkpoint's": lambda path: path.write_bytes((path.parent.with_name("0000002") / path.name).read_bytes()),
 }
-# A state one byte short of its final newline is the same state, and an earlier one vouches for other files.
-HARMLESS = {("state.json", "one byte short"), ("state.json", "another checkpoint's")}
+# Without its final newline the state says the same; an earlier state in a later folder has the wrong checksums for it.
+NOT_THE_STATE = {("state.json", "one byte short"), ("state.json", "another checkpoint's")}
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name, damage", [(n, d) for n in FILES for d in DAMAGE if (n, d) not in NOT_THE_STATE])
 def test_a_damaged_file_is_named_and_the_previous_checkpoint_is_used(saved: Saved, name: str, damage: str) -> None:
-    before = (saved.folder(3) / name).read_bytes()
     DAMAGE[damage](saved.folder(3) / name)
-    same = (saved.folder(3) / name).is_file() and (saved.folder(3) / name).read_bytes() == before
-    if same or (name, damage) in HARMLESS:
-        pytest.skip("the file says the same as before")
     state, warnings = loaded(saved.path)
     assert state == saved.states[2]
     (warning,) = warnings
@@ -403,7 +401,8 @@ def test_the_steps_of_a_save_are_the_ones_that_are_broken_below(
 ) -> None:
     counters = {step: break_step(monkeypatch, step, 10**6, RuntimeError()) for step in STEPS}
     saved.run.save(fourth, 0.0)
-    assert {step: counter.made for step, counter in counters.items()} == {s: n for s, (_, _, n, _) in STEPS.items()}
+    made = {step: counter.made for step, counter in counters.items() if step != "mkdir"}  # later ones find the folder
+    assert made == {step: count for step, (_, _, count, _) in STEPS.items() if step != "mkdir"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""The README's Python runs, and the commands that it shows exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import deepcfr.cli as cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = re.findall(r"^deepcfr (.*?)(?:  #.*)?$", README, re.MULTILINE)
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(PYTHON) >= 1
+    assert len(COMMANDS) >= 10
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_python_blocks_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    assert re.search(r"^\d+\.\d+ mA/g$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    parsed = cli._parse(shlex.split(command))
+    assert type(parsed).__module__ == "deepcfr.cli"
+
+
+def test_configurations_say_their_command_and_load() -> None:
+    paths = sorted((ROOT / "configs").glob("*.toml"))
+    assert [path.stem for path in paths] == ["fhp-paper", "fhp-quick", "kuhn", "leduc"]
+    for path in paths:
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        assert f"--config configs/{path.name}" in first
+        assert cli.load_config(path).game == first.split()[3]
+
+
+@pytest.mark.parametrize(("name", "game"), [("kuhn", "kuhn"), ("leduc", "leduc"), ("fhp-quick", "fhp")])
+def test_default_configurations_are_the_files(name: str, game: str) -> None:
+    assert cli.load_config(ROOT / "configs" / f"{name}.toml") == cli.default_config(game)
+
+
+def test_the_paper_configuration_has_the_papers_values() -> None:
+    config = cli.load_config(ROOT / "configs" / "fhp-paper.toml")
+    assert (config.cfr.iterations, config.cfr.traversals, config.cfr.weighting) == (450, 10_000, "linear")
+    assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (4_000, 10_000, 1e-3)
+    assert (config.advantage.refit, config.advantage.schedule, config.advantage.clip) == ("scratch", "constant", 1.0)
+    assert not config.advantage.merge_infosets
+    assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
+    assert (config.network.suits, config.network.width, config.network.card_width) == ("raw", 64, 3)
