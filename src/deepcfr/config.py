@@ -281,7 +281,7 @@ _SMALL_GAMES: dict[str, dict[str, Any]] = {
     },
 }
 _QUICK: dict[str, Any] = {
-    "cfr": {"iterations": 48, "traversals": 30_000},
+    "cfr": {"iterations": 64, "traversals": 30_000},
     "memory": {"advantage_capacity": 4_000_000, "strategy_capacity": 4_000_000},
     "network": {"card_width": 1},
     "advantage": {
@@ -300,6 +300,6 @@ _QUICK: dict[str, Any] = {
         "refit": "fine-tune",
         "merge_infosets": True,
     },
-    "evaluation": {"at": [12, 24]},
-    "runtime": {"checkpoint_every": 12},
+    "evaluation": {"at": [16, 32]},
+    "runtime": {"checkpoint_every": 16},
 }

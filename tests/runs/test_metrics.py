@@ -90,7 +90,9 @@ def test_a_line_cut_short_anywhere_is_dropped_and_what_follows_starts_afresh(pat
             b"\xff\xfe\x80",
             marks=pytest.mark.xfail(strict=True, reason="bug: bytes that are not UTF-8 give a UnicodeDecodeError"),
         ),
-        pytest.param(b"5", marks=pytest.mark.xfail(strict=True, reason="bug: a line that is no object gives TypeError")),
+        pytest.param(
+            b"5", marks=pytest.mark.xfail(strict=True, reason="bug: a line that is no object gives TypeError")
+        ),
         pytest.param(b"{}", marks=pytest.mark.xfail(strict=True, reason="bug: a line without iteration: KeyError")),
     ],
 )
@@ -137,7 +139,9 @@ def test_the_environment_has_versions_hardware_commit_and_command(monkeypatch: p
     assert json.loads(json.dumps(facts)) == facts
 
 
-def test_the_commit_is_the_source_trees_with_a_mark_for_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_is_the_source_trees_with_a_mark_for_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments]
         return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()

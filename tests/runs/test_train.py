@@ -405,7 +405,7 @@ def test_more_iterations_go_on_from_the_last(tmp_path: Path, reference: Path) ->
     assert newest(tmp_path / "run") == newest(tmp_path / "whole")
 
 
-@pytest.mark.xfail(strict=True, reason="bug: AssertionError, as there is no average network; or 'Stopped ... Go on with'")
+@pytest.mark.xfail(strict=True, reason="bug: AssertionError without an average network, else not 'finished'")
 @pytest.mark.parametrize("iterations", [2, 3])
 def test_fewer_iterations_than_done_are_done(tmp_path: Path, iterations: int) -> None:
     config = replace(CONFIG, evaluation=EvaluationConfig())

@@ -66,6 +66,15 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
     return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
 
 
+def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
+    """Each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]: equal codes are equal cards."""
+    base = encoding.num_ranks * encoding.num_suits + 1  # 0 stands for NO_CARD; seven cards of 52 take 41 bits
+    code = torch.zeros(len(cards), dtype=torch.int64, device=cards.device)
+    for slot in range(cards.shape[1]):
+        code = code * base + (cards[:, slot] + 1).long()
+    return code
+
+
 def check_game(game: Game, playouts: int = 255, seed: int = 0) -> None:
     """Verify that `game` keeps the `Game` contract, statically and over random playouts.
 

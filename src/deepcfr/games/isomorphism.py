@@ -79,6 +79,11 @@ def canonical_cards(cards: npt.NDArray[np.uint8], groups: tuple[int, ...], num_s
     return result
 
 
+def pack_cards(cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Each row of up to seven cards as one integer, uint8 [M, C] to int64 [M], in the rows' lexicographic order."""
+    return cards.astype(np.int64) @ (256 ** np.arange(cards.shape[1] - 1, -1, -1, dtype=np.int64))
+
+
 def suit_permutations(num_ranks: int, num_suits: int) -> npt.NDArray[np.uint8]:
     """Every renaming of suits as a map of cards, uint8 [num_suits!, num_cards]; the identity is first."""
     cards = np.arange(num_ranks * num_suits)

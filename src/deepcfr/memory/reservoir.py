@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 
+from deepcfr.games.base import card_codes
 from deepcfr.rng import generator
 from deepcfr.types import Encoding, Infosets, Samples
 
@@ -29,10 +30,10 @@ class Memory:
     """
 
     def __init__(self, encoding: Encoding, capacity: int, kind: MemoryKind = "reservoir", device: str = "cpu") -> None:
+        self.encoding = encoding
         self.capacity = capacity
         self.kind: MemoryKind = kind
         self.seen = 0  # samples ever added
-        self._card_codes = encoding.num_ranks * encoding.num_suits + 1
         self.columns = {
             "node": torch.empty(capacity, dtype=_node_type(encoding), device=device),
             "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
@@ -72,10 +73,9 @@ class Memory:
 
     def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:
         """For every sample, the mean target of all samples of its infoset, weighted by `weight` [I]; float32 [I, A]."""
-        code, cards, target = self.filled("node").long(), self.filled("cards"), self.filled("target")
-        for slot in range(cards.shape[1]):
-            # 0 stands for NO_CARD, so at most 54 values a slot: seven cards and a node fit into 63 bits
-            code = code * self._card_codes + (cards[:, slot] + 1).long()
+        target = self.filled("target")
+        nodes = len(self.encoding.legal)
+        code = card_codes(self.filled("cards"), self.encoding) * nodes + self.filled("node")
         _, group = torch.unique(code, return_inverse=True)
         groups = int(group.max()) + 1
         total = torch.zeros(groups, dtype=torch.float64, device=group.device).index_add_(0, group, weight.double())

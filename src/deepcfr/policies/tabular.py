@@ -8,17 +8,9 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import canonical_cards, extend_board
+from deepcfr.games.isomorphism import canonical_cards, extend_board, pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.types import NO_CARD, Infosets
-
-
-def pack_cards(cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Each row of up to seven cards as one integer, uint8 [M, C] to int64 [M]."""
-    packed: npt.NDArray[np.int64] = cards.astype(np.int64) @ (
-        256 ** np.arange(cards.shape[1] - 1, -1, -1, dtype=np.int64)
-    )
-    return packed
 
 
 class TablePolicy:

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.games.isomorphism import canonical_cards, extend_board
+from deepcfr.games.isomorphism import canonical_cards, extend_board, pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import HandSpace, round_trees
@@ -111,8 +111,7 @@ class Sweep:
         if self.game.suits == "raw":  # holes and boards are enumerated in ascending order, as the game shows them
             return rows, np.arange(len(rows))
         rows = canonical_cards(rows, self.game.card_groups, self.hands.num_suits)
-        packed = rows.astype(np.int64) @ (256 ** np.arange(rows.shape[1] - 1, -1, -1, dtype=np.int64))
-        _, first, column = np.unique(packed, return_index=True, return_inverse=True)
+        _, first, column = np.unique(pack_cards(rows), return_index=True, return_inverse=True)
         return rows[first], column
 
     def _deal(

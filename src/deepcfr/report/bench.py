@@ -126,6 +126,7 @@ def _run_ours(seed: int, target: float) -> dict[str, Any]:
         seed=seed,
         cfr=dataclasses.replace(base.cfr, iterations=_MOST_ITERATIONS),
         network=NetworkConfig(kind="mlp", width=64, layers=1),
+        average=dataclasses.replace(base.average, steps=500),
     )
     game = load_game("leduc")
     _compile(game, config)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from deepcfr.config import FitConfig, RunConfig
-from deepcfr.games.base import Deals, Game
+from deepcfr.games.base import Deals, Game, card_codes
 from deepcfr.memory.reservoir import Memory, bytes_per_sample
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
@@ -117,15 +117,19 @@ class DeepCFR:
         """sigma^t of one player on some deals: what it sees in each round is encoded once, before the traversals."""
         game, fallback = self.game, self.config.cfr.fallback
         with torch.no_grad():
-            views = deals.views[:, player]
-            rounds = views.shape[1]
-            hands = network.encode_cards(views.flatten(0, 1))
+            rounds = deals.views.shape[2]
+            views = deals.views[:, player].flatten(0, 1)
+            # many deals share a hand before the board comes, so distinct views are encoded once
+            _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
+            example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
+            example[view] = torch.arange(len(view), device=view.device)
+            hands = network.encode_cards(views[example])
             nodes = network.encode_nodes()
 
         @torch.no_grad()
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
             infoset = game.infoset[node]
-            advantage = network.joint(hands[row * rounds + game.round[node]] + nodes[infoset])
+            advantage = network.joint(hands[view[row * rounds + game.round[node]]] + nodes[infoset])
             return regret_matching(advantage, game.legal[node], fallback)
 
         return strategy
