@@ -17,7 +17,8 @@ from deepcfr.runs.metrics import environment
 
 def train(game: str, seed: int, folder: Path) -> dict[str, float]:
     """One run in a process of its own, as a user would start it."""
-    command = ["deepcfr", "train", game, "--seed", str(seed), "--out", str(folder / f"{game}-{seed}"), "--json"]
+    out = folder / f"{game}-{seed}"
+    command = [sys.executable, "-m", "deepcfr.cli", "train", game, "--seed", str(seed), "--out", str(out), "--json"]
     result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     facts = json.loads(result.stdout)
     return {"seed": seed, "exploitability": facts["exploitability"], "seconds": facts["seconds"]}

@@ -296,7 +296,6 @@ def test_without_a_file_settings_start_from_the_games_defaults(kuhn: Trained) ->
     assert (config.cfr.iterations, config.cfr.traversals) == (3, 20)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: with an option before GAME the defaults are those of fhp")
 def test_the_games_defaults_do_not_depend_on_the_order_of_the_arguments() -> None:
     first = cli._parse(["train", "kuhn", "--out", "x"])
     assert cli._parse(["train", "--out", "x", "kuhn"]) == first
@@ -542,7 +541,6 @@ def test_memories_that_cannot_fit_are_refused_with_the_figures(tmp_path: Path) -
 
 
 @pytest.mark.skipif(HUGE, reason="this machine has room for them")
-@pytest.mark.xfail(strict=True, reason="bug: the refused run keeps the folder, so the mended command is refused too")
 def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert deepcfr("train", "kuhn", "--out", out, "--memory.advantage-capacity", 10**10).status == 2
@@ -550,7 +548,6 @@ def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-@pytest.mark.xfail(strict=True, reason="bug: a traceback, as the game goes to the device before it is looked for")
 def test_a_device_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     sentence = problem(deepcfr("train", "kuhn", "--out", tmp_path / "run", *TINY, "--runtime.device", "cuda"))
     assert "no CUDA device" in sentence
@@ -572,7 +569,6 @@ def test_impossible_options_of_other_commands_are_one_sentence(kuhn: Trained) ->
     assert deepcfr("exploitability", kuhn.path, "--policy", "best").status == 2
 
 
-@pytest.mark.xfail(strict=True, reason="bug: rich reads brackets in paths as markup: swallowed, or a MarkupError")
 @pytest.mark.parametrize("name", ["[bold]", "x[/y]"])
 def test_brackets_in_the_name_of_a_folder_are_just_brackets(tmp_path: Path, name: str) -> None:
     outcome = deepcfr("train", "kuhn", "--out", tmp_path / name, "--cfr.iterations", 1, *TINY)
@@ -684,7 +680,6 @@ def test_an_export_is_small_measures_the_same_and_cannot_be_resumed(run: Path, t
     assert deepcfr("strategy", tmp_path / "again", "J / r", "--json", "--policy", "current").json == asked[0]
 
 
-@pytest.mark.xfail(strict=True, reason="bug: NotADirectoryError as a traceback")
 def test_an_export_to_a_file_is_one_sentence(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert str(tmp_path / "file") in problem(deepcfr("export", run, "--out", tmp_path / "file"))
@@ -708,7 +703,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(kuhn: Trained, monkeypatch: py
     def press(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_dispatch", press)
+    monkeypatch.setitem(cli.COMMANDS, "exploitability", (cli.Exploit, press))
     outcome = deepcfr("exploitability", kuhn.path)
     assert (outcome.status, outcome.out, outcome.err) == (130, "", "deepcfr: interrupted.\n")
 

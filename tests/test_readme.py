@@ -51,7 +51,11 @@ def test_default_configurations_are_the_files(name: str, game: str) -> None:
 def test_the_paper_configuration_has_the_papers_values() -> None:
     config = cli.load_config(ROOT / "configs" / "fhp-paper.toml")
     assert (config.cfr.iterations, config.cfr.traversals, config.cfr.weighting) == (450, 10_000, "linear")
-    assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (4_000, 10_000, 1e-3)
+    assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (
+        4_000,
+        10_000,
+        1e-3,
+    )
     assert (config.advantage.refit, config.advantage.schedule, config.advantage.clip) == ("scratch", "constant", 1.0)
     assert not config.advantage.merge_infosets
     assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000

@@ -7,6 +7,8 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,6 +33,7 @@ from deepcfr.errors import ConfigError, DeepCFRError
 if TYPE_CHECKING:
     from deepcfr.evaluation.exploitability import Exploitability
 
+DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
 PolicyName = Literal["average", "network", "current"]
 
 
@@ -132,23 +135,12 @@ class Bench:
     json: bool = False
 
 
-Command = (
-    Annotated[Games, subcommand("games")]
-    | Annotated[Train, subcommand("train")]
-    | Annotated[Resume, subcommand("resume")]
-    | Annotated[Exploit, subcommand("exploitability")]
-    | Annotated[StrategyQuery, subcommand("strategy")]
-    | Annotated[Play, subcommand("play")]
-    | Annotated[Export, subcommand("export")]
-    | Annotated[Report, subcommand("report")]
-    | Annotated[Bench, subcommand("bench")]
-)
-
-
 def main() -> None:
     """Entry point: run a command; exit status 2 and plain sentences for anything the user can mend."""
     try:
-        _dispatch(_parse(sys.argv[1:]))
+        command = _parse(sys.argv[1:])
+        handlers = dict(COMMANDS.values())
+        handlers[type(command)](command)
     except DeepCFRError as error:
         for problem in error.problems:
             print(f"deepcfr: {problem}", file=sys.stderr)
@@ -162,52 +154,29 @@ def main() -> None:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """The command that the arguments name; the settings of `train` start from its --config or the game's defaults."""
-    train = Annotated[Train, subcommand("train", default=_train_defaults(arguments))]
-    commands = tuple(c for c in Command.__args__ if Train not in getattr(c, "__args__", (c.__origin__,)))
-    union: Any = train
-    for command in commands:
-        union = union | command
-    return tyro.cli(union, args=arguments, prog="deepcfr", description=__import__("deepcfr").__doc__)
+    """The command that the arguments name.
+
+    The settings of `train` start from its --config or its game's defaults, so it is read twice: first for those two.
+    """
+    command = _read(arguments, RunConfig())
+    if isinstance(command, Train):
+        base = load_config(command.config) if command.config else default_config(command.game)
+        command = _read(arguments, base)
+    return command
 
 
-def _train_defaults(arguments: list[str]) -> Train:
-    if arguments[:1] != ["train"]:
-        base = RunConfig()
-    else:
-        path = _option(arguments, "--config")
-        game = arguments[1] if len(arguments) > 1 and not arguments[1].startswith("-") else "fhp"
-        base = load_config(path) if path else default_config(game)
+def _read(arguments: list[str], base: RunConfig) -> Any:
     sections = {f.name: getattr(base, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
-    return Train(game=tyro.MISSING, out=tyro.MISSING, **sections)
-
-
-def _option(arguments: list[str], name: str) -> str | None:
-    for index, argument in enumerate(arguments):
-        if argument == name and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith(name + "="):
-            return argument.removeprefix(name + "=")
-    return None
-
-
-def _dispatch(command: Any) -> None:
-    actions: dict[type, Callable[[Any], None]] = {  # the handler of each command
-        Games: _games,
-        Train: _train,
-        Resume: _resume,
-        Exploit: _exploitability,
-        StrategyQuery: _strategy,
-        Play: _play,
-        Export: _export,
-        Report: _report,
-        Bench: _bench,
-    }
-    actions[type(command)](command)
+    train = subcommand("train", default=Train(game=tyro.MISSING, out=tyro.MISSING, **sections))
+    choices: list[Any] = [
+        Annotated[kind, train if kind is Train else subcommand(name)] for name, (kind, _) in COMMANDS.items()
+    ]
+    return tyro.cli(reduce(or_, choices), args=arguments, prog="deepcfr", description=DESCRIPTION)
 
 
 def _console(as_json: bool) -> Console:
-    return Console(stderr=as_json, highlight=False, soft_wrap=True)
+    # no markup: names of runs and files may hold square brackets
+    return Console(stderr=as_json, highlight=False, soft_wrap=True, markup=False)
 
 
 def _print_json(value: dict[str, Any]) -> None:
@@ -230,8 +199,11 @@ def _games(command: Games) -> None:
 
 def _train(command: Train) -> None:
     config = command.run_config()
+    from deepcfr.games.presets import load_rules
     from deepcfr.runs.folder import RunFolder
+    from deepcfr.runs.train import cost_notes
 
+    cost_notes(config, load_rules(config.game))  # refuses what cannot fit before a folder is made
     _run(RunFolder.create(command.out, config), command.json)
 
 
@@ -306,7 +278,7 @@ def _strategy(command: StrategyQuery) -> None:
     if command.json:
         _print_json(answer.facts())
     else:
-        _console(False).print(answer.describe(), markup=False)
+        _console(False).print(answer.describe())
 
 
 def _play(command: Play) -> None:
@@ -316,7 +288,7 @@ def _play(command: Play) -> None:
 
     policy, _ = RunFolder.open(command.run).load_policy(command.policy, _warn)
     assert isinstance(policy.game, PokerGame)
-    play(policy.game, policy, _console(False), seed=command.seed, hands=command.hands)
+    play(policy.game, policy, Console(highlight=False), seed=command.seed, hands=command.hands)
 
 
 def _export(command: Export) -> None:
@@ -347,6 +319,18 @@ def _bench(command: Bench) -> None:
     if command.json:
         _print_json(facts)
 
+
+COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
+    "games": (Games, _games),
+    "train": (Train, _train),
+    "resume": (Resume, _resume),
+    "exploitability": (Exploit, _exploitability),
+    "strategy": (StrategyQuery, _strategy),
+    "play": (Play, _play),
+    "export": (Export, _export),
+    "report": (Report, _report),
+    "bench": (Bench, _bench),
+}
 
 if __name__ == "__main__":
     main()

@@ -167,7 +167,6 @@ def test_the_newest_checkpoints_are_kept_and_latest_names_the_newest(tmp_path: P
             assert (run.path / "checkpoints" / "latest").read_text() == f"{iteration:07d}\n"
 
 
-@pytest.mark.xfail(strict=True, reason="bug: 'keep' counts a damaged newer checkpoint and drops the one just saved")
 def test_a_damaged_newer_checkpoint_does_not_push_out_the_one_just_saved(saved: Saved) -> None:
     solver, _ = saved.run.load_solver(pytest.fail, memories=True)
     saved.folder(3).rename(saved.folder(5))
@@ -225,7 +224,6 @@ def test_one_flipped_bit_anywhere_in_networks_or_memories_is_found(
         flip(path, position, bit)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: state.json has no checksum of its own, so flipped digits and keys pass")
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
 @example(0.06, 0)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -258,11 +256,9 @@ def test_one_flipped_bit_anywhere_in_the_state_is_found(saved: Saved, place: flo
         b"{" * 5000,
         pytest.param(
             b'{"format": 1, "fingerprint": "FP", "iteration": 3, "seconds": 1.0, "checksums": []}',
-            marks=pytest.mark.xfail(strict=True, reason="bug: AttributeError for checksums that are not an object"),
         ),
         pytest.param(
             b'{"format": 1, "fingerprint": "FP", "iteration": 3, "seconds": 1.0, "checksums": {}}',
-            marks=pytest.mark.xfail(strict=True, reason="bug: missing keys give a KeyError later"),
         ),
     ],
 )
@@ -410,9 +406,6 @@ def test_the_steps_of_a_save_are_the_ones_that_are_broken_below(
     [
         pytest.param(
             *point,
-            marks=pytest.mark.xfail(strict=True, reason="bug: a temporary file or folder is left behind")
-            if point in LEAVES_TEMPORARY_FILES
-            else (),
         )
         for point in EVERY_STEP
     ],

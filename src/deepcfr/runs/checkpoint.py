@@ -20,7 +20,15 @@ from safetensors.torch import load_file, save_file
 
 from deepcfr.errors import CheckpointError
 from deepcfr.memory.reservoir import Memory
-from deepcfr.runs.files import cannot_write, checksum, json_bytes, read_json, sync_folder, write_atomically
+from deepcfr.runs.files import (
+    cannot_write,
+    checksum,
+    json_bytes,
+    read_json,
+    self_checksum,
+    sync_folder,
+    write_atomically,
+)
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 FORMAT = 1
@@ -66,13 +74,12 @@ def save_checkpoint(
             shutil.rmtree(folder)
         os.replace(temporary, folder)
         sync_folder(folder.parent)
-    except OSError as error:
+    except (OSError, SafetensorError, CheckpointError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise cannot_write(folder, error) from error
-    except SafetensorError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise CheckpointError(f"'{folder}' cannot be written: {error}.") from error
-    for old in _folders(run)[keep:]:
+        if isinstance(error, OSError):
+            raise cannot_write(folder, error) from error
+        raise CheckpointError(f"'{folder}' cannot be written: {error}") from error
+    for old in [other for other in _folders(run) if other != folder][keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     write_atomically(run / "checkpoints" / "latest", (folder.name + "\n").encode())
     return folder
@@ -107,7 +114,7 @@ def _write(folder: Path, solver: DeepCFR, fingerprint: str, seconds: float, memo
         "memories": {name: memory.seen for name, memory in _memories(solver)} if memories else {},
         "checksums": {path.name: checksum(path) for path in sorted(folder.iterdir())},
     }
-    write_atomically(folder / STATE, json_bytes(state))
+    write_atomically(folder / STATE, json_bytes(state | {"checksum": self_checksum(state)}))
 
 
 def _network_tensors(solver: DeepCFR) -> Iterator[tuple[str, torch.Tensor]]:
@@ -160,19 +167,19 @@ class _Damaged(Exception):
 def _verify(folder: Path, fingerprint: str) -> Checkpoint:
     try:
         state = read_json(folder / STATE)
-        checkpoint = Checkpoint(folder, state)
-        checksums, wanted = state["checksums"], (state["fingerprint"], int(state["iteration"]), float(state["seconds"]))
-    except (CheckpointError, KeyError, TypeError, ValueError) as error:
-        raise _Damaged(f"The checkpoint file '{folder / STATE}' is damaged: {error}.") from error
-    if state.get("format") != FORMAT:
-        raise CheckpointError(f"'{folder}' has format {state.get('format')}, and this version reads format {FORMAT}.")
-    if wanted[0] != fingerprint:
+    except CheckpointError as error:
+        raise _Damaged(f"The checkpoint file '{folder / STATE}' is damaged: {error}") from error
+    if state.get("checksum") != self_checksum(state):
+        raise _Damaged(f"The checkpoint file '{folder / STATE}' is damaged: its contents do not match their checksum.")
+    if state["format"] != FORMAT:
+        raise CheckpointError(f"'{folder}' has format {state['format']}, and this version reads format {FORMAT}.")
+    if state["fingerprint"] != fingerprint:
         raise CheckpointError(f"'{folder}' belongs to another game or network than the run's configuration asks for.")
-    for name, digest in checksums.items():
+    for name, digest in state["checksums"].items():
         path = folder / name
         if not path.is_file() or checksum(path) != digest:
             raise _Damaged(f"The checkpoint file '{path}' is damaged: its bytes do not match their checksum.")
-    return checkpoint
+    return Checkpoint(folder, state)
 
 
 def restore(solver: DeepCFR, checkpoint: Checkpoint, *, memories: bool = True) -> None:

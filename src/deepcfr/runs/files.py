@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise cannot_write(path, error) from error
 
 
@@ -43,6 +46,12 @@ def checksum(path: Path) -> str:
     """BLAKE2b of a file's bytes, in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+def self_checksum(value: dict[str, Any]) -> str:
+    """BLAKE2b of a JSON object without its `checksum`, in hex."""
+    rest = {name: item for name, item in value.items() if name != "checksum"}
+    return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:

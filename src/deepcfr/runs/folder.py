@@ -114,8 +114,9 @@ class RunFolder:
 
     def export(self, target: Path, warn: Warn) -> None:
         """Copy the run without its memories: small, playable, measurable, but not resumable."""
-        if target.exists() and any(target.iterdir()):
-            raise CheckpointError(f"'{target}' is not empty: choose another folder.")
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            what = "is not empty" if target.is_dir() else "is a file"
+            raise CheckpointError(f"'{target}' {what}: choose another folder.")
         solver, seconds = self.load_solver(warn, memories=False)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")

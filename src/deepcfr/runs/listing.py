@@ -23,7 +23,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
             {
                 "game": rules.name,
                 "unit": rules.milli_unit,
-                "deck": f"{rules.num_ranks} ranks x {rules.num_suits} suits",
+                "deck": f"{rules.num_ranks}x{rules.num_suits}",
                 "hole_cards": rules.hole_cards,
                 "board_cards": list(rules.board_cards),
                 "betting_decisions": tree.num_decisions,
@@ -36,7 +36,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
 
 def show_games(facts: list[dict[str, Any]], console: Console) -> None:
     """The facts as a table."""
-    table = Table("game", "deck", "hole", "board", "betting decisions", "boards", "unit", "exact exploitability")
+    table = Table("game", "deck", "hole", "board", "decisions", "boards", "unit", "exact")
     for f in facts:
         table.add_row(
             f["game"], f["deck"], str(f["hole_cards"]), "+".join(map(str, f["board_cards"])),

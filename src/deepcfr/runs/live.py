@@ -48,7 +48,7 @@ class LiveObserver:
         self.progress.stop()
 
     def warn(self, message: str) -> None:
-        self.console.print(f"[yellow]warning:[/yellow] {message}")
+        self.console.print(f"warning: {message}", style="yellow")
 
     def start(self, run: RunFolder, solver: DeepCFR, notes: list[str]) -> None:
         config = run.config
@@ -117,8 +117,11 @@ def show_result(console: Console, result: Exploitability, iterations: int) -> No
     """Print an exact evaluation."""
     first, second = result.best_response_values
     console.print(
-        f"[bold]{result.game}, {result.policy} after {iterations} iterations: exact NashConv {result.nash_conv:.3f} "
-        f"{result.unit}[/bold] (exploitability = NashConv / 2 = {result.exploitability:.3f} {result.unit})\n"
+        f"{result.game}, {result.policy} after {iterations} iterations: exact NashConv {result.nash_conv:.3f} "
+        f"{result.unit} (exploitability = NashConv / 2 = {result.exploitability:.3f} {result.unit})",
+        style="bold",
+    )
+    console.print(
         f"  best responses gain {first:.3f} as player 0 and {second:.3f} as player 1; "
         f"the profile is worth {result.value:.3f} to player 0\n"
         f"  {result.boards:,} boards, {result.boards_used}, in {result.seconds:.1f} s"

@@ -24,15 +24,18 @@ def append_metrics(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """All whole lines, in order; a last line cut short by a crash is left out. Empty if there is no file."""
+    """All whole lines, in order, up to the first damaged one (a crash can tear the last). Empty without a file."""
     if not path.is_file():
         return []
     records = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_bytes().splitlines():
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break  # everything after a torn line will be written again
+            record = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(record, dict) or not isinstance(record.get("iteration"), int):
+            break
+        records.append(record)
     return records
 
 
@@ -59,16 +62,22 @@ def environment(device: str, threads: int) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The git commit of the source tree, with a mark if it has changes; None outside a checkout."""
-    here = Path(__file__).parent
+    """The git commit of the source tree, with a mark if it has changes; None outside the project's own checkout."""
+    tracked = _git("ls-files", "--error-unmatch", Path(__file__).name)
+    commit = _git("rev-parse", "HEAD")
+    if tracked is None or commit is None:
+        return None
+    return commit + ("+changes" if _git("status", "--porcelain", "-uno") else "")
+
+
+def _git(*arguments: str) -> str | None:
     try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
-        changes = subprocess.run(
-            ["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True, check=True
+        done = subprocess.run(
+            ["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return commit.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
+    return done.stdout.strip()
 
 
 def _processor() -> str:

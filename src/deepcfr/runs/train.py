@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -12,8 +13,11 @@ from typing import Any, Protocol
 
 import torch
 
+from deepcfr.config import RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PokerRules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, truncate_metrics
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
@@ -65,23 +69,24 @@ def catch_interrupt() -> Iterator[Interrupt]:
         signal.signal(signal.SIGINT, before)
 
 
-def cost_notes(run: RunFolder) -> list[str]:
-    """What a run will take, in sentences. Raises ConfigError if its memories cannot fit into this machine's memory."""
-    needed = memory_bytes(run.game(), run.config)
-    available = _physical_memory(run.config.runtime.device)
+def cost_notes(config: RunConfig, rules: PokerRules) -> list[str]:
+    """What a run will take, in sentences.
+
+    Raises ConfigError if its device is not there or its memories cannot fit into it.
+    """
+    available = _physical_memory(config.runtime.device)
+    needed = memory_bytes(PokerGame(rules, config.network.suits), config)
     if available and needed > 0.9 * available:
         raise ConfigError(
             f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
             "lower memory.advantage_capacity or memory.strategy_capacity."
         )
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
-    reason = refusal(run.rules)
+    reason = refusal(rules)
     return [*notes, reason] if reason else notes
 
 
 def _physical_memory(device: str) -> int:
-    import os
-
     if device.startswith("cuda"):
         if not torch.cuda.is_available():
             raise ConfigError(f"'runtime.device' is {device}, but this machine has no CUDA device.")
@@ -94,35 +99,44 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     """Carry a run on from its newest checkpoint to its last iteration.
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would. Ctrl-C
-    finishes the iteration and saves. Raises CheckpointError, ConfigError, TrainingError.
+    finishes the iteration, with its evaluation if one is due, and saves.
+    Raises CheckpointError, ConfigError, TrainingError.
     """
-    notes = cost_notes(run)
+    notes = cost_notes(run.config, run.rules)
     solver, before = run.load_solver(observer.warn, memories=True)
     truncate_metrics(run.metrics_path, solver.iteration)
     observer.start(run, solver, notes)
     started = time.perf_counter() - before
+    iterations = run.config.cfr.iterations
+    if solver.iteration >= iterations:
+        return _finish(run, solver, observer, before)
     result: Exploitability | None = None
-    if solver.iteration == run.config.cfr.iterations:
-        return Summary(True, solver.iteration, solver.nodes_touched, before, _evaluate(run, solver, observer, {}))
     with catch_interrupt() as interrupt:
         for record in solver.iterations():
-            last = record.iteration == run.config.cfr.iterations
             observer.iteration(record, time.perf_counter() - started)
             line: dict[str, Any] = dataclasses.asdict(record)
-            stop = interrupt.pressed and not last
-            if not stop and (last or _due(run, record.iteration)):
-                solver_fit = solver.fit_average()
-                line["average_loss"], line["average_fit_seconds"] = solver_fit.loss, solver_fit.seconds
-                result = _evaluate(run, solver, observer, line, solver_fit)
+            last = record.iteration == iterations
+            if last or _due(run, record.iteration):
+                result = _evaluate(run, solver, observer, line)
             line |= {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - started}
             append_metrics(run.metrics_path, line)
-            if stop or last or record.iteration % run.config.runtime.checkpoint_every == 0:
+            if interrupt.pressed or last or record.iteration % run.config.runtime.checkpoint_every == 0:
                 run.save(solver, time.perf_counter() - started)
                 observer.saved(record.iteration)
-            if stop:
+            if interrupt.pressed:
                 break
-    finished = solver.iteration == run.config.cfr.iterations
+    finished = solver.iteration >= iterations
     return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
+
+
+def _finish(run: RunFolder, solver: DeepCFR, observer: Observer, seconds: float) -> Summary:
+    """A run that has no iterations left: measure it once more, after fitting its average strategy if that is missing."""
+    if solver.average_iteration == solver.iteration:
+        result = _measure(run, solver, observer)
+    else:
+        result = _evaluate(run, solver, observer, {})
+        run.save(solver, seconds)
+    return Summary(True, solver.iteration, solver.nodes_touched, seconds, result)
 
 
 def _due(run: RunFolder, iteration: int) -> bool:
@@ -130,18 +144,23 @@ def _due(run: RunFolder, iteration: int) -> bool:
     return iteration in settings.at or bool(settings.every and iteration % settings.every == 0)
 
 
-def _evaluate(
-    run: RunFolder, solver: DeepCFR, observer: Observer, line: dict[str, Any], fitted: FitResult | None = None
-) -> Exploitability | None:
-    """The exact evaluation of the average network as it is; None for games out of reach."""
-    result = None
-    if refusal(run.rules) is None:
-        result = exploitability(
-            solver.average_policy(),
-            threads=run.config.runtime.threads,
-            on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
-        )
+def _evaluate(run: RunFolder, solver: DeepCFR, observer: Observer, line: dict[str, Any]) -> Exploitability | None:
+    """Fit the average strategy, measure it, and add both to the metrics `line`."""
+    fitted = solver.fit_average()
+    line |= {"average_loss": fitted.loss, "average_fit_seconds": fitted.seconds}
+    result = _measure(run, solver, observer)
+    if result:
         line["evaluation"] = dataclasses.asdict(result)
-    if fitted:
-        observer.evaluated(solver.iteration, fitted, result)
+    observer.evaluated(solver.iteration, fitted, result)
     return result
+
+
+def _measure(run: RunFolder, solver: DeepCFR, observer: Observer) -> Exploitability | None:
+    """The exact exploitability of the average network; None for games out of reach."""
+    if refusal(run.rules):
+        return None
+    return exploitability(
+        solver.average_policy(),
+        threads=run.config.runtime.threads,
+        on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
+    )
