@@ -29,6 +29,7 @@ from deepcfr.config import (
     validate_config,
 )
 from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.games.rules import PRESETS
 
 if TYPE_CHECKING:
     from deepcfr.evaluation.exploitability import Exploitability
@@ -127,10 +128,10 @@ class Report:
 
 @dataclass
 class Bench:
-    """Measure performance, as ratios against a peer in the same process; or against the stated budgets."""
+    """Measure performance: against OpenSpiel in the same process, or our own speeds on FHP."""
 
     what: Positional[Literal["openspiel", "fhp"]]  # OpenSpiel's PyTorch Deep CFR on Leduc, or our own speeds on FHP
-    iterations: int = 20  # CFR iterations of the peer
+    iterations: int = 20  # CFR iterations of OpenSpiel
     seed: int = 0
     json: bool = False
 
@@ -151,6 +152,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        print(f"deepcfr: '{error.filename}': {error.strerror or error}.", file=sys.stderr)
+        sys.exit(2)
 
 
 def _parse(arguments: list[str]) -> Any:
@@ -158,7 +162,8 @@ def _parse(arguments: list[str]) -> Any:
 
     The settings of `train` start from its --config or its game's defaults, so it is read twice: first for those two.
     """
-    command = _read(arguments, RunConfig())
+    preset = next((word for word in arguments if word in PRESETS), None)  # whose defaults --help shows
+    command = _read(arguments, default_config(preset) if preset else RunConfig())
     if isinstance(command, Train):
         base = load_config(command.config) if command.config else default_config(command.game)
         command = _read(arguments, base)
@@ -314,8 +319,12 @@ def _bench(command: Bench) -> None:
     from deepcfr.report.bench import bench_fhp, bench_openspiel
 
     console = _console(command.json)
-    say = lambda text: console.print(text)  # noqa: E731
-    facts = bench_openspiel(command.iterations, command.seed, say) if command.what == "openspiel" else bench_fhp(say)
+    if command.iterations < 1:
+        raise ConfigError(f"--iterations must be at least 1, but is {command.iterations}.")
+    if command.what == "openspiel":
+        facts = bench_openspiel(command.iterations, command.seed, console.print)
+    else:
+        facts = bench_fhp(command.seed, console.print)
     if command.json:
         _print_json(facts)
 

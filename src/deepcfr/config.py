@@ -22,7 +22,8 @@ class CFRConfig:
 
     iterations: int = 450  #: CFR iterations T
     traversals: int = 10_000  #: external-sampling traversals K per iteration and player
-    chunk: int = 4_096  #: traversals that advance together, in one thread; changes the order of samples only
+    #: traversals that advance together, in one thread; decides the order of samples, and which ones a full memory keeps
+    chunk: int = 4_096
     weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
     fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
 

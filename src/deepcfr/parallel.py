@@ -23,7 +23,7 @@ def _one_core() -> None:
 
 
 class Workers:
-    """`count` threads; with one, everything runs in the calling thread."""
+    """`count` threads; with one, everything runs in the calling thread. Sets torch to one thread for this process."""
 
     def __init__(self, count: int) -> None:
         self.count = count

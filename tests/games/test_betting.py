@@ -175,7 +175,7 @@ def test_lines_of_flop_holdem_by_hand(
     tree = TREES["fhp"]
     node = at(tree, line)
     assert tuple(tree.chips[node]) == chips
-    assert payoff_table(PRESETS["fhp"])[node].tolist() == pytest.approx(payoff)
+    assert payoff_table(PRESETS["fhp"], build_tree(PRESETS["fhp"]))[node].tolist() == pytest.approx(payoff)
     if tree.ended[node] == NOT_TERMINAL:
         assert tree.actor[node] == state
     else:
@@ -200,7 +200,7 @@ def test_lines_of_flop_holdem_by_hand(
     ],
 )
 def test_payoffs_of_lines_by_hand(name: str, line: str, payoff: tuple[float, float, float]) -> None:
-    assert payoff_table(PRESETS[name])[at(TREES[name], line)].tolist() == pytest.approx(payoff)
+    assert payoff_table(PRESETS[name], TREES[name])[at(TREES[name], line)].tolist() == pytest.approx(payoff)
 
 
 @pytest.mark.parametrize(

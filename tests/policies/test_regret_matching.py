@@ -1,11 +1,18 @@
 """Regret matching, equation 4 and its two fallbacks."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepcfr.config import NetworkConfig
+from deepcfr.games.presets import load_game
+from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.rng import generator
+from deepcfr.training.networks import build_network
+from deepcfr.types import Infosets
 
 ALL = [True, True, True, True]
 
@@ -109,3 +116,15 @@ def test_the_advantages_are_left_as_they_were() -> None:
 @pytest.mark.parametrize("advantage", [[1e-40, 0.0], [3e38, 3e38]])
 def test_rows_sum_to_one_at_the_ends_of_the_number_range(advantage: list[float]) -> None:
     assert sum(played(advantage, [True, True])) == pytest.approx(1)
+
+
+def test_hands_at_nodes_are_the_infosets_one_by_one() -> None:
+    game = load_game("fhp")
+    networks = [build_network(game.encoding, NetworkConfig(width=8), generator(seed)) for seed in (1, 2)]
+    policy = RegretMatchingPolicy(game, (networks[0], networks[1]))
+    nodes = np.flatnonzero((game.tree.round == 1) & (game.tree.ended == 0))
+    cards = game.views_of(np.array([[0, 5], [9, 30], [44, 51]], np.uint8), (12, 20, 33))
+    node = torch.from_numpy(nodes).repeat_interleave(len(cards))
+    rows = policy.probabilities(Infosets(node, torch.from_numpy(cards).repeat(len(nodes), 1)))
+    hands = torch.from_numpy(policy.on_hands(nodes, cards)).reshape(len(rows), -1)
+    assert torch.allclose(hands, rows, atol=1e-5)

@@ -105,6 +105,10 @@ def _array_problems(game: Game) -> list[str]:
     features = game.encoding.node_features
     problems += _mismatch("encoding.legal", game.encoding.legal, tuple(game.encoding.legal.shape[:2]), torch.bool)
     shape = (len(game.encoding.legal), *features.shape[1:2])
+    encoding = game.encoding
+    codes = (encoding.num_ranks * encoding.num_suits + 1) ** sum(encoding.card_groups) * len(encoding.legal)
+    if codes >= 1 << 63:
+        problems.append("infosets must fit into 63 bits: the encoding has too many nodes times cards.")
     return problems + _mismatch("node_features", features, shape, torch.float32)
 
 

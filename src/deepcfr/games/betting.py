@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.errors import GameError
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import TERMINAL
 
 FOLD, CALL, RAISE = 0, 1, 2
 NUM_ACTIONS = 3
+MOST_NODES = 200_000  # of a listed tree; HULH has some 17,000
 ACTION_LETTERS = "fcr"
 NOT_TERMINAL, FOLDED, SHOWDOWN = 0, 1, 2
 NOT_YET = -1.0  # in `PublicTree.bets` where no action has happened
@@ -137,6 +139,8 @@ def _unroll(rules: PokerRules) -> tuple[list[BettingState], list[dict[int, int]]
     children: list[dict[int, int]] = [{}]
     stack = [0]
     while stack:
+        if len(states) > MOST_NODES:
+            raise GameError(f"The betting of {rules.name} has more than {MOST_NODES:,} nodes: lower its max_raises.")
         index = stack.pop()
         if states[index].ended != NOT_TERMINAL:
             continue

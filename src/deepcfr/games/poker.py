@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import numba as nb
@@ -11,9 +13,9 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals
-from deepcfr.games.betting import FOLDED, SHOWDOWN, build_tree
+from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
 from deepcfr.games.hands import MAX_HAND, strength
-from deepcfr.games.isomorphism import MAX_GROUPS, canonicalise_row, sort_groups
+from deepcfr.games.isomorphism import MAX_GROUPS, canonical_cards, canonicalise_row, sort_groups
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import NO_CARD, Encoding
@@ -43,7 +45,7 @@ class PokerGame:
         self.encoding = self._encoding()
         self.deals_before = self._deals_before()
         self._child = torch.from_numpy(self.tree.child).to(device)
-        self._payoff = torch.from_numpy(payoff_table(rules)).float().to(device)
+        self._payoff = torch.from_numpy(payoff_table(rules, self.tree)).float().to(device)
 
     def _encoding(self) -> Encoding:
         decisions = self.tree.num_decisions
@@ -90,6 +92,17 @@ class PokerGame:
             numbers.to(self.device), torch.from_numpy(views).to(self.device), torch.from_numpy(result).to(self.device)
         )
 
+    def views_of(self, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
+        """What holders of `holes` (uint8 [H, hole cards]) see once `board` is dealt, as uint8 [H, C]."""
+        rows = np.full((len(holes), sum(self.card_groups)), NO_CARD, np.uint8)
+        rows[:, : holes.shape[1]] = holes
+        rows[:, holes.shape[1] : holes.shape[1] + len(board)] = np.array(board, np.uint8)
+        if self.suits == "canonical":
+            return canonical_cards(rows, self.card_groups, self.rules.num_suits)
+        for start, end in pairwise(np.cumsum((0, *self.card_groups))):
+            rows[:, start:end].sort(axis=1)
+        return rows
+
     def start(self, deals: Deals) -> torch.Tensor:
         return torch.zeros_like(deals.traversal)
 
@@ -112,9 +125,8 @@ def _require_supported(rules: PokerRules) -> None:
         raise GameError(problems)
 
 
-def payoff_table(rules: PokerRules) -> npt.NDArray[np.float64]:
+def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]:
     """What player 0 gains at every node when it loses, ties or wins the showdown, float64 [N, 3] in units; 0 inside."""
-    tree = build_tree(rules)
     lose, win = -tree.chips[:, 0], tree.chips[:, 1]
     table = np.zeros((tree.num_nodes, 3))
     table[tree.ended == SHOWDOWN] = np.stack([lose, np.zeros_like(lose), win], axis=1)[tree.ended == SHOWDOWN]

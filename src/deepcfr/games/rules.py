@@ -10,7 +10,7 @@ from deepcfr.errors import GameError
 RANK_SYMBOLS = "23456789TJQKA"
 SUIT_SYMBOLS = "cdhs"
 
-# Chips are kept in 32-bit arrays, so no player may ever have more than this in the pot.
+# No player may ever have more than this in the pot, so that no product of chips leaves the range of 64-bit integers.
 MAX_CHIPS = 2**31 - 1
 
 MILLI_UNITS = {"big blinds": "mbb/g", "antes": "mA/g"}

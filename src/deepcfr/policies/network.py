@@ -36,14 +36,8 @@ class AveragePolicy:
     @torch.no_grad()
     def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
         """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n]: cards encoded once, nodes once."""
-        device = self._nodes.device
-        return _joint_on_hands(
-            self.network,
-            self.network.encode_cards(torch.from_numpy(cards).to(device)),
-            self._nodes[torch.from_numpy(nodes).to(device)],
-            self.game.encoding.legal[torch.from_numpy(nodes).to(device)],
-            masked_softmax,
-        )
+        node = torch.from_numpy(nodes).to(self._nodes.device)
+        return _on_hands(self.network, self._nodes[node], self.game.encoding.legal[node], cards, masked_softmax)
 
 
 class RegretMatchingPolicy:
@@ -54,6 +48,8 @@ class RegretMatchingPolicy:
     def __init__(self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], fallback: str = "highest") -> None:
         self.game, self.networks, self.fallback = game, networks, fallback
         self._owner = infoset_owner(game)
+        with torch.no_grad():
+            self._nodes = [network.encode_nodes() for network in networks]
 
     @torch.no_grad()
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
@@ -65,6 +61,22 @@ class RegretMatchingPolicy:
             result[mine] = regret_matching(advantage, self.game.encoding.legal[node[mine]], self.fallback)
         return result
 
+    @torch.no_grad()
+    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
+        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n], each player's nodes from its own network."""
+        node = torch.from_numpy(nodes).to(self._owner.device)
+        result = np.empty((len(nodes), len(cards), self.game.encoding.num_actions), np.float32)
+        for player, network in enumerate(self.networks):
+            mine = self._owner[node] == player
+            if bool(mine.any()):
+                result[mine.cpu().numpy()] = _on_hands(
+                    network, self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]], cards, self._match
+                )
+        return result
+
+    def _match(self, advantage: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        return regret_matching(advantage, legal, self.fallback)
+
 
 def infoset_owner(game: Game) -> torch.Tensor:
     """The player to whom each public infoset index belongs, int64 [K]."""
@@ -74,17 +86,19 @@ def infoset_owner(game: Game) -> torch.Tensor:
     return owner
 
 
-def _joint_on_hands(
+def _on_hands(
     network: SplitNetwork,
-    hands: torch.Tensor,
     nodes: torch.Tensor,
     legal: torch.Tensor,
+    cards: npt.NDArray[np.uint8],
     to_strategy: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> npt.NDArray[np.floating]:
+    """Strategies [n, U, A] from encoded `nodes` [n, D], a few nodes at a time, so that memory is bounded."""
+    hands = network.encode_cards(torch.from_numpy(cards).to(nodes.device))
     step = max(1, _ROWS // len(hands))
     result = np.empty((len(nodes), len(hands), network.num_actions), np.float32)
     for start in range(0, len(nodes), step):
         some = slice(start, start + step)
-        logits = network.joint(hands[None] + nodes[some, None])
-        result[some] = to_strategy(logits, legal[some, None]).cpu().numpy()
+        outputs = network.joint(hands[None] + nodes[some, None])
+        result[some] = to_strategy(outputs, legal[some, None]).cpu().numpy()
     return result

@@ -21,11 +21,10 @@ import torch
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import ACTION_LETTERS, CALL, FOLD, FOLDED, NOT_TERMINAL, NUM_ACTIONS, RAISE
 from deepcfr.games.cards import card_text, cards_text, parse_card
-from deepcfr.games.isomorphism import canonical_cards, sort_groups
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
-from deepcfr.types import NO_CARD, TERMINAL, Infosets
+from deepcfr.types import TERMINAL, Infosets
 
 ACTION_KEYS = {"f": FOLD, "c": CALL, "k": CALL, "r": RAISE, "b": RAISE}
 
@@ -128,13 +127,7 @@ def query(policy: Policy, text: str) -> Answer:
 def situation_infosets(situation: Situation) -> Infosets:
     """What the player of `situation` knows, one row, with cards as the game shows them."""
     game = situation.game
-    visible = (*situation.hole, *situation.board)
-    cards = np.full((1, sum(game.card_groups)), NO_CARD, np.uint8)
-    cards[0, : len(visible)] = visible
-    if game.suits == "canonical":
-        cards = canonical_cards(cards, game.card_groups, game.rules.num_suits)
-    else:
-        sort_groups(cards[0], np.array(game.card_groups, np.int64))
+    cards = game.views_of(np.array([situation.hole], np.uint8), situation.board)
     return Infosets(game.infoset[[situation.node]], torch.from_numpy(cards).to(game.device))
 
 

@@ -8,9 +8,9 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import canonical_cards, extend_board, pack_cards
+from deepcfr.games.isomorphism import extend_board, pack_cards
 from deepcfr.games.poker import PokerGame
-from deepcfr.types import NO_CARD, Infosets
+from deepcfr.types import Infosets
 
 
 class TablePolicy:
@@ -66,10 +66,7 @@ def round_views(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
 
 def _views_on(game: PokerGame, holes: npt.NDArray[np.uint8], board: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     live = holes[~np.isin(holes, board).any(axis=1)]
-    rows = np.full((len(live), sum(game.card_groups)), NO_CARD, np.uint8)
-    rows[:, : holes.shape[1]] = live
-    rows[:, holes.shape[1] : holes.shape[1] + len(board)] = board
-    return canonical_cards(rows, game.card_groups, game.rules.num_suits) if game.suits == "canonical" else rows
+    return game.views_of(live, board)
 
 
 def _distinct(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -38,7 +38,7 @@ class RoundTree:
 
 def round_trees(game: PokerGame) -> list[RoundTree]:
     """The rounds of a game's public tree; exit x of a round is entry x of the next."""
-    payoffs = payoff_table(game.rules)
+    payoffs = payoff_table(game.rules, game.tree)
     trees: list[RoundTree] = []
     entry_nodes = np.array([0])
     for round_ in range(game.rules.num_rounds):

@@ -13,12 +13,11 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.games.isomorphism import canonical_cards, extend_board, pack_cards
+from deepcfr.games.isomorphism import extend_board, pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import HandSpace, round_trees
 from deepcfr.ranges.kernels import leaf_values, pull_values, push_reach
-from deepcfr.types import NO_CARD
 
 HandStrategy = Callable[[npt.NDArray[np.int64], npt.NDArray[np.uint8]], npt.NDArray[np.floating]]
 """(nodes [n], cards uint8 [U, C] in the game's encoding) to action probabilities, [n, U, A]."""
@@ -38,6 +37,7 @@ class SweepResult:
 class _Values:
     best: npt.NDArray[np.float64]  # [P, E, H] at the entries of a round
     profile: npt.NDArray[np.float64]
+    boards: int  # full boards behind them
 
 
 class Sweep:
@@ -47,16 +47,22 @@ class Sweep:
     `workers`.
     """
 
-    def __init__(self, game: PokerGame, strategy: HandStrategy, workers: Workers, *, merge: bool) -> None:
+    def __init__(
+        self,
+        game: PokerGame,
+        strategy: HandStrategy,
+        workers: Workers,
+        *,
+        merge: bool,
+        on_board: Callable[[int, int], None] | None = None,
+    ) -> None:
         self.game, self.strategy, self.workers, self.merge = game, strategy, workers, merge
         self.hands = HandSpace(game)
         self.rounds = round_trees(game)
-        self.boards = 0
-        self.on_board: Callable[[int, int], None] = lambda done, total: None  # noqa: ARG005
+        self.on_board = on_board
 
     def run(self) -> SweepResult:
         """Enumerate everything; see `SweepResult`."""
-        self.boards = 0
         reach = np.ones((2, 1, len(self.hands)))
         rules = self.game.rules
         values = self._deal(0, (), (), reach) if rules.board_cards[0] else self._play_round(0, (), (), reach)
@@ -64,7 +70,7 @@ class Sweep:
         best = values.best[:, 0].sum(axis=1) / deals
         profile = values.profile[:, 0].sum(axis=1) / deals
         return SweepResult(
-            (float(best[0]), float(best[1])), (float(profile[0]), float(profile[1])), self.boards, self.merge
+            (float(best[0]), float(best[1])), (float(profile[0]), float(profile[1])), values.boards, self.merge
         )
 
     def _play_round(
@@ -84,17 +90,16 @@ class Sweep:
             self.hands.num_cards, best,
         )  # fmt: skip
         profile = best.copy()
+        boards = 1
         if len(tree.exits):
             later = self._deal(round_ + 1, board, groups, self._spread(slots[:, tree.exits], live.index))
             best[:, tree.exits] = later.best[..., live.index]
             profile[:, tree.exits] = later.profile[..., live.index]
-        else:
-            self.boards += 1
+            boards = later.boards
         pull_values(tree.actor, tree.child, strategy, column, True, best)
         pull_values(tree.actor, tree.child, strategy, column, False, profile)
-        return _Values(
-            self._spread(best[:, tree.entries], live.index), self._spread(profile[:, tree.entries], live.index)
-        )
+        values = (self._spread(v[:, tree.entries], live.index) for v in (best, profile))
+        return _Values(next(values), next(values), boards)
 
     def _spread(self, values: npt.NDArray[np.float64], index: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         spread = np.zeros((*values.shape[:-1], len(self.hands)))
@@ -105,12 +110,9 @@ class Sweep:
         self, holes: npt.NDArray[np.uint8], board: tuple[int, ...]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """The distinct infosets' cards [U, C] as the game shows them, and the column of every hand [H]."""
-        rows = np.full((len(holes), sum(self.game.card_groups)), NO_CARD, np.uint8)
-        rows[:, : holes.shape[1]] = holes
-        rows[:, holes.shape[1] : holes.shape[1] + len(board)] = np.array(board, np.uint8)
-        if self.game.suits == "raw":  # holes and boards are enumerated in ascending order, as the game shows them
+        rows = self.game.views_of(holes, board)
+        if self.game.suits == "raw":
             return rows, np.arange(len(rows))
-        rows = canonical_cards(rows, self.game.card_groups, self.hands.num_suits)
         _, first, column = np.unique(pack_cards(rows), return_index=True, return_inverse=True)
         return rows[first], column
 
@@ -124,17 +126,19 @@ class Sweep:
         grown = (*groups, new_cards) if new_cards else groups
         best = np.zeros((2, reach.shape[1], len(self.hands)))
         profile = np.zeros_like(best)
+        boards = 0
         jobs = [(round_, (*board, *(int(c) for c in cards)), grown, reach) for cards in classes.cards]
         for done, (values, copies) in enumerate(zip(self._map(jobs), classes.multiplicity, strict=True)):
             best += copies * values.best
             profile += copies * values.profile
-            if round_ == self._first_deal():
+            boards += values.boards
+            if self.on_board and round_ == self._first_deal():
                 self.on_board(done + 1, len(jobs))
         chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(board), new_cards)
         if self.merge:
             best = self.hands.symmetrise(best, board, groups)
             profile = self.hands.symmetrise(profile, board, groups)
-        return _Values(chance * best, chance * profile)
+        return _Values(chance * best, chance * profile, boards)
 
     def _map(
         self, jobs: list[tuple[int, tuple[int, ...], tuple[int, ...], npt.NDArray[np.float64]]]

@@ -70,9 +70,11 @@ def save_checkpoint(
         temporary.mkdir(parents=True)
         _require_room(temporary, solver, memories)
         _write(temporary, solver, fingerprint, seconds, memories)
+        replaced = folder.with_name(folder.name + ".old")
         if folder.exists():
-            shutil.rmtree(folder)
+            os.replace(folder, replaced)
         os.replace(temporary, folder)
+        shutil.rmtree(replaced, ignore_errors=True)
         sync_folder(folder.parent)
     except (OSError, SafetensorError, CheckpointError) as error:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -70,22 +70,25 @@ class RunFolder:
         parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
-    def game(self) -> PokerGame:
+    def game(self, device: str = "cpu") -> PokerGame:
         """The run's game, with cards as its networks see them."""
-        return PokerGame(self.rules, self.config.network.suits, self.config.runtime.device)
+        return PokerGame(self.rules, self.config.network.suits, device)
 
     def checkpoint(self, warn: Warn) -> Checkpoint | None:
         """The newest good checkpoint; see `newest_checkpoint`."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
     def load_solver(self, warn: Warn, *, memories: bool) -> tuple[DeepCFR, float]:
-        """The solver as the newest good checkpoint has it (or new), and the seconds it has run so far."""
+        """The solver as the newest good checkpoint has it (or new), and the seconds it has run so far.
+
+        Without `memories` it is for use, not for training, and lives on the CPU whatever it was trained on.
+        """
         checkpoint = self.checkpoint(warn)
         config = self.config
         if not memories:  # nothing will be collected, so nothing large is allocated
             small = dataclasses.replace(config.memory, advantage_capacity=1, strategy_capacity=1)
             config = dataclasses.replace(config, memory=small)
-        solver = DeepCFR(self.game(), config)
+        solver = DeepCFR(self.game(config.runtime.device if memories else "cpu"), config)
         if checkpoint is None:
             return solver, 0.0
         restore(solver, checkpoint, memories=memories)

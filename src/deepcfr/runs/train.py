@@ -134,7 +134,9 @@ def _finish(run: RunFolder, solver: DeepCFR, observer: Observer, seconds: float)
     if solver.average_iteration == solver.iteration:
         result = _measure(run, solver, observer)
     else:
-        result = _evaluate(run, solver, observer, {})
+        line: dict[str, Any] = {"iteration": solver.iteration}
+        result = _evaluate(run, solver, observer, line)
+        append_metrics(run.metrics_path, line | {"total_nodes_touched": solver.nodes_touched, "seconds": seconds})
         run.save(solver, seconds)
     return Summary(True, solver.iteration, solver.nodes_touched, seconds, result)
 

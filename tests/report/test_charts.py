@@ -1,0 +1,50 @@
+"""Curves come from the metrics of runs, and what cannot be drawn is said in a sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepcfr.config import RunConfig, default_config
+from deepcfr.errors import ConfigError
+from deepcfr.report.charts import curve, draw_curves
+from deepcfr.runs.folder import RunFolder
+
+
+def run_with(path: Path, config: RunConfig, values: list[float]) -> RunFolder:
+    run = RunFolder.create(path, config)
+    lines = [{"iteration": 1, "seconds": 0.5, "total_nodes_touched": 9}]
+    for number, value in enumerate(values):
+        facts = {"seconds": 60.0 * (number + 1), "total_nodes_touched": 10 ** (number + 1)}
+        lines.append({"iteration": number + 2, **facts, "evaluation": {"nash_conv": value}})
+    run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+def test_a_curve_is_the_exact_evaluations(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "a", default_config("kuhn"), [300.0, 100.0])
+    assert curve(run) == [(60.0, 10, 300.0), (120.0, 100, 100.0)]
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".svg", b"<?xml"), (".png", b"\x89PNG")])
+def test_a_picture_of_two_runs_names_both(tmp_path: Path, suffix: str, magic: bytes) -> None:
+    runs = [run_with(tmp_path / name, default_config("kuhn"), [300.0, 100.0]) for name in ("first", "second")]
+    draw_curves(runs, tmp_path / f"curve{suffix}")
+    picture = (tmp_path / f"curve{suffix}").read_bytes()
+    assert picture.startswith(magic)
+    if suffix == ".svg":
+        assert b"first" in picture
+        assert b"second" in picture
+
+
+def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
+    kuhn = run_with(tmp_path / "kuhn", default_config("kuhn"), [])
+    leduc = run_with(tmp_path / "leduc", replace(default_config("leduc"), seed=1), [100.0])
+    with pytest.raises(ConfigError) as caught:
+        draw_curves([kuhn, leduc], tmp_path / "curve.svg")
+    assert len(caught.value.problems) == 2
+    assert "no exact evaluation" in caught.value.problems[0]
+    assert "kuhn, leduc" in caught.value.problems[1]
