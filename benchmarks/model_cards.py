@@ -19,6 +19,7 @@ def card(path: Path) -> str:
     run = RunFolder.open(path)
     policy, solver = run.load_policy("average", print)
     result = exploitability(policy, threads=2)
+    first, second = result.best_response_values
     made = json.loads((path / "environment.json").read_text())
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and file.name != "card.md")
     return f"""# {run.rules.name}
@@ -27,8 +28,9 @@ def card(path: Path) -> str:
 |---|---|
 | game | {run.rules.name}, measured in {result.unit} |
 | policy | {result.policy} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched |
-| **exact NashConv** | **{result.nash_conv:.3f} {result.unit}** (exploitability = NashConv / 2 = {result.exploitability:.3f}) |
-| best-response values | {result.best_response_values[0]:.3f} as player 0, {result.best_response_values[1]:.3f} as player 1 |
+| **exact NashConv** | **{result.nash_conv:.3f} {result.unit}** |
+| exploitability, NashConv / 2 | {result.exploitability:.3f} {result.unit} |
+| best-response values | {first:.3f} as player 0, {second:.3f} as player 1 |
 | value to player 0 | {result.value:.3f} {result.unit} |
 | boards | {result.boards:,}: {result.boards_used} |
 | recipe | `{made["command"]}`, seed {run.config.seed}; all settings in `config.toml` |
