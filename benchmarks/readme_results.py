@@ -6,6 +6,7 @@ python benchmarks/readme_results.py
 from __future__ import annotations
 
 import json
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,15 @@ def agents_table() -> list[str]:
     lines = ["| game, command | exact result | time |", "|---|---|---|"]
     for game in ("kuhn", "leduc"):
         facts = small[game]
-        seeds = ", ".join(f"{run['exploitability']:.1f}" for run in facts["runs"])
+        seeds = ", ".join(f"{run['exploitability']:.2f}" for run in facts["runs"])
         lines.append(
-            f"| {game.capitalize()}, `deepcfr train {game}` | NashConv/2 {facts['mean_exploitability']:.1f} mA/g "
-            f"(mean of seeds 0, 1, 2: {seeds}) | {facts['mean_seconds']:.0f} s |"
+            f"| {game.capitalize()}, `deepcfr train {game}` | NashConv/2 {facts['mean_exploitability']:.2f} mA/g "
+            f"(mean of seeds 0, 1, 2: {seeds}) | {ceil(facts['mean_seconds'])} s |"
         )
     last = [line for line in read_metrics(ROOT / "models" / "fhp" / "metrics.jsonl") if "evaluation" in line][-1]
     lines.append(
-        f"| FHP, `make run` (seed 0) | NashConv {last['evaluation']['nash_conv']:.1f} mbb/g, that is exploitability "
-        f"{last['evaluation']['exploitability']:.1f} | {last['seconds']:.0f} s, three exact evaluations included |"
+        f"| FHP, `make run` (seed 0; a network of 41,348 parameters) | NashConv {last['evaluation']['nash_conv']:.2f} mbb/g, that is "
+        f"exploitability {last['evaluation']['exploitability']:.2f} | {ceil(last['seconds'])} s, three exact evaluations included |"
     )
     return lines
 
@@ -46,7 +47,7 @@ def curve_table() -> list[str]:
         if "evaluation" in line:
             figure = line["evaluation"]["nash_conv"]
             lines.append(
-                f"| {line['iteration']} | {line['total_nodes_touched']:,} | {line['seconds']:.0f} | {figure:.1f} |"
+                f"| {line['iteration']} | {line['total_nodes_touched']:,} | {ceil(line['seconds'])} | {figure:.2f} |"
             )
     return lines
 
@@ -58,17 +59,17 @@ def speed_table() -> list[str]:
         "| measure | figure |",
         "|---|---|",
         f"| traversals/s on Leduc against OpenSpiel's PyTorch Deep CFR, same run (`deepcfr bench openspiel`) | "
-        f"{peer['traversals_ratio']:.0f} × ({peer['deepcfr']['traversals_per_second']:,.0f} against "
+        f"{floor(peer['traversals_ratio'])} × ({peer['deepcfr']['traversals_per_second']:,.0f} against "
         f"{peer['openspiel']['traversals_per_second']:,.0f}) |",
         f"| time to OpenSpiel's own result after {peer['openspiel']['iterations']} iterations "
-        f"({peer['openspiel']['exploitability']:.0f} mA/g) | {peer['time_ratio']:.1f} × less "
-        f"({peer['deepcfr']['seconds']:.1f} s against {peer['openspiel']['seconds']:.1f} s) |",
+        f"({peer['openspiel']['exploitability']:.0f} mA/g) | {floor(peer['time_ratio'])} × less "
+        f"({peer['deepcfr']['seconds']:.2f} s against {peer['openspiel']['seconds']:.1f} s) |",
         f"| FHP traversals/s with the default network of 98,948 parameters (`deepcfr bench fhp`) | "
-        f"{fhp['traversals_per_second']:,.0f} |",
+        f"{floor(fhp['traversals_per_second']):,} |",
         f"| exact NashConv on FHP, that network, canonical suits | {fhp['exact_evaluation_seconds']:.1f} s, peak memory of "
         f"the whole benchmark {fhp['peak_memory_gb']:.2f} GB |",
         f"| exact NashConv on FHP, that network, raw suits, all {raw['boards']:,} flops (`benchmarks/raw_suits.py`) | "
-        f"{raw['seconds']:.0f} s, {raw['peak_memory_gb']:.2f} GB |",
+        f"{ceil(raw['seconds'])} s, {raw['peak_memory_gb']:.2f} GB |",
         f"| bytes per stored FHP sample | {fhp['bytes_per_sample']} |",
     ]
 
