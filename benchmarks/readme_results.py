@@ -33,9 +33,10 @@ def agents_table() -> list[str]:
             f"(mean of seeds 0, 1, 2: {seeds}) | {ceil(facts['mean_seconds'])} s |"
         )
     last = [line for line in read_metrics(ROOT / "models" / "fhp" / "metrics.jsonl") if "evaluation" in line][-1]
+    result = last["evaluation"]
     lines.append(
-        f"| FHP, `make run` (seed 0; a network of 41,348 parameters) | NashConv {last['evaluation']['nash_conv']:.2f} mbb/g, that is "
-        f"exploitability {last['evaluation']['exploitability']:.2f} | {ceil(last['seconds'])} s, three exact evaluations included |"
+        f"| FHP, `make run` (seed 0; a network of 41,348 parameters) | NashConv {result['nash_conv']:.2f} mbb/g, that is "
+        f"exploitability {result['exploitability']:.2f} | {ceil(last['seconds'])} s, three exact evaluations included |"
     )
     return lines
 
