@@ -1,0 +1,42 @@
+"""The shipped models are what their cards and metrics say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.policies.query import query
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+
+MODELS = Path(__file__).parents[1] / "models"
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "fhp"])
+def test_a_card_states_the_figure_of_the_models_last_evaluation(name: str) -> None:
+    last = read_metrics(MODELS / name / "metrics.jsonl")[-1]
+    stated = re.search(r"\*\*exact NashConv\*\* \| \*\*([\d.]+) ", (MODELS / name / "card.md").read_text())
+    assert stated is not None
+    assert float(stated[1]) == pytest.approx(last["evaluation"]["nash_conv"], abs=0.01)
+    assert sum(file.stat().st_size for file in (MODELS / name).rglob("*") if file.is_file()) < 4e6
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc"])
+def test_a_model_is_as_exploitable_as_its_card_says(name: str) -> None:
+    policy, solver = RunFolder.open(MODELS / name).load_policy("average", pytest.fail)
+    last = read_metrics(MODELS / name / "metrics.jsonl")[-1]
+    assert solver.iteration == last["iteration"]
+    assert exploitability(policy).nash_conv == pytest.approx(last["evaluation"]["nash_conv"], abs=0.05)
+
+
+def test_the_fhp_model_plays_sensibly() -> None:
+    policy, _ = RunFolder.open(MODELS / "fhp").load_policy("average", pytest.fail)
+    aces = query(policy, "As Ah").probabilities
+    trash = query(policy, "7s 2h").probabilities
+    assert aces["raise"] > 0.5
+    assert aces["fold"] < 0.01 < trash["fold"]
+    nuts = query(policy, "As Ah / r / Ad Ac 2c / r").probabilities  # four aces, facing a bet
+    assert nuts["fold"] < 0.05
