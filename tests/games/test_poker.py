@@ -359,10 +359,12 @@ def broken_games() -> list[tuple[str, PokerGame]]:
 def test_a_broken_game_is_reported(sentence: str, game: PokerGame) -> None:
     with pytest.raises(GameError) as caught:
         check_game(game)
-    (problem,) = caught.value.problems
-    assert problem.startswith(f"The game '{game.name}' breaks the contract: ")
-    assert sentence in problem
-    assert problem.endswith(".")
+    problems = caught.value.problems
+    assert any(sentence in problem for problem in problems)
+    assert len(problems) == (2 if sentence == "in any chunking" else 1)  # that one numbers its traversals wrongly too
+    for problem in problems:
+        assert problem.startswith(f"The game '{game.name}' breaks the contract: ")
+        assert problem.endswith(".")
 
 
 def test_all_static_breaches_are_reported_together() -> None:
