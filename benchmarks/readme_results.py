@@ -75,14 +75,23 @@ def speed_table() -> list[str]:
     ]
 
 
+def provenance() -> str:
+    """Where each figure comes from: hardware, versions, and the commit of every measurement."""
+    made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
+    commits = {"`make run`": made["commit"]}
+    for name in ("small_games", "openspiel", "fhp", "raw_suits"):
+        commits[f"`{name}.json`"] = load(f"{name}.json")["environment"]["commit"]
+    listed = ", ".join(f"{name} {commit[:10]}{'+changes' * ('+' in commit)}" for name, commit in commits.items())
+    return (
+        f"Measured on {made['processor']}, {made['cores']} cores that other programs shared at times, torch "
+        f"{made['versions']['torch']}, seed 0 unless said. Commits: {listed} (files in `benchmarks/results`)."
+    )
+
+
 def main() -> None:
     """Replace the README's section between the markers."""
-    made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
-    facts = (
-        f"{made['processor']}, {made['cores']} cores, torch {made['versions']['torch']}, commit {made['commit'][:10]}"
-    )
     text = [
-        f"Measured on two cores ({facts}); other programs may have shared them.",
+        provenance(),
         "",
         *agents_table(),
         "",

@@ -18,6 +18,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import bytes_per_sample
+from deepcfr.runs.metrics import environment
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 Say = Callable[[str], None]
@@ -48,6 +49,7 @@ def bench_openspiel(iterations: int, seed: int, say: Say) -> dict[str, Any]:
         "game": "leduc",
         "unit": "mA/g",
         "seed": seed,
+        "environment": environment("cpu", 1),
         "openspiel": peer,
         "deepcfr": ours,
         "traversals_ratio": ours["traversals_per_second"] / peer["traversals_per_second"],
@@ -189,6 +191,7 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         "game": "fhp",
         "unit": "mbb/g",
         "seed": seed,
+        "environment": environment("cpu", config.runtime.threads),
         "traversals_per_second": sum(r.traversals for r in records) / seconds,
         "nodes_per_second": sum(r.nodes_touched for r in records) / seconds,
         "advantage_step_ms": step,
