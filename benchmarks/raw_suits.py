@@ -27,12 +27,13 @@ def main() -> None:
         advantage=dataclasses.replace(paper.advantage, steps=2, batch_size=100),
         average=dataclasses.replace(paper.average, steps=20, batch_size=2_000),
     )
+    made_with = {k: v for k, v in environment("cpu", config.runtime.threads).items() if k != "command"}
     solver = DeepCFR(load_game("fhp", suits="raw"), config)
     list(solver.iterations())
     solver.fit_average()
     result = exploitability(solver.average_policy(), threads=config.runtime.threads)
     facts = {
-        "environment": {k: v for k, v in environment("cpu", config.runtime.threads).items() if k != "command"},
+        "environment": made_with,
         **dataclasses.asdict(result),
         "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }

@@ -26,6 +26,7 @@ def train(game: str, seed: int, folder: Path) -> dict[str, float]:
 
 def main(seeds: int) -> None:
     """Print one JSON object."""
+    facts = {key: value for key, value in environment("cpu", 1).items() if key != "command"}
     with tempfile.TemporaryDirectory() as folder:
         games = {game: [train(game, seed, Path(folder)) for seed in range(seeds)] for game in ("kuhn", "leduc")}
     summary = {
@@ -37,7 +38,6 @@ def main(seeds: int) -> None:
         }
         for game, runs in games.items()
     }
-    facts = {key: value for key, value in environment("cpu", 1).items() if key != "command"}
     print(json.dumps({"environment": facts, **summary}, indent=2))
 
 

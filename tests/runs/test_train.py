@@ -506,7 +506,9 @@ def wait_for_lines(process: subprocess.Popen[str], path: Path, lines: int) -> No
 
 
 def test_kill_9_at_random_moments_does_not_change_the_run(tmp_path: Path, long_reference: Path) -> None:
-    chance = random.Random(time.time_ns())
+    seed = time.time_ns()
+    print(f"the moments come from seed {seed}")  # shown when the test fails
+    chance = random.Random(seed)
     path = tmp_path / "run"
     for lines in (3, 18, 33):
         with launch(path, LONG) as process:
