@@ -79,12 +79,15 @@ def provenance() -> str:
     """Where each figure comes from: hardware, versions, and the commit of every measurement."""
     made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
     commits = {"`make run`": made["commit"]}
+    notes = ""
     for name in ("small_games", "openspiel", "fhp", "raw_suits"):
-        commits[f"`{name}.json`"] = load(f"{name}.json")["environment"]["commit"]
+        facts = load(f"{name}.json")
+        commits[f"`{name}.json`"] = facts["environment"]["commit"]
+        notes += f" `{name}.json`: {facts['note']}." if "note" in facts else ""
     listed = ", ".join(f"{name} {commit[:10]}{'+changes' * ('+' in commit)}" for name, commit in commits.items())
     return (
         f"Measured on {made['processor']}, {made['cores']} cores that other programs shared at times, torch "
-        f"{made['versions']['torch']}, seed 0 unless said. Commits: {listed} (files in `benchmarks/results`)."
+        f"{made['versions']['torch']}, seed 0 unless said. Commits: {listed} (files in `benchmarks/results`).{notes}"
     )
 
 
