@@ -98,6 +98,23 @@ class RunConfig:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
+@dataclass(frozen=True)
+class TabularConfig:
+    """How a game is solved in tables: full-width CFR in one of its variants, or Monte Carlo CFR."""
+
+    algorithm: Literal["cfr", "cfr+", "linear-cfr", "dcfr", "mccfr"] = "linear-cfr"
+    iterations: int = 100  #: CFR iterations T
+    alpha: float = 1.5  #: dcfr: positive regrets are multiplied by t^alpha / (t^alpha + 1)
+    beta: float = 0.0  #: dcfr: negative regrets are multiplied by t^beta / (t^beta + 1)
+    gamma: float = 2.0  #: dcfr: the average strategy is multiplied by (t / (t + 1))^gamma
+    precision: Literal["float64", "float32", "int16"] = "float32"  #: of regrets and averages, full-width only
+    sampler: Literal["external", "outcome"] = "external"  #: mccfr
+    traversals: int = 100_000  #: mccfr: traversals K per iteration and player
+    weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
+    exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
+    abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless
+
+
 # Smallest and largest allowed value of every number, by section (or class) and name.
 _LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),

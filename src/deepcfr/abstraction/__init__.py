@@ -1,0 +1,1 @@
+"""Card abstraction: features of hands, buckets of hands, and the files that hold them."""
