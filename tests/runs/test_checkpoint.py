@@ -20,10 +20,10 @@ from safetensors import SafetensorError
 
 from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, RuntimeConfig, config_to_toml
 from deepcfr.errors import CheckpointError
+from deepcfr.files import json_bytes
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.query import query
 from deepcfr.runs import checkpoint as checkpoints
-from deepcfr.runs.files import json_bytes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 

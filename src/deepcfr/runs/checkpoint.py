@@ -19,8 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from deepcfr.errors import CheckpointError
-from deepcfr.memory.reservoir import Memory
-from deepcfr.runs.files import (
+from deepcfr.files import (
     cannot_write,
     checksum,
     json_bytes,
@@ -29,6 +28,7 @@ from deepcfr.runs.files import (
     sync_folder,
     write_atomically,
 )
+from deepcfr.memory.reservoir import Memory
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 FORMAT = 1

@@ -11,12 +11,12 @@ from typing import Any
 
 from deepcfr.config import RunConfig, config_to_toml, load_config
 from deepcfr.errors import CheckpointError, GameError
+from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
-from deepcfr.runs.files import json_bytes, read_json, write_atomically
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.deep_cfr import DeepCFR
 

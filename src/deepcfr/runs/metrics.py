@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deepcfr.runs.files import cannot_write, write_atomically
+from deepcfr.files import cannot_write, write_atomically
 
 
 def append_metrics(path: Path, record: dict[str, Any]) -> None:
