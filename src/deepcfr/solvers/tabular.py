@@ -31,7 +31,7 @@ class Discounting:
     floor: bool = False  # CFR+: regrets below zero become zero after every update
 
     def factors(self, t: int) -> tuple[float, float, float]:
-        """What to multiply positive regrets, negative regrets and averages by before iteration t = 1, 2, ... adds to them."""
+        """What positive regrets, negative regrets and averages are multiplied by before iteration t = 1, 2, ... adds."""
         return _regret_factor(t - 1, self.positive), _regret_factor(t - 1, self.negative), ((t - 1) / t) ** self.average
 
 
