@@ -1,6 +1,6 @@
 """The kernels at the leaves: equal to comparing every hand with every other hand, card removal and ties included."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +9,12 @@ import pytest
 
 from deepcfr.games.betting import FOLDED, SHOWDOWN
 from deepcfr.games.cards import all_hands
+from deepcfr.games.hands import board_strengths
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.ranges.boards import NEXT_ROUND, BoardHands, HandSpace
-from deepcfr.ranges.kernels import fold_values, leaf_values, showdown_values
+from deepcfr.ranges.boards import NEXT_ROUND, Boards
+from deepcfr.ranges.kernels import against_range
+from deepcfr.ranges.sweep import fill_leaves
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,12 +32,36 @@ def pays(holes: npt.NDArray[np.uint8], strength: npt.NDArray[np.int32]) -> tuple
     return fold, showdown
 
 
-def values_of(hands: BoardHands, reach: Floats, amount: float, num_cards: int) -> tuple[Floats, Floats]:
-    """What the kernels write over garbage, for a fold and for a showdown."""
-    fold, showdown = np.full(len(reach), np.nan), np.full(len(reach), np.nan)
-    fold_values(reach, hands.holes, amount, num_cards, fold)
-    showdown_values(reach, hands.holes, hands.order, hands.strength, amount, num_cards, showdown)
-    return fold, showdown
+@dataclass
+class Hands:
+    """Live hands in ascending order of strength, each one a view of its own."""
+
+    holes: npt.NDArray[np.uint8]
+    strength: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.holes)
+
+
+def hands_on(name: str, board: list[int]) -> Hands:
+    game = PokerGame(PRESETS[name])
+    holes = all_hands(game.rules.num_cards, game.rules.hole_cards)
+    return in_order(holes, board_strengths(holes, np.array(board, np.uint8), game.rules.num_suits))
+
+
+def in_order(holes: npt.NDArray[np.uint8], strength: npt.NDArray[np.int32]) -> Hands:
+    order = np.argsort(strength, kind="stable")
+    order = order[strength[order] >= 0]
+    return Hands(holes[order], strength[order])
+
+
+def values_of(hands: Hands, reach: Floats, amount: float, num_cards: int) -> tuple[Floats, Floats]:
+    """What the kernel writes over garbage, for a fold and for a showdown."""
+    every = np.arange(len(reach))
+    group = np.flatnonzero(np.diff(hands.strength, prepend=-2, append=-2))
+    fold, showdown = np.full((len(reach), 1), np.nan), np.full((len(reach), 1), np.nan)
+    against_range(reach[:, None], hands.holes, every, group, every, num_cards, fold, showdown)
+    return amount * fold[:, 0], amount * showdown[:, 0]
 
 
 def random_reach(rng: np.random.Generator, hands: int) -> Floats:
@@ -43,10 +69,10 @@ def random_reach(rng: np.random.Generator, hands: int) -> Floats:
     return rng.random(hands) ** 4 * (rng.random(hands) < 0.7)
 
 
-def check(hands: BoardHands, num_cards: int, rng: np.random.Generator) -> None:
+def check(hands: Hands, num_cards: int, rng: np.random.Generator) -> None:
     fold, showdown = pays(hands.holes, hands.strength)
     for amount in (1.0, -0.5, 8.0):
-        reach = random_reach(rng, len(hands.index))
+        reach = random_reach(rng, len(hands))
         found = values_of(hands, reach, amount, num_cards)
         np.testing.assert_allclose(found[0], amount * fold @ reach, rtol=1e-12, atol=1e-12 * reach.sum())
         np.testing.assert_allclose(found[1], amount * showdown @ reach, rtol=1e-12, atol=1e-12 * reach.sum())
@@ -54,17 +80,16 @@ def check(hands: BoardHands, num_cards: int, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_flops_of_holdem(seed: int) -> None:
-    space = HandSpace(PokerGame(PRESETS["fhp"]))
     rng = np.random.default_rng(seed)
-    hands = space.on_board(np.sort(rng.choice(52, 3, replace=False)).astype(np.uint8))
-    assert len(hands.index) == 1176
+    hands = hands_on("fhp", rng.choice(52, 3, replace=False).tolist())
+    assert len(hands) == 1176
     assert len(np.unique(hands.strength)) < 1176  # there are ties
     check(hands, 52, rng)
 
 
 def test_a_flop_by_phevaluators_ranking() -> None:
     board = [3, 20, 33]
-    hands = HandSpace(PokerGame(PRESETS["fhp"])).on_board(np.array(board, np.uint8))
+    hands = hands_on("fhp", board)
     ranks = np.array([phevaluator.evaluate_cards(*hole, *board) for hole in hands.holes.tolist()])
     reach = random_reach(np.random.default_rng(2), len(ranks))
     showdown = pays(hands.holes, -ranks)[1] @ reach
@@ -72,9 +97,8 @@ def test_a_flop_by_phevaluators_ranking() -> None:
 
 
 def test_a_board_that_ties_every_hand_pays_nothing() -> None:
-    royal = np.array([35, 39, 43, 47, 51], np.uint8)  # Ts Js Qs Ks As
-    hands = HandSpace(PokerGame(PRESETS["hulh"])).on_board(royal)
-    fold, showdown = values_of(hands, np.ones(len(hands.index)), 3.0, 52)
+    hands = hands_on("hulh", [35, 39, 43, 47, 51])  # Ts Js Qs Ks As
+    fold, showdown = values_of(hands, np.ones(len(hands)), 3.0, 52)
     assert np.abs(showdown).max() == 0
     assert (fold == 3.0 * (45 * 44 / 2)).all()  # hands of the 47 other cards without two given ones
 
@@ -82,10 +106,9 @@ def test_a_board_that_ties_every_hand_pays_nothing() -> None:
 @pytest.mark.parametrize("name", ["kuhn", "leduc"])
 def test_one_card_hands(name: str) -> None:
     rules, rng = PRESETS[name], np.random.default_rng(3)
-    space = HandSpace(PokerGame(rules))
     for board in ([], *([card] for card in range(rules.num_cards))):
-        hands = space.on_board(np.array(board, np.uint8))
-        assert len(hands.index) == rules.num_cards - len(board)
+        hands = hands_on(name, board)
+        assert len(hands) == rules.num_cards - len(board)
         check(hands, rules.num_cards, rng)
 
 
@@ -95,20 +118,16 @@ def test_any_strengths_with_any_number_of_ties(held: int, levels: int) -> None:
     rng = np.random.default_rng(levels)
     for num_cards in (3, 8, 13):
         holes = all_hands(num_cards, held)
-        # some hands are dead, as on a board, and their places in the arrays are arbitrary
+        # some hands are dead, as on a board, and ties stand in any order
         live = rng.permutation(len(holes))[: max(1, 2 * len(holes) // 3)]
-        strength = rng.integers(levels, size=len(live)).astype(np.int32)
-        order = rng.permutation(len(live))
-        order = order[np.argsort(strength[order], kind="stable")]  # ties in any order
-        check(BoardHands(live, holes[live], strength, order), num_cards, rng)
+        check(in_order(holes[live], rng.integers(levels, size=len(live)).astype(np.int32)), num_cards, rng)
 
 
 @pytest.mark.parametrize("held", [1, 2])
 def test_values_of_a_leaf_are_zero_sum(held: int) -> None:
     rng = np.random.default_rng(4)
     holes = all_hands(9, held)
-    strength = rng.integers(4, size=len(holes)).astype(np.int32)
-    hands = BoardHands(np.arange(len(holes)), holes, strength, np.argsort(strength))
+    hands = in_order(holes, rng.integers(4, size=len(holes)).astype(np.int32))
     reach = np.stack([random_reach(rng, len(holes)) for _ in range(2)])
     fold = [values_of(hands, reach[1 - player], 1.0, 9)[0] @ reach[player] for player in (0, 1)]
     showdown = [values_of(hands, reach[1 - player], 1.0, 9)[1] @ reach[player] for player in (0, 1)]
@@ -116,17 +135,39 @@ def test_values_of_a_leaf_are_zero_sum(held: int) -> None:
     assert showdown[0] == pytest.approx(-showdown[1], abs=1e-12)
 
 
+def test_views_stand_for_all_their_hands() -> None:
+    # on a flop of one suit the other three are alike: views of up to six hands
+    game = PokerGame(PRESETS["fhp"])
+    (board,) = [b for b in Boards(game, merge=True, keep=True).kept[1] if b.cards == (0, 4, 8)]
+    assert len(board) < len(board.holes) == 1176
+    assert board.size.sum() == 1176
+    strength = board_strengths(board.holes, np.array(board.cards, np.uint8), 4)
+    assert (np.diff(strength) >= 0).all()
+    fold, showdown = pays(board.holes, strength)
+    reach = random_reach(np.random.default_rng(6), len(board))
+    anyone, ahead = np.full((len(board), 1), np.nan), np.full((len(board), 1), np.nan)
+    against_range(reach[:, None], board.holes, board.view, board.group, board.example, 52, anyone, ahead)
+    np.testing.assert_allclose(anyone[board.view, 0], fold @ reach[board.view], rtol=1e-12)
+    np.testing.assert_allclose(ahead[board.view, 0], showdown @ reach[board.view], atol=1e-9)
+
+
 def test_leaves_are_paid_to_each_player_by_their_kind() -> None:
     rng = np.random.default_rng(5)
-    hands = HandSpace(PokerGame(PRESETS["leduc"])).on_board(np.array([2], np.uint8))
-    kinds = np.array([FOLDED, NEXT_ROUND, SHOWDOWN])
-    payoff = np.array([[-1.0, 9.0, 3.0], [1.0, 9.0, 3.0]])
-    first = 2  # two decision nodes before the leaves, which stay untouched
-    reach, values = rng.random((2, 5, 5)), np.full((2, 5, 5), 7.0)
-    arguments: tuple[Any, ...] = (hands.holes, hands.order, hands.strength, 6, values)
-    leaf_values(kinds, payoff, first, reach, *arguments)
-    fold, showdown = pays(hands.holes, hands.strength)
-    for player, sign in ((0, -1.0), (1, 1.0)):
-        np.testing.assert_allclose(values[player, 2], sign * fold @ reach[1 - player, 2])
-        np.testing.assert_allclose(values[player, 4], 3.0 * showdown @ reach[1 - player, 4])
-    assert (values[:, [0, 1, 3]] == 7.0).all()
+    game = PokerGame(PRESETS["leduc"])
+    boards = Boards(game, merge=False, keep=True)
+    tree, board = boards.rounds[0], boards.kept[0][0]
+    strength = board_strengths(board.holes, np.array(board.cards, np.uint8), 2)
+    fold, showdown = pays(board.holes, strength)
+    for player in (0, 1):
+        reach, values = rng.random((tree.num_rows[1 - player], 6)), np.full((tree.num_slots, 6), 7.0)
+        fill_leaves(tree, board, player, reach, values)
+        for leaf, kind in enumerate(tree.leaf_kind):
+            slot = len(tree.nodes) + leaf
+            theirs = reach[tree.row[1 - player, slot]][board.view]
+            paid = {FOLDED: fold @ theirs, SHOWDOWN: showdown @ theirs}.get(int(kind))
+            found = values[slot][board.view]
+            if kind == NEXT_ROUND:
+                assert (found == 7.0).all()
+            else:
+                np.testing.assert_allclose(found, tree.leaf_payoff[player, leaf] * paid, atol=1e-12)
+        assert (values[: len(tree.nodes)] == 7.0).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.games.base import Game
-from deepcfr.ranges.sweep import HandStrategy
+from deepcfr.ranges.boards import Board, RoundTree
+from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.types import Infosets
 
 
@@ -24,22 +26,28 @@ class Policy(Protocol):
         ...
 
 
-def hand_strategy(policy: Policy) -> HandStrategy:
-    """The policy as ranges ask for it: all of several hands at each of several nodes.
+def board_strategy(policy: Policy) -> BoardStrategy:
+    """The policy as a full-width pass asks for it: all actions of a round with all hands on a board.
 
-    A policy may offer a faster `on_hands(nodes, cards)` of its own.
+    A policy may offer a faster `on_board(tree, board) -> [E, U]`, or `on_hands(nodes [n], cards [U, C]) -> [n, U, A]`.
     """
-    own = getattr(policy, "on_hands", None)
+    own = getattr(policy, "on_board", None)
     if own is not None:
         return own  # type: ignore[no-any-return]
+    on_hands = getattr(policy, "on_hands", None) or partial(_on_hands, policy)
 
-    def on_hands(nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        device = policy.game.device
-        node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
-        rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)
-        return policy.probabilities(Infosets(node, rows)).cpu().numpy().reshape(len(nodes), len(cards), -1)
+    def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        probabilities = on_hands(tree.nodes, board.view_cards)
+        return probabilities[tree.edge_node, :, tree.edge_action]  # type: ignore[no-any-return]
 
-    return on_hands
+    return on_board
+
+
+def _on_hands(policy: Policy, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
+    device = policy.game.device
+    node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
+    rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)
+    return policy.probabilities(Infosets(node, rows)).cpu().numpy().reshape(len(nodes), len(cards), -1)
 
 
 class UniformPolicy:

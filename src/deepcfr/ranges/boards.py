@@ -1,39 +1,94 @@
-"""A betting round as slots, and a board with its live hands in order of strength: what the kernels work on."""
+"""What a sweep works on: a betting round in sequence form, and the boards with their live hands in order of strength."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import PublicTree
+from deepcfr.games.betting import SHOWDOWN, PublicTree
 from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import board_strengths
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.isomorphism import extend_board, pack_cards
 from deepcfr.games.poker import PokerGame, payoff_table
+from deepcfr.parallel import Workers
+from deepcfr.ranges.kernels import add_up
 
 NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class RoundTree:
-    """One round of a public tree: its decision nodes, then its leaves, as slots."""
+    """One round of a public tree: slots are its decision nodes (parents first), then its leaves; edges are legal actions.
 
-    nodes: npt.NDArray[np.int64]  # [n] decision nodes of the public tree
-    actor: npt.NDArray[np.int64]  # [n]
-    child: npt.NDArray[np.int64]  # [n, A] slot, or -1
-    entries: npt.NDArray[np.int64]  # [E] slots where the round begins, in the order of the previous round's exits
-    leaf_kind: npt.NDArray[np.int64]  # [L] FOLDED, SHOWDOWN or NEXT_ROUND
+    A player's reach changes only with its own actions, so it is kept in rows: one for each entry of the round, then one
+    for each of the player's edges. `row[p, slot]` is the row that holds player p's reach at a slot.
+    """
+
+    nodes: Ints  # [n] decision nodes of the public tree
+    actor: Ints  # [n]
+    first_edge: Ints  # [n + 1]; the edges of node i are first_edge[i] .. first_edge[i + 1] - 1
+    edge_action: Ints  # [E]
+    edge_slot: Ints  # [E] where the edge leads
+    edge_row: Ints  # [E] the acting player's row after it
+    row: Ints  # [P, S]
+    num_rows: tuple[int, int]
+    entries: Ints  # [X'] slots where the round begins, in the order of the previous round's exits
+    exits: Ints  # [X] slots of the leaves that lead to the next round
+    leaf_kind: Ints  # [L] FOLDED, SHOWDOWN or NEXT_ROUND
     leaf_payoff: npt.NDArray[np.float64]  # [P, L] gain after a fold, or of a showdown's winner; in units
-    exits: npt.NDArray[np.int64]  # [X] slots of the leaves that lead to the next round
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.edge_slot)
 
     @property
     def num_slots(self) -> int:
         return len(self.nodes) + len(self.leaf_kind)
+
+    @cached_property
+    def edge_node(self) -> Ints:
+        """The node of each edge, as a position in `nodes`, [E]."""
+        return np.repeat(np.arange(len(self.nodes)), np.diff(self.first_edge))
+
+    @cached_property
+    def leaves(self) -> tuple[LeafColumns, LeafColumns]:
+        """The folds and showdowns as each player's values at them need the opponent's reach."""
+        return self._leaf_columns(0), self._leaf_columns(1)
+
+    def _leaf_columns(self, player: int) -> LeafColumns:
+        ended = np.flatnonzero(self.leaf_kind != NEXT_ROUND)
+        rows = self.row[1 - player, len(self.nodes) + ended]
+        shown = self.leaf_kind[ended] == SHOWDOWN
+        showdown_rows = np.unique(rows[shown])
+        columns = np.concatenate([showdown_rows, np.setdiff1d(rows, showdown_rows)])
+        position = {int(row): column for column, row in enumerate(columns)}
+        return LeafColumns(
+            rows=columns,
+            num_showdown=len(showdown_rows),
+            slot=len(self.nodes) + ended,
+            column=np.array([position[int(row)] for row in rows], np.int64),
+            showdown=shown,
+            payoff=self.leaf_payoff[player, ended],
+        )
+
+
+@dataclass(frozen=True)
+class LeafColumns:
+    """The distinct reach rows of the opponent at a round's folds and showdowns, and which of them each leaf needs."""
+
+    rows: Ints  # [K] reach rows, those that a showdown needs first
+    num_showdown: int
+    slot: Ints  # [L'] of each fold and showdown
+    column: Ints  # [L'] position in `rows`
+    showdown: npt.NDArray[np.bool_]  # [L']
+    payoff: npt.NDArray[np.float64]  # [L'] to the player
 
 
 def round_trees(game: PokerGame) -> list[RoundTree]:
@@ -48,79 +103,218 @@ def round_trees(game: PokerGame) -> list[RoundTree]:
 
 
 def _round_tree(
-    tree: PublicTree, payoffs: npt.NDArray[np.float64], round_: int, entry_nodes: npt.NDArray[np.int64]
-) -> tuple[RoundTree, npt.NDArray[np.int64]]:
+    tree: PublicTree, payoffs: npt.NDArray[np.float64], round_: int, entry_nodes: Ints
+) -> tuple[RoundTree, Ints]:
     nodes = np.flatnonzero((tree.round == round_) & (tree.ended == 0))
+    edge_node, edge_action = np.nonzero(tree.legal[nodes])
+    targets = tree.child[nodes[edge_node], edge_action]
     slot_of = np.full(tree.num_nodes, -1)
     slot_of[nodes] = np.arange(len(nodes))
-    children = tree.child[nodes]
-    leaves = np.array([c for c in children[children >= 0] if slot_of[c] < 0], np.int64)
+    leaves = targets[slot_of[targets] < 0]
     slot_of[leaves] = len(nodes) + np.arange(len(leaves))
     kind = np.where(tree.ended[leaves] > 0, tree.ended[leaves], NEXT_ROUND)
-    # A fold pays player 0 the same in all columns; at a showdown column 2 is player 0's win and 0 its loss.
-    leaf_payoff = np.stack([payoffs[leaves, 2], -payoffs[leaves, 0]])
     exits = leaves[kind == NEXT_ROUND]
+    actor, edge_slot = tree.actor[nodes], slot_of[targets]
+    edge_row, row, num_rows = _sequences(actor[edge_node], edge_node, edge_slot, slot_of[entry_nodes], len(slot_of))
     return (
         RoundTree(
             nodes=nodes,
-            actor=tree.actor[nodes],
-            child=np.where(children >= 0, slot_of[children], -1),
+            actor=actor,
+            first_edge=np.searchsorted(edge_node, np.arange(len(nodes) + 1)),
+            edge_action=edge_action,
+            edge_slot=edge_slot,
+            edge_row=edge_row,
+            row=row[:, : len(nodes) + len(leaves)],
+            num_rows=num_rows,
             entries=slot_of[entry_nodes],
-            leaf_kind=kind,
-            leaf_payoff=leaf_payoff,
             exits=slot_of[exits],
+            leaf_kind=kind,
+            # A fold pays player 0 the same in all columns; at a showdown column 2 is its win and 0 its loss.
+            leaf_payoff=np.stack([payoffs[leaves, 2], -payoffs[leaves, 0]]),
         ),
         exits,
     )
 
 
+def _sequences(
+    edge_actor: Ints, edge_node: Ints, edge_slot: Ints, entries: Ints, num_slots: int
+) -> tuple[Ints, Ints, tuple[int, int]]:
+    """The acting player's row after each edge, both players' row at each slot, and how many rows each player has."""
+    row = np.full((2, num_slots), -1)
+    row[:, entries] = np.arange(len(entries))
+    edge_row = np.empty(len(edge_slot), np.int64)
+    num_rows = [len(entries), len(entries)]
+    for edge, (actor, node, slot) in enumerate(zip(edge_actor, edge_node, edge_slot, strict=True)):
+        edge_row[edge] = num_rows[actor]
+        num_rows[actor] += 1
+        row[1 - actor, slot] = row[1 - actor, node]
+        row[actor, slot] = edge_row[edge]
+    return edge_row, row, (num_rows[0], num_rows[1])
+
+
 @dataclass(frozen=True)
-class BoardHands:
-    """The private hands that a board leaves possible."""
+class Board:
+    """The public cards of one round and the private hands that they leave possible.
 
-    index: npt.NDArray[np.int64]  # [H] positions in the list of all hands
+    A *view* is a set of hands that look the same once suits are canonical (or one hand, in raw suits): whatever is
+    symmetric in the suits is kept once for each of the U views. H live hands stand in ascending order of strength.
+    """
+
+    round: int  # -1 before the first round
+    cards: tuple[int, ...]  # dealt so far, in order
+    groups: tuple[int, ...]  # how many of them came in each round that dealt any
+    index: int  # among all boards of its round, where they are kept
+    view_cards: npt.NDArray[np.uint8]  # [U, C] in the game's encoding
+    size: Ints  # [U] hands in the view
+    up: Ints  # [U] the view of the same hands on the previous round's board
+    weight: npt.NDArray[np.float64]  # [U] how a value here counts in the value of view `up`
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
-    strength: npt.NDArray[np.int32]  # [H]
-    order: npt.NDArray[np.int64]  # [H], ascending strength
-
-
-class HandSpace:
-    """All private hands of a deck, and how renaming suits moves them."""
-
-    def __init__(self, game: PokerGame) -> None:
-        rules = game.rules
-        if rules.hole_cards > 2:
-            raise GameError(f"Exact evaluation needs one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
-        self.num_cards, self.num_suits, self.num_ranks = rules.num_cards, rules.num_suits, rules.num_ranks
-        self.holes = all_hands(rules.num_cards, rules.hole_cards)
+    view: Ints  # [H]
+    group: Ints  # [G + 1] where hands of equal strength begin
+    example: Ints  # [U] a hand of the view, as a position in `holes`
+    view_of: Ints  # [all hands] the view, -1 if the hand is dead
+    num_cards: int  # of the deck
 
     def __len__(self) -> int:
-        return len(self.holes)
+        return len(self.size)
 
-    def on_board(self, board: npt.NDArray[np.uint8]) -> BoardHands:
-        """The live hands on `board` (uint8 [n], may be empty)."""
-        strength = board_strengths(self.holes, board, self.num_suits)
-        index = np.flatnonzero(strength >= 0)
-        strength = strength[index]
-        return BoardHands(index, self.holes[index], strength, np.argsort(strength, kind="stable"))
 
-    @cached_property
-    def permutations(self) -> npt.NDArray[np.uint8]:
-        return suit_permutations(self.num_ranks, self.num_suits)
+Visit = Callable[
+    [Board, npt.NDArray[np.floating], Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]],
+    npt.NDArray[np.floating],
+]
+"""(board, reach [P, entries, U], deal) to values [M, entries, U]; `deal(reach [P, X, U])` gives those at the exits."""
+OnBoard = Callable[[int, int], None]
 
-    def images(self, permutation: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """The position of every hand after renaming cards by `permutation`, int64 [H]."""
-        base = self.num_cards ** np.arange(self.holes.shape[1])[::-1]
-        lookup = {int(code): position for position, code in enumerate(self.holes.astype(np.int64) @ base)}
-        moved = np.sort(permutation[self.holes].astype(np.int64), axis=1) @ base
-        return np.array([lookup[int(code)] for code in moved])
 
-    def symmetrise(
-        self, values: npt.NDArray[np.float64], prefix: tuple[int, ...], groups: tuple[int, ...]
+@dataclass
+class Boards:
+    """The boards of a game, and the recursion over them that every full-width method is.
+
+    With `merge`, boards that differ by a renaming of suits are visited once and count as often as there are copies. With
+    `keep`, all boards are made at once and stay in memory.
+    """
+
+    game: PokerGame
+    merge: bool
+    keep: bool = False
+    rounds: list[RoundTree] = field(init=False)
+    holes: npt.NDArray[np.uint8] = field(init=False)
+    root: Board = field(init=False)
+    kept: list[list[Board]] = field(init=False, default_factory=list)  # of each round, if kept
+    _children: dict[tuple[int, tuple[int, ...]], list[Board]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rules = self.game.rules
+        if rules.hole_cards > 2:
+            raise GameError(f"Exact evaluation needs one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
+        self.rounds = round_trees(self.game)
+        self.holes = all_hands(rules.num_cards, rules.hole_cards)
+        self.root = self._board(-1, (), (), 0, None, 1.0)
+        if self.keep:
+            self._keep_all()
+
+    def _keep_all(self) -> None:
+        parents = [self.root]
+        for round_ in range(len(self.rounds)):
+            boards: list[Board] = []
+            for parent in parents:
+                later = list(self._make_children(parent, len(boards)))
+                self._children[round_, parent.cards] = later
+                boards += later
+            self.kept.append(boards)
+            parents = boards
+
+    def children(self, board: Board) -> list[Board]:
+        """The boards of the next round, one of each suit class with `merge`."""
+        if self.keep:
+            return self._children[board.round + 1, board.cards]
+        return list(self._make_children(board, 0))
+
+    def visit_all(
+        self, visit: Visit, workers: Workers, dtype: npt.DTypeLike = np.float64, on_board: OnBoard | None = None
     ) -> npt.NDArray[np.float64]:
-        """Mean of `values` [..., H] over the suit renamings that map each group of `prefix` to itself."""
-        bounds = np.cumsum((0, *groups))
-        sets = [frozenset(prefix[a:b]) for a, b in pairwise(bounds)]
-        fixing = [p for p in self.permutations if all({int(p[c]) for c in group} == group for group in sets)]
-        mean: npt.NDArray[np.float64] = np.mean([values[..., self.images(p)] for p in fixing], axis=0)
-        return mean
+        """The visit's M values for a game played from the deal, float64 [M]; boards go to `workers`.
+
+        `on_board(done, total)` is told of the boards of the first round that has several.
+        """
+        reach = np.ones((2, 1, len(self.root)), dtype)
+        rules = self.game.rules
+        deals = comb(rules.num_cards, rules.hole_cards) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
+        return self._deal(visit, self.root, reach, workers, on_board)[:, 0] @ self.root.size / deals
+
+    def _deal(
+        self,
+        visit: Visit,
+        board: Board,
+        reach: npt.NDArray[np.floating],
+        workers: Workers | None,
+        on_board: OnBoard | None,
+    ) -> npt.NDArray[np.float64]:
+        """The mean over all deals of the next round's cards of the values at its entries, [M, X, U]."""
+        later = self.children(board)
+        several = len(later) > 1
+
+        def play(child: Board) -> npt.NDArray[np.floating]:
+            def deal(at_exits: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+                return self._deal(visit, child, at_exits, None if several else workers, on_board)
+
+            return visit(child, np.ascontiguousarray(reach[:, :, child.up]), deal)
+
+        results = workers.map(play, later) if workers and several else map(play, later)
+        total = np.empty(0)
+        for done, (child, values) in enumerate(zip(later, results, strict=True)):
+            if done == 0:
+                total = np.zeros((*values.shape[:2], len(board)))
+            add_up(values, child.up, child.weight, total)
+            if on_board and workers and several:
+                on_board(done + 1, len(later))
+        return total
+
+    def _make_children(self, board: Board, first_index: int) -> Iterator[Board]:
+        rules = self.game.rules
+        new_cards = rules.board_cards[board.round + 1]
+        groups = board.groups
+        found = extend_board(board.cards, groups, new_cards, rules.num_ranks, rules.num_suits, merge=self.merge)
+        chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(board.cards), new_cards)
+        for index, (cards, copies) in enumerate(zip(found.cards, found.multiplicity, strict=True), first_index):
+            grown = (*groups, new_cards) if new_cards else groups
+            whole = (*board.cards, *(int(c) for c in cards))
+            yield self._board(board.round + 1, whole, grown, index, board, float(copies) * chance)
+
+    def _board(
+        self,
+        round_: int,
+        cards: tuple[int, ...],
+        groups: tuple[int, ...],
+        index: int,
+        before: Board | None,
+        copies: float,
+    ) -> Board:
+        strength = board_strengths(self.holes, np.array(cards, np.uint8), self.game.rules.num_suits)
+        order = np.argsort(strength, kind="stable")
+        order = order[strength[order] >= 0]
+        holes = self.holes[order]
+        rows = self.game.views_of(holes, cards)
+        _, example, view = np.unique(pack_cards(rows), return_index=True, return_inverse=True)
+        size = np.bincount(view)
+        view_of = np.full(len(self.holes), -1)
+        view_of[order] = view
+        up = view_of[order[example]] if before is None else before.view_of[order[example]]
+        share = size / (size[up] if before is None else before.size[up])
+        return Board(
+            round=round_,
+            cards=cards,
+            groups=groups,
+            index=index,
+            view_cards=rows[example],
+            size=size,
+            up=up,
+            weight=copies * share,
+            holes=holes,
+            view=view,
+            group=np.flatnonzero(np.diff(strength[order], prepend=-2, append=-2)),
+            example=example,
+            view_of=view_of,
+            num_cards=self.game.rules.num_cards,
+        )

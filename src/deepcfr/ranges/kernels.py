@@ -1,8 +1,10 @@
-"""The numba kernels of a sweep over one betting round on one board, for every live private hand.
+"""The numba kernels of a full-width pass over one betting round on one board, for all live hands.
 
-Slots number the round's decision nodes first (parents before children) and then its leaves. Reach is [P, S, H]: the
-probability that a player's own actions lead to a slot with a hand. Values are [P, S, H]: counterfactual values, weighted by
-the opponent's reach but not by the player's own, summed over all opposing hands that share no card.
+Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each player
+(see `RoundTree`); values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the player's own,
+summed over all opposing hands that share no card. Arrays may be float32 or float64, all of one kind; scalars of the same
+kind come as arguments, because mixing kinds would widen the arithmetic. Columns are contiguous, so inner loops run over
+views in vector instructions; only the showdown runs over hands, in order of strength, and therefore on transposed reach.
 """
 
 from __future__ import annotations
@@ -11,153 +13,239 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
 
+_BLOCK = 16  # columns that are transposed together: one cache line of float32
 
-@nb.njit(cache=True, nogil=True, fastmath=False)
-def push_reach(actor: Ints, child: Ints, strategy: npt.NDArray[np.floating], column: Ints, reach: Floats) -> None:
-    """Carry both players' reach from the entries, already filled in, to all slots of the round.
 
-    `actor` [n], `child` [n, A] as slots or -1, `strategy` [n, U, A] with hand h in column `column[h]`, `reach` [P, S, H].
-    """
-    hands = reach.shape[2]
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats, one: float) -> None:
+    """Regret matching at one node: `strategy` [E, U] from `regret` [E, U]; uniform where none is positive."""
+    first, last = first_edge[node], first_edge[node + 1]
+    zero = one - one
+    even = one / strategy.dtype.type(last - first)
+    total = np.zeros_like(regret[0])
+    for edge in range(first, last):
+        for u in range(len(total)):
+            positive = max(regret[edge, u], zero)
+            strategy[edge, u] = positive
+            total[u] += positive
+    for edge in range(first, last):
+        for u in range(len(total)):
+            strategy[edge, u] = strategy[edge, u] / total[u] if total[u] > zero else even
+
+
+@nb.njit(cache=True, nogil=True)
+def push_reach(first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats) -> None:
+    """Carry the acting player's `reach` [rows, U] from `row`, that of `node`, over the node's edges."""
+    for edge in range(first_edge[node], first_edge[node + 1]):
+        for u in range(reach.shape[1]):
+            reach[edge_row[edge], u] = reach[row, u] * strategy[edge, u]
+
+
+@nb.njit(cache=True, nogil=True)
+def push_both(
+    actor: Ints, first_edge: Ints, edge_row: Ints, row: Ints, strategy: Floats, reach0: Floats, reach1: Floats
+) -> None:
+    """Carry both players' reach from the entries, already filled in, to all rows of the round."""
     for node in range(len(actor)):
-        player = actor[node]
-        for action in range(child.shape[1]):
-            slot = child[node, action]
-            if slot >= 0:
-                for h in range(hands):
-                    reach[1 - player, slot, h] = reach[1 - player, node, h]
-                    reach[player, slot, h] = reach[player, node, h] * strategy[node, column[h], action]
-
-
-@nb.njit(cache=True, nogil=True)
-def fold_values(reach: Floats, holes: npt.NDArray[np.uint8], amount: float, num_cards: int, out: Floats) -> None:
-    """`out[h]` = `amount` times the opponent's reach [H] over hands that share no card with h; `holes` is [H, 1 or 2]."""
-    by_card = np.zeros(num_cards)
-    total = 0.0
-    held = holes.shape[1]
-    for h in range(len(reach)):
-        total += reach[h]
-        for slot in range(held):
-            by_card[holes[h, slot]] += reach[h]
-    for h in range(len(reach)):
-        blocked = by_card[holes[h, 0]]
-        if held == 2:
-            blocked += by_card[holes[h, 1]] - reach[h]  # the hand itself was counted with both its cards
-        out[h] = amount * (total - blocked)
-
-
-@nb.njit(cache=True, nogil=True)
-def showdown_values(
-    reach: Floats,
-    holes: npt.NDArray[np.uint8],
-    order: Ints,
-    strength: npt.NDArray[np.int32],
-    amount: float,
-    num_cards: int,
-    out: Floats,
-) -> None:
-    """`out[h]` = `amount` times (opposing reach that h beats minus reach that beats h), hands without shared cards only.
-
-    `order` sorts the hands by `strength` ascending; one sweep up collects weaker hands, one down stronger ones.
-    """
-    out[:] = 0.0
-    _beaten(reach, holes, order, strength, amount, num_cards, out)
-    _beaten(reach, holes, order[::-1], strength, -amount, num_cards, out)
-
-
-@nb.njit(cache=True, nogil=True)
-def _beaten(
-    reach: Floats,
-    holes: npt.NDArray[np.uint8],
-    order: Ints,
-    strength: npt.NDArray[np.int32],
-    amount: float,
-    num_cards: int,
-    out: Floats,
-) -> None:
-    by_card = np.zeros(num_cards)
-    total = 0.0
-    held = holes.shape[1]
-    start = 0
-    while start < len(order):
-        end = start
-        while end < len(order) and strength[order[end]] == strength[order[start]]:
-            h = order[end]
-            passed = total - by_card[holes[h, 0]]
-            if held == 2:
-                passed -= by_card[holes[h, 1]]  # h itself ties, so no passed hand holds both its cards
-            out[h] += amount * passed
-            end += 1
-        for place in range(start, end):
-            h = order[place]
-            total += reach[h]
-            for slot in range(held):
-                by_card[holes[h, slot]] += reach[h]
-        start = end
+        reach = reach0 if actor[node] == 0 else reach1
+        push_reach(first_edge, edge_row, node, row[actor[node], node], strategy, reach)
 
 
 @nb.njit(cache=True, nogil=True)
 def leaf_values(
-    leaf_kind: Ints,
-    leaf_payoff: Floats,
-    first_leaf: int,
+    columns: Ints,
+    num_showdown: int,
+    slot: Ints,
+    column: Ints,
+    showdown: npt.NDArray[np.bool_],
+    payoff: Floats,
     reach: Floats,
     holes: npt.NDArray[np.uint8],
-    order: Ints,
-    strength: npt.NDArray[np.int32],
+    view: Ints,
+    group: Ints,
+    example: Ints,
     num_cards: int,
     values: Floats,
 ) -> None:
-    """Fill the values of both players at all folds (kind 1) and showdowns (kind 2); other leaves are left alone.
+    """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    `leaf_payoff` [P, L] is each player's gain after a fold, or the gain of the winner of a showdown.
+    The first five arguments are a `LeafColumns`, `payoff` its payoffs in the arrays' kind; the next are a `Board`.
+    A fold is worth its payoff times the reach of all hands that share no card, a showdown its payoff times (reach that the
+    hand beats minus reach that beats it).
     """
-    for leaf in range(len(leaf_kind)):
-        slot = first_leaf + leaf
-        for player in range(2):
-            amount = leaf_payoff[player, leaf]
-            if leaf_kind[leaf] == 1:
-                fold_values(reach[1 - player, slot], holes, amount, num_cards, values[player, slot])
-            elif leaf_kind[leaf] == 2:
-                showdown_values(
-                    reach[1 - player, slot], holes, order, strength, amount, num_cards, values[player, slot]
-                )
+    count = reach.shape[1]
+    turned = np.empty((count, len(columns)), reach.dtype)
+    for start in range(0, count, _BLOCK):
+        for k in range(len(columns)):
+            for u in range(start, min(start + _BLOCK, count)):
+                turned[u, k] = reach[columns[k], u]
+    anyone = np.empty_like(turned)
+    ahead = np.empty((count, num_showdown), reach.dtype)
+    against_range(turned, holes, view, group, example, num_cards, anyone, ahead)
+    for start in range(0, count, _BLOCK):
+        for leaf in range(len(slot)):
+            amount, k = payoff[leaf], column[leaf]
+            for u in range(start, min(start + _BLOCK, count)):
+                values[slot[leaf], u] = amount * (ahead[u, k] if showdown[leaf] else anyone[u, k])
+
+
+@nb.njit(cache=True, nogil=True)
+def against_range(
+    reach: Floats,
+    holes: npt.NDArray[np.uint8],
+    view: Ints,
+    group: Ints,
+    example: Ints,
+    num_cards: int,
+    anyone: Floats,
+    ahead: Floats,
+) -> None:
+    """For each view, the reach [U, K] of hands that share no card: `anyone` of all, `ahead` of beaten minus beating ones.
+
+    One sweep up the order of strength keeps the reach passed so far, in all and by card. Before a group of equal
+    hands it is what they beat, after it what they do not lose to, and (beaten) - (beating) is the sum of both minus all.
+    """
+    two = holes.shape[1] == 2
+    total = np.zeros(reach.shape[1], reach.dtype)
+    by_card = np.zeros((num_cards, reach.shape[1]), reach.dtype)
+    for g in range(len(group) - 1):
+        for h in range(group[g], group[g + 1]):
+            u = view[h]
+            if example[u] == h:
+                for k in range(ahead.shape[1]):
+                    ahead[u, k] = total[k] - by_card[holes[h, 0], k]
+                if two:
+                    for k in range(ahead.shape[1]):
+                        ahead[u, k] -= by_card[holes[h, 1], k]
+        for h in range(group[g], group[g + 1]):
+            u = view[h]
+            for k in range(len(total)):
+                total[k] += reach[u, k]
+                by_card[holes[h, 0], k] += reach[u, k]
+            if two:
+                for k in range(len(total)):
+                    by_card[holes[h, 1], k] += reach[u, k]
+        for h in range(group[g], group[g + 1]):
+            u = view[h]
+            if example[u] == h:
+                for k in range(ahead.shape[1]):
+                    ahead[u, k] += total[k] - by_card[holes[h, 0], k]
+                if two:  # the hand itself was taken off with both its cards
+                    for k in range(ahead.shape[1]):
+                        ahead[u, k] += reach[u, k] - by_card[holes[h, 1], k]
+    for u in range(len(example)):
+        h = example[u]
+        for k in range(len(total)):
+            anyone[u, k] = total[k] - by_card[holes[h, 0], k]
+        if two:
+            for k in range(len(total)):
+                anyone[u, k] += reach[u, k] - by_card[holes[h, 1], k]
+        for k in range(ahead.shape[1]):
+            ahead[u, k] -= anyone[u, k]
 
 
 @nb.njit(cache=True, nogil=True)
 def pull_values(
-    actor: Ints,
-    child: Ints,
-    strategy: npt.NDArray[np.floating],
-    column: Ints,
-    best: bool,
-    values: Floats,
+    actor: Ints, first_edge: Ints, edge_slot: Ints, player: int, best: bool, strategy: Floats, values: Floats
 ) -> None:
-    """Carry values from the leaves, already filled in, to all decision nodes of the round.
+    """Carry `values` [S, U] from the leaves, already filled in, to all decision nodes of the round.
 
     At the player's own nodes the value is the best action's if `best`, else the strategy's mean; at the opponent's nodes
     it is the sum over actions, since values carry the opponent's reach.
     """
-    hands = values.shape[2]
     for node in range(len(actor) - 1, -1, -1):
-        own = actor[node]
-        for player in range(2):
-            first = True
-            for action in range(child.shape[1]):
-                slot = child[node, action]
-                if slot < 0:
-                    continue
-                for h in range(hands):
-                    value = values[player, slot, h]
-                    if player == own and not best:
-                        value *= strategy[node, column[h], action]
-                    if first:
-                        values[player, node, h] = value
-                    elif player == own and best:
-                        values[player, node, h] = max(values[player, node, h], value)
-                    else:
-                        values[player, node, h] += value
-                first = False
+        first, last = first_edge[node], first_edge[node + 1]
+        own = actor[node] == player
+        if own and not best:
+            mean_value(first, last, edge_slot, node, strategy, values)
+            continue
+        for u in range(values.shape[1]):
+            values[node, u] = values[edge_slot[first], u]
+        for edge in range(first + 1, last):
+            child = edge_slot[edge]
+            if own:
+                for u in range(values.shape[1]):
+                    values[node, u] = max(values[node, u], values[child, u])
+            else:
+                for u in range(values.shape[1]):
+                    values[node, u] += values[child, u]
+
+
+@nb.njit(cache=True, nogil=True)
+def mean_value(first: int, last: int, edge_slot: Ints, node: int, strategy: Floats, values: Floats) -> None:
+    """The strategy's mean over the edges `first` .. `last` - 1 of `node`, into its row of `values` [S, U]."""
+    for u in range(values.shape[1]):
+        values[node, u] = strategy[first, u] * values[edge_slot[first], u]
+    for edge in range(first + 1, last):
+        for u in range(values.shape[1]):
+            values[node, u] += strategy[edge, u] * values[edge_slot[edge], u]
+
+
+@nb.njit(cache=True, nogil=True)
+def add_up(values: Floats, up: Ints, weight: npt.NDArray[np.float64], total: npt.NDArray[np.float64]) -> None:
+    """Add a board's `values` [M, X, U] to those of the board before it, `total` [M, X, U'], by `up` and `weight` [U]."""
+    for m in range(values.shape[0]):
+        for x in range(values.shape[1]):
+            for u in range(values.shape[2]):
+                total[m, x, up[u]] += weight[u] * values[m, x, u]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def descend(
+    actor: Ints,
+    first_edge: Ints,
+    edge_row: Ints,
+    row: Ints,
+    player: int,
+    regret: Floats,
+    average: Floats,
+    keep: float,
+    strategy: Floats,
+    own: Floats,
+    other: Floats,
+) -> None:
+    """The way down of a CFR update: regret matching, reach, and the player's average strategy.
+
+    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries; `average` [E, U]
+    of the player's edges is multiplied by `keep` and gains reach times strategy.
+    """
+    one = regret.dtype.type(1)
+    for node in range(len(actor)):
+        match_regrets(first_edge, node, regret, strategy, one)
+        if actor[node] != player:
+            push_reach(first_edge, edge_row, node, row[1 - player, node], strategy, other)
+            continue
+        push_reach(first_edge, edge_row, node, row[player, node], strategy, own)
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            for u in range(own.shape[1]):
+                average[edge, u] = average[edge, u] * keep + own[edge_row[edge], u]
+
+
+@nb.njit(cache=True, nogil=True)
+def add_regrets(
+    actor: Ints,
+    first_edge: Ints,
+    edge_slot: Ints,
+    player: int,
+    keep_positive: float,
+    keep_negative: float,
+    least: float,
+    values: Floats,
+    regret: Floats,
+) -> None:
+    """The end of a CFR update: from the `values` [S, U] of all slots to the player's `regret` [E, U].
+
+    Regrets are multiplied by `keep_positive` or `keep_negative` by their sign, gain (action value - node value), and are
+    raised to `least` if below it.
+    """
+    for node in range(len(actor)):
+        if actor[node] == player:
+            for edge in range(first_edge[node], first_edge[node + 1]):
+                child = edge_slot[edge]
+                for u in range(values.shape[1]):
+                    before = regret[edge, u]
+                    kept = before * (keep_positive if before > 0 else keep_negative)
+                    regret[edge, u] = max(kept + (values[child, u] - values[node, u]), least)

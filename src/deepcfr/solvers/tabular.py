@@ -38,7 +38,7 @@ class Discounting:
 def _regret_factor(t: int, exponent: float) -> float:
     if t == 0 or exponent == float("inf"):
         return 1.0
-    power = float(t) ** exponent
+    power: float = float(t) ** exponent
     return power / (power + 1.0)
 
 
