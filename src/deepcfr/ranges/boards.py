@@ -19,6 +19,7 @@ from deepcfr.games.poker import PokerGame, payoff_table
 from deepcfr.parallel import Workers
 from deepcfr.ranges.kernels import add_up
 
+VECTOR_STEP = 32  # float32 numbers; loops over other counts spend most of their time on the rest
 NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN
 Ints = npt.NDArray[np.int64]
 
@@ -67,11 +68,12 @@ class RoundTree:
         rows = self.row[1 - player, len(self.nodes) + ended]
         shown = self.leaf_kind[ended] == SHOWDOWN
         showdown_rows = np.unique(rows[shown])
-        columns = np.concatenate([showdown_rows, np.setdiff1d(rows, showdown_rows)])
-        position = {int(row): column for column, row in enumerate(columns)}
+        first, second = _padded(showdown_rows), _padded(np.setdiff1d(rows, showdown_rows))
+        columns = np.concatenate([first, second])
+        position = {int(row): column for column, row in reversed(list(enumerate(columns)))}
         return LeafColumns(
             rows=columns,
-            num_showdown=len(showdown_rows),
+            num_showdown=len(first),
             slot=len(self.nodes) + ended,
             column=np.array([position[int(row)] for row in rows], np.int64),
             showdown=shown,
@@ -79,11 +81,16 @@ class RoundTree:
         )
 
 
+def _padded(rows: Ints) -> Ints:
+    """`rows` with the last one repeated up to a multiple of what vector instructions take in one step."""
+    return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % VECTOR_STEP)])
+
+
 @dataclass(frozen=True)
 class LeafColumns:
     """The distinct reach rows of the opponent at a round's folds and showdowns, and which of them each leaf needs."""
 
-    rows: Ints  # [K] reach rows, those that a showdown needs first
+    rows: Ints  # [K] reach rows, those that a showdown needs first; both parts padded with repetitions
     num_showdown: int
     slot: Ints  # [L'] of each fold and showdown
     column: Ints  # [L'] position in `rows`

@@ -27,21 +27,25 @@ def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats,
     even = one / strategy.dtype.type(last - first)
     total = np.zeros_like(regret[0])
     for edge in range(first, last):
+        source, target = regret[edge], strategy[edge]
         for u in range(len(total)):
-            positive = max(regret[edge, u], zero)
-            strategy[edge, u] = positive
+            positive = max(source[u], zero)
+            target[u] = positive
             total[u] += positive
     for edge in range(first, last):
+        target = strategy[edge]
         for u in range(len(total)):
-            strategy[edge, u] = strategy[edge, u] / total[u] if total[u] > zero else even
+            target[u] = target[u] / total[u] if total[u] > zero else even
 
 
 @nb.njit(cache=True, nogil=True)
 def push_reach(first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats) -> None:
     """Carry the acting player's `reach` [rows, U] from `row`, that of `node`, over the node's edges."""
+    before = reach[row]
     for edge in range(first_edge[node], first_edge[node + 1]):
-        for u in range(reach.shape[1]):
-            reach[edge_row[edge], u] = reach[row, u] * strategy[edge, u]
+        after, probability = reach[edge_row[edge]], strategy[edge]
+        for u in range(len(before)):
+            after[u] = before[u] * probability[u]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -80,16 +84,18 @@ def leaf_values(
     turned = np.empty((count, len(columns)), reach.dtype)
     for start in range(0, count, _BLOCK):
         for k in range(len(columns)):
+            source = reach[columns[k]]
             for u in range(start, min(start + _BLOCK, count)):
-                turned[u, k] = reach[columns[k], u]
+                turned[u, k] = source[u]
     anyone = np.empty_like(turned)
     ahead = np.empty((count, num_showdown), reach.dtype)
     against_range(turned, holes, view, group, example, num_cards, anyone, ahead)
     for start in range(0, count, _BLOCK):
         for leaf in range(len(slot)):
-            amount, k = payoff[leaf], column[leaf]
+            amount, k, target = payoff[leaf], column[leaf], values[slot[leaf]]
+            source = ahead if showdown[leaf] else anyone
             for u in range(start, min(start + _BLOCK, count)):
-                values[slot[leaf], u] = amount * (ahead[u, k] if showdown[leaf] else anyone[u, k])
+                target[u] = amount * source[u, k]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -113,38 +119,47 @@ def against_range(
     by_card = np.zeros((num_cards, reach.shape[1]), reach.dtype)
     for g in range(len(group) - 1):
         for h in range(group[g], group[g + 1]):
-            u = view[h]
-            if example[u] == h:
-                for k in range(ahead.shape[1]):
-                    ahead[u, k] = total[k] - by_card[holes[h, 0], k]
-                if two:
-                    for k in range(ahead.shape[1]):
-                        ahead[u, k] -= by_card[holes[h, 1], k]
+            if example[view[h]] == h:
+                _unblocked(total, by_card, holes[h], reach[view[h]], ahead[view[h]], False)
         for h in range(group[g], group[g + 1]):
-            u = view[h]
+            first, mine = by_card[holes[h, 0]], reach[view[h]]
             for k in range(len(total)):
-                total[k] += reach[u, k]
-                by_card[holes[h, 0], k] += reach[u, k]
+                total[k] += mine[k]
+                first[k] += mine[k]
             if two:
+                second = by_card[holes[h, 1]]
                 for k in range(len(total)):
-                    by_card[holes[h, 1], k] += reach[u, k]
+                    second[k] += mine[k]
         for h in range(group[g], group[g + 1]):
-            u = view[h]
-            if example[u] == h:
-                for k in range(ahead.shape[1]):
-                    ahead[u, k] += total[k] - by_card[holes[h, 0], k]
-                if two:  # the hand itself was taken off with both its cards
-                    for k in range(ahead.shape[1]):
-                        ahead[u, k] += reach[u, k] - by_card[holes[h, 1], k]
+            if example[view[h]] == h:
+                _unblocked(total, by_card, holes[h], reach[view[h]], anyone[view[h]], two)
+                mine, weaker = ahead[view[h]], anyone[view[h]]
+                for k in range(len(mine)):
+                    mine[k] += weaker[k]
     for u in range(len(example)):
-        h = example[u]
-        for k in range(len(total)):
-            anyone[u, k] = total[k] - by_card[holes[h, 0], k]
-        if two:
-            for k in range(len(total)):
-                anyone[u, k] += reach[u, k] - by_card[holes[h, 1], k]
-        for k in range(ahead.shape[1]):
-            ahead[u, k] -= anyone[u, k]
+        _unblocked(total, by_card, holes[example[u]], reach[u], anyone[u], two)
+        mine, everyone = ahead[u], anyone[u]
+        for k in range(len(mine)):
+            mine[k] -= everyone[k]
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def _unblocked(
+    total: Floats, by_card: Floats, hole: npt.NDArray[np.uint8], mine: Floats, out: Floats, counted: bool
+) -> None:
+    """`out` = `total` less the hands that share a card with `hole`; `counted` if `mine`, its own, is in both sums."""
+    first = by_card[hole[0]]
+    if len(hole) == 1:
+        for k in range(len(out)):
+            out[k] = total[k] - first[k]
+        return
+    second = by_card[hole[1]]
+    if counted:
+        for k in range(len(out)):
+            out[k] = total[k] - first[k] - second[k] + mine[k]
+    else:
+        for k in range(len(out)):
+            out[k] = total[k] - first[k] - second[k]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -162,26 +177,23 @@ def pull_values(
         if own and not best:
             mean_value(first, last, edge_slot, node, strategy, values)
             continue
-        for u in range(values.shape[1]):
-            values[node, u] = values[edge_slot[first], u]
+        value = values[node]
+        value[:] = values[edge_slot[first]]
         for edge in range(first + 1, last):
-            child = edge_slot[edge]
-            if own:
-                for u in range(values.shape[1]):
-                    values[node, u] = max(values[node, u], values[child, u])
-            else:
-                for u in range(values.shape[1]):
-                    values[node, u] += values[child, u]
+            child = values[edge_slot[edge]]
+            for u in range(len(value)):
+                value[u] = max(value[u], child[u]) if own else value[u] + child[u]
 
 
 @nb.njit(cache=True, nogil=True)
 def mean_value(first: int, last: int, edge_slot: Ints, node: int, strategy: Floats, values: Floats) -> None:
     """The strategy's mean over the edges `first` .. `last` - 1 of `node`, into its row of `values` [S, U]."""
-    for u in range(values.shape[1]):
-        values[node, u] = strategy[first, u] * values[edge_slot[first], u]
-    for edge in range(first + 1, last):
-        for u in range(values.shape[1]):
-            values[node, u] += strategy[edge, u] * values[edge_slot[edge], u]
+    value = values[node]
+    value[:] = 0
+    for edge in range(first, last):
+        probability, child = strategy[edge], values[edge_slot[edge]]
+        for u in range(len(value)):
+            value[u] += probability[u] * child[u]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -220,8 +232,9 @@ def descend(
             continue
         push_reach(first_edge, edge_row, node, row[player, node], strategy, own)
         for edge in range(first_edge[node], first_edge[node + 1]):
-            for u in range(own.shape[1]):
-                average[edge, u] = average[edge, u] * keep + own[edge_row[edge], u]
+            total, gain = average[edge], own[edge_row[edge]]
+            for u in range(len(total)):
+                total[u] = total[u] * keep + gain[u]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -243,9 +256,9 @@ def add_regrets(
     """
     for node in range(len(actor)):
         if actor[node] == player:
+            value = values[node]
             for edge in range(first_edge[node], first_edge[node + 1]):
-                child = edge_slot[edge]
-                for u in range(values.shape[1]):
-                    before = regret[edge, u]
-                    kept = before * (keep_positive if before > 0 else keep_negative)
-                    regret[edge, u] = max(kept + (values[child, u] - values[node, u]), least)
+                action_value, total = values[edge_slot[edge]], regret[edge]
+                for u in range(len(total)):
+                    kept = total[u] * (keep_positive if total[u] > 0 else keep_negative)
+                    total[u] = max(kept + (action_value[u] - value[u]), least)

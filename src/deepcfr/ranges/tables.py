@@ -1,0 +1,123 @@
+"""Tables of a full-width solver: one number for every legal action of every round with every view of every board.
+
+A round's table is one flat array, board after board, each board [E, U]. In 16 bits a number is an integer times the scale
+of its node and board. Rounding is then up or down at random in proportion, because small gains on large sums would be lost
+if they were rounded to the nearest; the random bits are a hash of place and iteration, so they depend on no thread.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.ranges.boards import Board, RoundTree
+
+Ints = npt.NDArray[np.int64]
+
+
+class Table(Protocol):
+    """The numbers of one round."""
+
+    def load(self, board: Board) -> npt.NDArray[np.floating]:
+        """The board's numbers, [E, U], to be read, or changed and given to `store`."""
+        ...
+
+    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int) -> None:
+        """Keep the `player`'s rows of `values`, which `load` gave; `stream` is a fresh number for random rounding."""
+        ...
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The state itself, by short names."""
+        ...
+
+
+def _offsets(tree: RoundTree, boards: list[Board]) -> Ints:
+    return np.cumsum([0, *(tree.num_edges * len(board) for board in boards)])
+
+
+class FloatTable:
+    """Numbers as they are; what `load` gives is the table itself."""
+
+    def __init__(self, tree: RoundTree, boards: list[Board], dtype: npt.DTypeLike) -> None:
+        self._edges = tree.num_edges
+        self._offset = _offsets(tree, boards)
+        self.values = np.zeros(self._offset[-1], dtype)
+
+    def load(self, board: Board) -> npt.NDArray[np.floating]:
+        return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._edges, -1)
+
+    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int) -> None:
+        """Nothing to do."""
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        return {"values": self.values}
+
+
+class Int16Table:
+    """Numbers in 16 bits, with one float32 scale for every node and board."""
+
+    def __init__(self, tree: RoundTree, boards: list[Board]) -> None:
+        self._tree = tree
+        self._offset = _offsets(tree, boards)
+        self.values = np.zeros(self._offset[-1], np.int16)
+        self.scales = np.zeros((len(boards), len(tree.nodes)), np.float32)
+
+    def _block(self, board: Board) -> npt.NDArray[np.int16]:
+        return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._tree.num_edges, -1)
+
+    def load(self, board: Board) -> npt.NDArray[np.floating]:
+        block = self._block(board)
+        values = np.empty(block.shape, np.float32)
+        _expand(self._tree.first_edge, block, self.scales[board.index], values)
+        return values
+
+    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int) -> None:
+        tree = self._tree
+        _shrink(tree.actor, tree.first_edge, player, values, stream, self._block(board), self.scales[board.index])
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        return {"values": self.values, "scales": self.scales}
+
+
+@nb.njit(cache=True, nogil=True)
+def _expand(
+    first_edge: Ints, block: npt.NDArray[np.int16], scale: npt.NDArray[np.float32], values: npt.NDArray[np.float32]
+) -> None:
+    for node in range(len(scale)):
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            for u in range(block.shape[1]):
+                values[edge, u] = np.float32(block[edge, u]) * scale[node]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _shrink(
+    actor: Ints,
+    first_edge: Ints,
+    player: int,
+    values: npt.NDArray[np.float32],
+    stream: int,
+    block: npt.NDArray[np.int16],
+    scale: npt.NDArray[np.float32],
+) -> None:
+    for node in range(len(actor)):
+        if actor[node] != player:
+            continue
+        largest = np.float32(0)
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            for u in range(block.shape[1]):
+                largest = max(largest, abs(values[edge, u]))
+        # one step below the largest integer, so that rounding up cannot leave the range
+        scale[node] = largest / np.float32(32766)
+        inverse = np.float32(1) / scale[node] if largest > 0 else np.float32(0)
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            seed = np.uint32(stream + edge * 0x9E3779B1)
+            for u in range(block.shape[1]):
+                # the finalizer of MurmurHash3 (Appleby 2011)
+                bits = np.uint32(seed + np.uint32(u) * np.uint32(0x85EBCA6B))
+                bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+                bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+                chance = np.float32(bits >> np.uint32(8)) * np.float32(2.0**-24)
+                block[edge, u] = np.int16(np.floor(values[edge, u] * inverse + chance))

@@ -1,0 +1,139 @@
+"""Full-width tabular CFR on poker games: every board, every hand, every action in every iteration, no sampling.
+
+The variants differ in how sums of earlier iterations shrink (`Discounting`): CFR (Zinkevich et al. 2007), CFR+ (Tammelin
+2014), Linear CFR and Discounted CFR (Brown and Sandholm 2019). Updates alternate: player 0's strategy is new when player 1
+updates. Boards that differ by a renaming of suits are visited once, with their multiplicity.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from math import comb, inf
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.config import TabularConfig
+from deepcfr.errors import GameError
+from deepcfr.games.betting import build_tree
+from deepcfr.games.isomorphism import count_classes
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PokerRules
+from deepcfr.parallel import Workers
+from deepcfr.policies.ranges import RangePolicy
+from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.kernels import add_regrets, descend, pull_values
+from deepcfr.ranges.sweep import fill_leaves, reach_at_exits, reach_rows
+from deepcfr.ranges.tables import FloatTable, Int16Table, Table
+from deepcfr.rng import key
+from deepcfr.solvers.tabular import TabularRecord, discounting
+
+PLAYERS = (0, 1)
+_BYTES = {"float64": 8, "float32": 4, "int16": 2}
+_BYTES_OF_HAND = 80  # what a `Board` keeps for each of its hands, at most
+
+
+def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
+    """What a solver of the game allocates: regrets, averages and boards, counted before anything is made."""
+    tree = build_tree(rules)
+    decisions = tree.round[: tree.num_decisions]
+    total = 0
+    for round_ in range(rules.num_rounds):
+        groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
+        views = count_classes((rules.hole_cards, *groups), rules.num_ranks, rules.num_suits)
+        edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
+        boards = count_classes(groups, rules.num_ranks, rules.num_suits)
+        total += 2 * _BYTES[config.precision] * views * edges
+        total += boards * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
+    return total
+
+
+class VectorCFR:
+    """The state of a full-width solver: iterate over `iterations()` to advance it."""
+
+    def __init__(self, game: PokerGame, config: TabularConfig, threads: int = 1) -> None:
+        if game.suits != "canonical":
+            raise GameError("Full-width CFR merges boards by suit, so it needs a game that shows canonical suits.")
+        self.game, self.config = game, config
+        self.iteration = 0
+        self.nodes_touched = 0  # decision and terminal slots of every board, once for each view and traversing player
+        self.workers = Workers(threads)
+        self.boards = Boards(game, merge=True, keep=True)
+        self._discounting = discounting(config)
+        self._dtype = np.float64 if config.precision == "float64" else np.float32
+        self._regrets = [self._table(round_) for round_ in range(game.rules.num_rounds)]
+        self._averages = [self._table(round_) for round_ in range(game.rules.num_rounds)]
+        self._slots = 2 * sum(
+            tree.num_slots * sum(map(len, boards))
+            for tree, boards in zip(self.boards.rounds, self.boards.kept, strict=True)
+        )
+
+    def _table(self, round_: int) -> Table:
+        tree, boards = self.boards.rounds[round_], self.boards.kept[round_]
+        if self.config.precision == "int16":
+            return Int16Table(tree, boards)
+        return FloatTable(tree, boards, self._dtype)
+
+    def iterations(self) -> Iterator[TabularRecord]:
+        """One CFR iteration each, from where the state is up to the configured number."""
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            t = self.iteration + 1
+            for player in PLAYERS:
+                self.boards.visit_all(self._update(t, player), self.workers, self._dtype)
+            self.iteration = t
+            self.nodes_touched += self._slots
+            yield TabularRecord(t, self._slots, time.perf_counter() - start)
+
+    def _update(self, t: int, player: int) -> Visit:
+        """What iteration t does on one board for one player; gives the player's values at the entries, [1, X', U]."""
+        scalar = self._dtype
+        keep_positive, keep_negative, keep_average = map(scalar, self._discounting.factors(t))
+        least = scalar(0.0 if self._discounting.floor else -inf)
+
+        def visit(board: Board, reach: Floats, deal: Callable[[Floats], npt.NDArray[np.float64]]) -> Floats:
+            tree = self.boards.rounds[board.round]
+            regrets, averages = self._regrets[board.round], self._averages[board.round]
+            regret, average = regrets.load(board), averages.load(board)
+            rows = reach_rows(tree, reach)
+            strategy = np.empty(regret.shape, scalar)
+            descend(
+                tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
+                regret, average, keep_average, strategy, rows[player], rows[1 - player],
+            )  # fmt: skip
+            values = np.empty((tree.num_slots, len(board)), scalar)
+            fill_leaves(tree, board, player, rows[1 - player], values)
+            if len(tree.exits):
+                values[tree.exits] = deal(reach_at_exits(tree, rows))[0]
+            pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, strategy, values)
+            add_regrets(
+                tree.actor, tree.first_edge, tree.edge_slot, player,
+                keep_positive, keep_negative, least, values, regret,
+            )  # fmt: skip
+            regrets.store(board, regret, player, key(t, "regret", player, board.round, board.index) >> 32)
+            averages.store(board, average, player, key(t, "average", player, board.round, board.index) >> 32)
+            return values[None, tree.entries]
+
+        return visit
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The live state, that a checkpoint saves and restores by copying into."""
+        return {
+            f"{name}-{round_}-{part}": array
+            for name, tables in (("regret", self._regrets), ("average", self._averages))
+            for round_, table in enumerate(tables)
+            for part, array in table.arrays().items()
+        }
+
+    def average_policy(self) -> RangePolicy:
+        """The average strategy, which converges to an equilibrium."""
+        return RangePolicy(self.boards, self._averages, "average")
+
+    def current_policy(self) -> RangePolicy:
+        """The newest iteration's strategy, by regret matching."""
+        return RangePolicy(self.boards, self._regrets, "current")
+
+
+Floats = npt.NDArray[np.floating]
+Visit = Callable[[Board, Floats, Callable[[Floats], npt.NDArray[np.float64]]], Floats]
