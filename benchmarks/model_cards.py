@@ -22,11 +22,11 @@ def card(path: Path) -> str:
     first, second = result.best_response_values
     made = json.loads((path / "environment.json").read_text())
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and file.name != "card.md")
-    return f"""# {run.rules.name}
+    return f"""# {run.source.name}
 
 | | |
 |---|---|
-| game | {run.rules.name}, measured in {result.unit} |
+| game | {run.source.name}, measured in {result.unit} |
 | policy | {result.policy} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched |
 | **exact NashConv** | **{result.nash_conv:.3f} {result.unit}** |
 | exploitability, NashConv / 2 | {result.exploitability:.3f} {result.unit} |

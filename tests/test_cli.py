@@ -21,7 +21,9 @@ from deepcfr.config import RunConfig, default_config, load_config
 from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 
-COMMANDS = ("games", "train", "resume", "exploitability", "strategy", "play", "export", "report", "bench")
+COMMANDS = (
+    "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "play", "export", "report", "bench",
+)  # fmt: skip
 TINY = (
     "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
     "--advantage.steps", "4", "--advantage.batch-size", "16", "--average.steps", "4", "--average.batch-size", "16",

@@ -31,7 +31,7 @@ def test_python_blocks_run(code: str, capsys: pytest.CaptureFixture[str]) -> Non
 def test_commands_parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     parsed = cli._parse(shlex.split(command))
-    assert type(parsed).__module__ == "deepcfr.cli"
+    assert type(parsed).__module__ == "deepcfr.commands"
 
 
 def test_configurations_say_their_command_and_load() -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deepcfr.config import RunConfig, load_config
     from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
-    from deepcfr.evaluation.exploitability import Exploitability, exploitability
+    from deepcfr.evaluation.exploitability import exploitability
+    from deepcfr.evaluation.result import Exploitability
     from deepcfr.games.base import Game, check_game
     from deepcfr.games.poker import PokerGame
     from deepcfr.games.presets import load_game, load_rules
@@ -27,7 +28,7 @@ _HOME = {
     "DeepCFRError": "errors",
     "GameError": "errors",
     "TrainingError": "errors",
-    "Exploitability": "evaluation.exploitability",
+    "Exploitability": "evaluation.result",
     "exploitability": "evaluation.exploitability",
     "Game": "games.base",
     "check_game": "games.base",

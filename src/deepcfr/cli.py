@@ -6,134 +6,43 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
-from tyro.conf import Positional, subcommand
+from tyro.conf import subcommand
 
-from deepcfr.config import (
-    CFRConfig,
-    EvaluationConfig,
-    FitConfig,
-    MemoryConfig,
-    NetworkConfig,
-    RunConfig,
-    RuntimeConfig,
-    default_config,
-    load_config,
-    validate_config,
+from deepcfr.commands import (
+    Abstract,
+    Bench,
+    Exploit,
+    Export,
+    Games,
+    Play,
+    Report,
+    Resume,
+    Solve,
+    StrategyQuery,
+    Train,
 )
-from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.config import (
+    RunConfig,
+    SolveConfig,
+    default_config,
+    default_solve_config,
+    load_config,
+    load_solve_config,
+)
+from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError
 from deepcfr.games.rules import PRESETS
 
 if TYPE_CHECKING:
-    from deepcfr.evaluation.exploitability import Exploitability
+    from deepcfr.evaluation.result import Exploitability
 
 DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
-PolicyName = Literal["average", "network", "current"]
-
-
-@dataclass
-class Games:
-    """List the games that can be played: sizes, unit, and whether exact evaluation is within reach."""
-
-    definition: tuple[Path, ...] = ()  # ACPC game-definition files to list too
-    json: bool = False  # print one JSON object
-
-
-@dataclass
-class Train:
-    """Train Deep CFR on a game, with its exact exploitability where that is within reach.
-
-    Settings start from the game's defaults, or from --config; every one of them can be overridden here.
-    """
-
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh) or a game-definition file
-    out: Path  # the run folder to create
-    config: Path | None = None  # a TOML file with settings
-    json: bool = False  # print one JSON object, and progress to standard error
-    seed: int = 0
-    cfr: CFRConfig = field(default_factory=CFRConfig)
-    memory: MemoryConfig = field(default_factory=MemoryConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    advantage: FitConfig = field(default_factory=FitConfig)
-    average: FitConfig = field(default_factory=FitConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
-
-    def run_config(self) -> RunConfig:
-        """The settings as one validated record."""
-        sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
-        return validate_config(RunConfig(game=self.game, **sections))
-
-
-@dataclass
-class Resume:
-    """Go on with a run where it stopped."""
-
-    run: Positional[Path]  # a run folder
-    json: bool = False  # print one JSON object, and progress to standard error
-
-
-@dataclass
-class Exploit:
-    """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
-
-    run: Positional[Path]  # a run folder or a shipped model
-    policy: PolicyName = "average"  # the average strategy (its network), or the newest iteration's strategy
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object, and progress to standard error
-
-
-@dataclass
-class StrategyQuery:
-    """Ask a run's policy what it does, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c"."""
-
-    run: Positional[Path]  # a run folder or a shipped model
-    situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
-    policy: PolicyName = "average"
-    json: bool = False
-
-
-@dataclass
-class Play:
-    """Play against a run's policy in the terminal, in both seats."""
-
-    run: Positional[Path]  # a run folder or a shipped model
-    hands: int | None = None  # stop after this many hands
-    seed: int = 0  # of the cards and the agent's actions
-    policy: PolicyName = "average"
-
-
-@dataclass
-class Export:
-    """Copy a run without its memories: small and playable, but not resumable."""
-
-    run: Positional[Path]  # a run folder
-    out: Path  # the folder to create
-
-
-@dataclass
-class Report:
-    """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched."""
-
-    runs: Positional[tuple[Path, ...]]  # run folders or shipped models
-    out: Path  # the picture to write, .svg or .png
-
-
-@dataclass
-class Bench:
-    """Measure performance: against OpenSpiel in the same process, or our own speeds on FHP."""
-
-    what: Positional[Literal["openspiel", "fhp"]]  # OpenSpiel's PyTorch Deep CFR on Leduc, or our own speeds on FHP
-    iterations: int = 20  # CFR iterations of OpenSpiel
-    seed: int = 0
-    json: bool = False
 
 
 def main() -> None:
@@ -160,23 +69,31 @@ def main() -> None:
 def _parse(arguments: list[str]) -> Any:
     """The command that the arguments name.
 
-    The settings of `train` start from its --config or its game's defaults, so it is read twice: first for those two.
+    The settings of `train` and `solve` start from their --config or defaults, so these are read twice: first for those.
     """
     preset = next((word for word in arguments if word in PRESETS), None)  # whose defaults --help shows
-    command = _read(arguments, default_config(preset) if preset else RunConfig())
+    command = _read(arguments, default_config(preset) if preset else RunConfig(), default_solve_config())
     if isinstance(command, Train):
         base = load_config(command.config) if command.config else default_config(command.game)
-        command = _read(arguments, base)
+        return _read(arguments, base, default_solve_config())
+    if isinstance(command, Solve) and command.config:
+        return _read(arguments, RunConfig(), load_solve_config(command.config))
     return command
 
 
-def _read(arguments: list[str], base: RunConfig) -> Any:
-    sections = {f.name: getattr(base, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
-    train = subcommand("train", default=Train(game=tyro.MISSING, out=tyro.MISSING, **sections))
+def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:
+    defaults = {Train: Train(**_sections(train)), Solve: Solve(**_sections(solve))}
     choices: list[Any] = [
-        Annotated[kind, train if kind is Train else subcommand(name)] for name, (kind, _) in COMMANDS.items()
+        Annotated[kind, subcommand(name, default=defaults[kind]) if kind in defaults else subcommand(name)]
+        for name, (kind, _) in COMMANDS.items()
     ]
     return tyro.cli(reduce(or_, choices), args=arguments, prog="deepcfr", description=DESCRIPTION)
+
+
+def _sections(config: RunConfig | SolveConfig) -> dict[str, Any]:
+    """The settings as arguments of a command whose game and folder are still to be given."""
+    sections = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+    return sections | {"game": tyro.MISSING, "out": tyro.MISSING}
 
 
 def _console(as_json: bool) -> Console:
@@ -203,13 +120,47 @@ def _games(command: Games) -> None:
 
 
 def _train(command: Train) -> None:
-    config = command.run_config()
-    from deepcfr.games.presets import load_rules
-    from deepcfr.runs.folder import RunFolder
-    from deepcfr.runs.train import cost_notes
+    _start(command.run_config(), command.out, command.json)
 
-    cost_notes(config, load_rules(config.game))  # refuses what cannot fit before a folder is made
-    _run(RunFolder.create(command.out, config), command.json)
+
+def _solve(command: Solve) -> None:
+    _start(command.run_config(), command.out, command.json)
+
+
+def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool) -> None:
+    from deepcfr.games.presets import load_source
+    from deepcfr.runs.costs import cost_notes
+    from deepcfr.runs.folder import RunFolder
+
+    cost_notes(config, load_source(config.game))  # refuses what cannot fit before a folder is made
+    _run(RunFolder.create(out, config), as_json)
+
+
+def _abstract(command: Abstract) -> None:
+    import time
+
+    from deepcfr.abstraction.files import save_abstraction
+    from deepcfr.abstraction.make import make_abstraction
+    from deepcfr.games.presets import load_rules
+
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    if command.out.exists() and (not command.out.is_dir() or any(command.out.iterdir())):
+        raise CheckpointError(f"'{command.out}' is there already: choose another folder.")
+    rules = load_rules(command.game)
+    console = _console(command.json)
+    start = time.perf_counter()
+    made = make_abstraction(
+        rules, command.buckets, command.seed, command.threads, command.features, lambda text: console.print(text)
+    )
+    seconds = time.perf_counter() - start
+    asked = {"buckets": list(command.buckets), "features": command.features, "seed": command.seed}
+    save_abstraction(command.out, made, asked)
+    console.print(
+        f"{rules.name}: {' + '.join(f'{n:,}' for n in made.counts)} buckets in {seconds:.0f} s, {command.out}"
+    )
+    if command.json:
+        _print_json({"game": rules.name, "counts": list(made.counts), "seconds": seconds, "path": str(command.out)})
 
 
 def _resume(command: Resume) -> None:
@@ -227,9 +178,7 @@ def _run(run: Any, as_json: bool) -> None:
         summary = train(run, observer)
     observer.conclude(run, summary)
     if as_json:
-        facts = (
-            _result_facts(summary.result) if summary.result else {"game": run.rules.name, "unit": run.rules.milli_unit}
-        )
+        facts = _result_facts(summary.result) if summary.result else {"game": run.source.name, "unit": run.source.milli_unit}
         _print_json(
             facts
             | {
@@ -292,7 +241,8 @@ def _play(command: Play) -> None:
     from deepcfr.runs.folder import RunFolder
 
     policy, _ = RunFolder.open(command.run).load_policy(command.policy, _warn)
-    assert isinstance(policy.game, PokerGame)
+    if not isinstance(policy.game, PokerGame):
+        raise GameError(f"Only poker games are played in the terminal, and '{policy.game.name}' is not one.")
     play(policy.game, policy, Console(highlight=False), seed=command.seed, hands=command.hands)
 
 
@@ -332,6 +282,8 @@ def _bench(command: Bench) -> None:
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "games": (Games, _games),
     "train": (Train, _train),
+    "solve": (Solve, _solve),
+    "abstract": (Abstract, _abstract),
     "resume": (Resume, _resume),
     "exploitability": (Exploit, _exploitability),
     "strategy": (StrategyQuery, _strategy),

@@ -11,9 +11,11 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from deepcfr.errors import ConfigError
+
+OPENSPIEL = "openspiel:"  # what the names of OpenSpiel's games begin with
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class RuntimeConfig:
     device: str = "cpu"  #: a torch device
     threads: int = 2  #: CPU threads
     checkpoint_every: int = 10  #: iterations between checkpoints
+    checkpoint_seconds: int = 0  #: least time between checkpoints, for iterations that are shorter than a save
     keep: int = 2  #: newest checkpoints to keep
 
 
@@ -87,7 +90,7 @@ class RuntimeConfig:
 class RunConfig:
     """Everything that decides a run."""
 
-    game: str = "fhp"  #: a preset or the path of a game definition
+    game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
     seed: int = 0
     cfr: CFRConfig = field(default_factory=CFRConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
@@ -96,6 +99,10 @@ class RunConfig:
     average: FitConfig = field(default_factory=FitConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    @property
+    def iterations(self) -> int:
+        return self.cfr.iterations
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,24 @@ class TabularConfig:
     abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless
 
 
+@dataclass(frozen=True)
+class SolveConfig:
+    """Everything that decides a run of a tabular solver."""
+
+    game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
+    seed: int = 0  #: of sampling and of random rounding
+    solve: TabularConfig = field(default_factory=TabularConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    @property
+    def iterations(self) -> int:
+        return self.solve.iterations
+
+
+AnyConfig = RunConfig | SolveConfig
+
+
 # Smallest and largest allowed value of every number, by section (or class) and name.
 _LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),
@@ -132,9 +157,16 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "fit.learning_rate": (1e-12, 10.0),
     "fit.averaging": (0.0, 0.999999),
     "fit.clip": (1e-9, 1e9),
-    "evaluation.every": (0, 1_000_000),
+    "solve.iterations": (1, 100_000_000),
+    "solve.alpha": (-1000.0, 1000.0),
+    "solve.beta": (-1000.0, 1000.0),
+    "solve.gamma": (0.0, 1000.0),
+    "solve.traversals": (1, 1_000_000_000),
+    "solve.exploration": (0.0, 1.0),
+    "evaluation.every": (0, 100_000_000),
     "runtime.threads": (1, 1024),
-    "runtime.checkpoint_every": (1, 1_000_000),
+    "runtime.checkpoint_every": (1, 100_000_000),
+    "runtime.checkpoint_seconds": (0, 1_000_000),
     "runtime.keep": (1, 1000),
 }
 
@@ -145,27 +177,59 @@ def load_config(path: str | Path) -> RunConfig:
     Raises ConfigError with every problem in the file: unreadable or malformed text, unknown sections and keys, values of
     the wrong type, numbers out of range.
     """
+    config = load_any_config(path)
+    if not isinstance(config, RunConfig):
+        raise ConfigError(
+            f"In '{path}': the section 'solve' is of a tabular solver, and this is no setting of Deep CFR."
+        )
+    return config
+
+
+def load_solve_config(path: str | Path) -> SolveConfig:
+    """As `load_config`, for a tabular solver."""
+    config = load_any_config(path)
+    if not isinstance(config, SolveConfig):
+        raise ConfigError(f"In '{path}': a section 'solve' is missing, so these are no settings of a tabular solver.")
+    return config
+
+
+def load_any_config(path: str | Path) -> AnyConfig:
+    """As `load_config`, and a file with a section `solve` is a `SolveConfig`."""
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
     try:
-        return config_from_table(table)
+        return config_from_table(table) if "solve" not in table else solve_config_from_table(table)
     except ConfigError as error:
         raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
 
 
 def config_from_table(table: dict[str, Any]) -> RunConfig:
     """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
+    config: RunConfig = _from_table(RunConfig, table)
+    return config
+
+
+def solve_config_from_table(table: dict[str, Any]) -> SolveConfig:
+    """A validated `SolveConfig` from nested dictionaries; see `load_config` for the errors."""
+    config: SolveConfig = _from_table(SolveConfig, table)
+    return config
+
+
+def _from_table(record: type, table: dict[str, Any]) -> Any:
     problems: list[str] = []
-    config: RunConfig = _build(RunConfig, table, "", problems)
+    config = _build(record, table, "", problems)
     problems += config_problems(config)
     if problems:
         raise ConfigError(problems)
     return config
 
 
-def validate_config(config: RunConfig) -> RunConfig:
+_Config = TypeVar("_Config", RunConfig, SolveConfig)
+
+
+def validate_config(config: _Config) -> _Config:
     """Return `config`, or raise ConfigError with every number that is out of range."""
     problems = list(config_problems(config))
     if problems:
@@ -209,7 +273,7 @@ def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     return value
 
 
-def config_problems(config: RunConfig) -> Iterator[str]:
+def config_problems(config: AnyConfig) -> Iterator[str]:
     """One sentence for every setting that is out of range."""
     for name, limit_name, value in _numbers(config):
         low, high = _LIMITS[limit_name]
@@ -220,6 +284,8 @@ def config_problems(config: RunConfig) -> Iterator[str]:
             yield f"'evaluation.at' must name iterations from 1, but names {iteration}."
     if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", str(config.runtime.device)):
         yield f"'runtime.device' must be cpu or cuda (or cuda:N), but is '{config.runtime.device}'."
+    elif isinstance(config, SolveConfig) and config.runtime.device != "cpu":
+        yield f"'runtime.device' must be cpu for tabular solvers, but is '{config.runtime.device}'."
 
 
 def _shown(value: object) -> str:
@@ -232,7 +298,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == value // 1 and abs(value) < 1e15 else repr(value)
 
 
-def _numbers(config: RunConfig) -> Iterator[tuple[str, str, float]]:
+def _numbers(config: AnyConfig) -> Iterator[tuple[str, str, float]]:
     yield "seed", "seed", config.seed
     for section in dataclasses.fields(config):
         record = getattr(config, section.name)
@@ -244,8 +310,8 @@ def _numbers(config: RunConfig) -> Iterator[tuple[str, str, float]]:
                     yield f"{section.name}.{item.name}", f"{owner}.{item.name}", value
 
 
-def config_to_toml(config: RunConfig) -> str:
-    """The configuration as TOML text that `load_config` reads back to an equal record."""
+def config_to_toml(config: AnyConfig) -> str:
+    """The configuration as TOML text that `load_config` or `load_any_config` reads back to an equal record."""
     lines = [f"{name} = {_toml(getattr(config, name))}" for name in ("game", "seed")]
     for section in dataclasses.fields(config):
         record = getattr(config, section.name)
@@ -269,10 +335,17 @@ def _toml(value: object) -> str:
     return repr(value)
 
 
+def default_solve_config() -> SolveConfig:
+    """The configuration that `solve` starts from: iterations may be short or long, so checkpoints go by the clock."""
+    return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120, keep=1))
+
+
 def default_config(game: str) -> RunConfig:
     """The configuration that `train GAME` starts from: tuned for small games where they are, else the ten-minute one."""
     if game in ("kuhn", "leduc"):
         return config_from_table({"game": game, **_SMALL_GAMES[game]})
+    if game.startswith(OPENSPIEL):
+        return config_from_table({"game": game, **_SMALL_GAMES["leduc"]})
     return config_from_table({"game": game, **_QUICK})
 
 

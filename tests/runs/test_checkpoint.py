@@ -316,7 +316,7 @@ def assert_belongs_elsewhere(saved: Saved) -> None:
             RunFolder.open(saved.path).load_solver(pytest.fail, memories=memories)
         (sentence,) = caught.value.problems
         assert str(saved.folder(3)) in sentence
-        assert "another game or network" in sentence
+        assert "another game or solver" in sentence
     assert sorted(saved.path.rglob("*")) == there
 
 

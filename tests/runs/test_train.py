@@ -29,9 +29,10 @@ from deepcfr.config import (
 )
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
+from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.train import Summary, cost_notes, train
+from deepcfr.runs.train import Summary, train
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.training.fit import FitResult
 
@@ -452,13 +453,13 @@ def test_memories_that_cannot_fit_are_refused_with_the_figures(tmp_path: Path) -
 def test_the_cost_is_said_before_it_is_paid(tmp_path: Path) -> None:
     memory = MemoryConfig(advantage_capacity=10**6, strategy_capacity=3 * 10**6)
     run = RunFolder.create(tmp_path / "run", replace(CONFIG, memory=memory))
-    assert cost_notes(run.config, run.rules) == [
+    assert cost_notes(run.config, run.source) == [
         "memories take up to 0.10 GB, and a checkpoint as much on disk"
     ]  # 5 million of 19 bytes
     observer = Recorder()
     start(tmp_path / "other", observer=observer)
     other = RunFolder.open(tmp_path / "other")
-    assert observer.notes == cost_notes(other.config, other.rules)
+    assert observer.notes == cost_notes(other.config, other.source)
 
 
 def test_a_folder_that_holds_a_run_is_not_started_again(tmp_path: Path, reference: Path) -> None:

@@ -1,16 +1,36 @@
-"""Games by name: a preset, or the path of a game-definition file."""
+"""Games by name: a preset, the path of a game-definition file, or `openspiel:NAME`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from deepcfr.config import OPENSPIEL
 from deepcfr.errors import GameError
 from deepcfr.games.acpc_definition import parse_game_definition
 from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
+    from deepcfr.games.openspiel import OpenSpielGame
     from deepcfr.games.poker import PokerGame, Suits
+
+
+@dataclass(frozen=True)
+class OpenSpielSource:
+    """A game of OpenSpiel by its name there, with parameters if any: `liars_dice(dice_sides=5)`."""
+
+    openspiel: str
+
+    milli_unit: ClassVar[str] = "mpoints/g"
+
+    @property
+    def name(self) -> str:
+        return self.openspiel
+
+
+GameSource = PokerRules | OpenSpielSource
+"""What a game is made from; plain data, unlike the game itself."""
 
 
 def load_rules(game: str) -> PokerRules:
@@ -27,6 +47,22 @@ def load_rules(game: str) -> PokerRules:
         known = ", ".join(PRESETS)
         raise GameError(f"'{game}' is neither a preset ({known}) nor a readable game definition: {error}.") from error
     return parse_game_definition(text, name=path.stem)
+
+
+def load_source(game: str) -> GameSource:
+    """What `game` names: rules as `load_rules` gives them, or one of OpenSpiel's. Raises GameError as `load_rules` does."""
+    return OpenSpielSource(game.removeprefix(OPENSPIEL)) if game.startswith(OPENSPIEL) else load_rules(game)
+
+
+def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | OpenSpielGame:
+    """The playable `Game`; OpenSpiel's raise what `load_openspiel_game` raises, and have no suits."""
+    if isinstance(source, PokerRules):
+        from deepcfr.games.poker import PokerGame
+
+        return PokerGame(source, suits, device)
+    from deepcfr.games.openspiel import load_openspiel_game
+
+    return load_openspiel_game(source.openspiel, device)
 
 
 def load_game(game: str, suits: Suits = "canonical", device: str = "cpu") -> PokerGame:

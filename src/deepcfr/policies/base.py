@@ -18,8 +18,15 @@ from deepcfr.types import Infosets
 class Policy(Protocol):
     """A behaviour strategy of both players."""
 
-    game: Game  # whose infosets it understands
-    kind: str  # what it is, in words for a report
+    @property
+    def game(self) -> Game:
+        """Whose infosets it understands."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words for a report."""
+        ...
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         """Action probabilities, float [I, A]: 0 for illegal actions, rows sum to 1."""
@@ -38,7 +45,7 @@ def board_strategy(policy: Policy) -> BoardStrategy:
 
     def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
         probabilities = on_hands(tree.nodes, board.view_cards)
-        return probabilities[tree.edge_node, :, tree.edge_action]  # type: ignore[no-any-return]
+        return probabilities[tree.edge_node, :, tree.edge_action]
 
     return on_board
 

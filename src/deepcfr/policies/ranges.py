@@ -34,7 +34,7 @@ class RangePolicy:
         weight = self._tables[board.round].load(board)
         strategy = np.empty_like(weight)
         for node in range(len(tree.nodes)):
-            match_regrets(tree.first_edge, node, weight, strategy, weight.dtype.type(1))
+            match_regrets(tree.first_edge, node, weight, strategy)
         return strategy
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:

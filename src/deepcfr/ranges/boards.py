@@ -186,11 +186,10 @@ class Board:
         return len(self.size)
 
 
-Visit = Callable[
-    [Board, npt.NDArray[np.floating], Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]],
-    npt.NDArray[np.floating],
-]
-"""(board, reach [P, entries, U], deal) to values [M, entries, U]; `deal(reach [P, X, U])` gives those at the exits."""
+Deal = Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]
+"""Reach at a round's exits, [P, X, U], to the values there, [M, X, U]: the mean over the next round's boards."""
+Visit = Callable[[Board, npt.NDArray[np.floating], Deal], npt.NDArray[np.floating]]
+"""(board, reach [P, entries, U], deal) to values [M, entries, U]."""
 OnBoard = Callable[[int, int], None]
 
 

@@ -20,10 +20,10 @@ _BLOCK = 16  # columns that are transposed together: one cache line of float32
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
-def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats, one: float) -> None:
+def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats) -> None:
     """Regret matching at one node: `strategy` [E, U] from `regret` [E, U]; uniform where none is positive."""
     first, last = first_edge[node], first_edge[node + 1]
-    zero = one - one
+    zero, one = strategy.dtype.type(0), strategy.dtype.type(1)
     even = one / strategy.dtype.type(last - first)
     total = np.zeros_like(regret[0])
     for edge in range(first, last):
@@ -224,9 +224,8 @@ def descend(
     `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries; `average` [E, U]
     of the player's edges is multiplied by `keep` and gains reach times strategy.
     """
-    one = regret.dtype.type(1)
     for node in range(len(actor)):
-        match_regrets(first_edge, node, regret, strategy, one)
+        match_regrets(first_edge, node, regret, strategy)
         if actor[node] != player:
             push_reach(first_edge, edge_row, node, row[1 - player, node], strategy, other)
             continue

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, Boards, OnBoard, RoundTree
+from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, RoundTree
 from deepcfr.ranges.kernels import leaf_values, pull_values, push_both
 
 BoardStrategy = Callable[[RoundTree, Board], npt.NDArray[np.floating]]
@@ -33,11 +33,7 @@ def sweep(boards: Boards, strategy: BoardStrategy, workers: Workers, on_board: O
     rounds = boards.rounds
     full_boards = [0]
 
-    def visit(
-        board: Board,
-        reach: npt.NDArray[np.floating],
-        deal: Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]],
-    ) -> npt.NDArray[np.floating]:
+    def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> npt.NDArray[np.floating]:
         tree = rounds[board.round]
         sigma = np.ascontiguousarray(strategy(tree, board), np.float64)
         rows = reach_rows(tree, reach)

@@ -29,7 +29,7 @@ def draw_curves(runs: list[RunFolder], path: Path) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("Charts need matplotlib: pip install 'deepcfr[report]'.")
     empty = [f"'{run.path}' has no exact evaluation to draw." for run in runs if not curve(run)]
-    games = sorted({run.rules.name for run in runs})
+    games = sorted({run.source.name for run in runs})
     if len(games) > 1:
         empty.append(f"One chart shows one game, but the runs are of {', '.join(games)}.")
     if empty:
@@ -43,7 +43,7 @@ def draw_curves(runs: list[RunFolder], path: Path) -> None:
         by_time.plot([s / 60 for s in seconds], values, marker="o", label=run.path.name)
         by_nodes.plot(nodes, values, marker="o", label=run.path.name)
     by_time.set(
-        xlabel="minutes, evaluations included", ylabel=f"exact NashConv, {runs[0].rules.milli_unit}", yscale="log"
+        xlabel="minutes, evaluations included", ylabel=f"exact NashConv, {runs[0].source.milli_unit}", yscale="log"
     )
     by_nodes.set(xlabel="nodes touched", xscale="log")
     for axes in (by_time, by_nodes):

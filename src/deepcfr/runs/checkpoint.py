@@ -1,20 +1,20 @@
 """Checkpoints: everything a solver needs to go on, verified by checksums, the newest good one wins.
 
-A checkpoint is a folder `checkpoints/<iteration>` with `state.json`, `networks.safetensors` and one `.npy` for each column
-of each memory. It is written under a temporary name, synced and renamed, so it is there whole or not at all.
+A checkpoint is a folder `checkpoints/<iteration>` with `state.json`, `networks.safetensors` if there are networks, and one
+`.npy` for each large array (a column of a memory, a table). It is written under a temporary name, synced and renamed, so it
+is there whole or not at all. What is in it for each solver stands in `state.py`.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -28,8 +28,8 @@ from deepcfr.files import (
     sync_folder,
     write_atomically,
 )
-from deepcfr.memory.reservoir import Memory
-from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.runs.state import put_back, state_arrays, state_bytes, state_facts, state_tensors
+from deepcfr.solvers.build import Solver
 
 FORMAT = 1
 NETWORKS = "networks.safetensors"
@@ -51,13 +51,9 @@ class Checkpoint:
     def seconds(self) -> float:
         return float(self.state["seconds"])
 
-    @property
-    def has_memories(self) -> bool:
-        return bool(self.state["memories"])
-
 
 def save_checkpoint(
-    run: Path, solver: DeepCFR, fingerprint: str, seconds: float, keep: int, *, memories: bool = True
+    run: Path, solver: Solver, fingerprint: str, seconds: float, keep: int, *, memories: bool = True
 ) -> Path:
     """Write the solver's state, then drop all but the newest `keep` checkpoints; returns the new folder.
 
@@ -87,50 +83,30 @@ def save_checkpoint(
     return folder
 
 
-def _require_room(folder: Path, solver: DeepCFR, memories: bool) -> None:
-    columns = [c for _, memory in _memories(solver) for c in memory.contents().values()] if memories else []
-    needed = sum(c.nbytes for c in columns)
+def _require_room(folder: Path, solver: Solver, memories: bool) -> None:
+    needed = state_bytes(solver, memories)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(28, f"it needs {needed / 1e6:,.0f} MB and {free / 1e6:,.0f} MB are free")
 
 
-def _write(folder: Path, solver: DeepCFR, fingerprint: str, seconds: float, memories: bool) -> None:
-    save_file(dict(_network_tensors(solver)), folder / NETWORKS)
-    if memories:
-        for name, memory in _memories(solver):
-            for column, tensor in memory.contents().items():
-                np.save(folder / f"memory-{name}-{column}.npy", tensor.cpu().numpy(), allow_pickle=False)
+def _write(folder: Path, solver: Solver, fingerprint: str, seconds: float, memories: bool) -> None:
+    tensors = state_tensors(solver)
+    if tensors:
+        save_file(tensors, folder / NETWORKS)
+    for name, array in state_arrays(solver, memories):
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
     for path in folder.iterdir():
         with open(path, "rb+") as file:
             os.fsync(file.fileno())
     state = {
         "format": FORMAT,
-        "solver": "deep-cfr",
-        "game": solver.game.name,
+        **state_facts(solver, memories),
         "fingerprint": fingerprint,
-        "iteration": solver.iteration,
-        "nodes_touched": solver.nodes_touched,
-        "average_iteration": solver.average_iteration,
         "seconds": seconds,
-        "memories": {name: memory.seen for name, memory in _memories(solver)} if memories else {},
         "checksums": {path.name: checksum(path) for path in sorted(folder.iterdir())},
     }
     write_atomically(folder / STATE, json_bytes(state | {"checksum": self_checksum(state)}))
-
-
-def _network_tensors(solver: DeepCFR) -> Iterator[tuple[str, torch.Tensor]]:
-    networks = {"advantage-0": solver.advantage_networks[0], "advantage-1": solver.advantage_networks[1]}
-    if solver.average_network is not None:
-        networks["average"] = solver.average_network
-    for name, network in networks.items():
-        for key, tensor in network.state_dict().items():
-            yield f"{name}.{key}", tensor.cpu().contiguous()
-
-
-def _memories(solver: DeepCFR) -> list[tuple[str, Memory]]:
-    first, second = solver.advantage_memories
-    return [("advantage-0", first), ("advantage-1", second), ("strategy", solver.strategy_memory)]
 
 
 def _folders(run: Path) -> list[Path]:
@@ -176,7 +152,7 @@ def _verify(folder: Path, fingerprint: str) -> Checkpoint:
     if state["format"] != FORMAT:
         raise CheckpointError(f"'{folder}' has format {state['format']}, and this version reads format {FORMAT}.")
     if state["fingerprint"] != fingerprint:
-        raise CheckpointError(f"'{folder}' belongs to another game or network than the run's configuration asks for.")
+        raise CheckpointError(f"'{folder}' belongs to another game or solver than the run's configuration asks for.")
     for name, digest in state["checksums"].items():
         path = folder / name
         if not path.is_file() or checksum(path) != digest:
@@ -184,30 +160,8 @@ def _verify(folder: Path, fingerprint: str) -> Checkpoint:
     return Checkpoint(folder, state)
 
 
-def restore(solver: DeepCFR, checkpoint: Checkpoint, *, memories: bool = True) -> None:
+def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) -> None:
     """Put the solver into the checkpoint's state; without `memories` it can play but not train."""
-    state = checkpoint.state
-    tensors = load_file(checkpoint.folder / NETWORKS, device=str(solver.game.device))
-    for player in (0, 1):
-        solver.advantage_networks[player].load_state_dict(_part(tensors, f"advantage-{player}."))
-    average = _part(tensors, "average.")
-    if average:
-        solver.average_network = solver.new_average_network()
-        solver.average_network.load_state_dict(average)
-    solver.iteration, solver.nodes_touched = checkpoint.iteration, int(state["nodes_touched"])
-    solver.average_iteration = int(state["average_iteration"])
-    if not memories:
-        return
-    if not checkpoint.has_memories:
-        raise CheckpointError(
-            f"'{checkpoint.folder}' was saved without its memories, so training cannot go on from it."
-        )
-    for name, memory in _memories(solver):
-        columns = {column: np.load(checkpoint.folder / f"memory-{name}-{column}.npy") for column in memory.columns}
-        memory.restore(
-            {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
-        )
-
-
-def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    path = checkpoint.folder / NETWORKS
+    tensors = load_file(path, device=str(solver.game.device)) if path.is_file() else {}
+    put_back(solver, checkpoint.folder, checkpoint.state, tensors, memories=memories)

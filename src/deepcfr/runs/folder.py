@@ -5,19 +5,24 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import RunConfig, config_to_toml, load_config
+from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.abstraction.files import load_abstraction
+from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config
 from deepcfr.errors import CheckpointError, GameError
 from deepcfr.files import json_bytes, read_json, write_atomically
+from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_rules
+from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, load_source
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.metrics import environment
+from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 Warn = Callable[[str], None]
@@ -26,18 +31,19 @@ Warn = Callable[[str], None]
 class RunFolder:
     """The folder of one run; `create` starts one, `open` finds one."""
 
-    def __init__(self, path: Path, config: RunConfig, rules: PokerRules) -> None:
-        self.path, self.config, self.rules = path, config, rules
+    def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
+        self.path, self.config, self.source = path, config, source
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig) -> RunFolder:
+    def create(cls, path: Path, config: AnyConfig) -> RunFolder:
         """Start a run in a folder that does not hold one yet. Raises CheckpointError, GameError."""
         if (path / "config.toml").exists():
             raise CheckpointError(
                 f"'{path}' already holds a run: go on with 'deepcfr resume {path}', or choose another folder."
             )
-        run = cls(path, config, load_rules(config.game))
-        write_atomically(path / "game.json", json_bytes(dataclasses.asdict(run.rules)))
+        run = cls(path, config, load_source(config.game))
+        run._copy_abstraction()
+        write_atomically(path / "game.json", json_bytes(dataclasses.asdict(run.source)))
         write_atomically(
             path / "environment.json", json_bytes(environment(config.runtime.device, config.runtime.threads))
         )
@@ -49,15 +55,39 @@ class RunFolder:
         """Find a run. Raises CheckpointError if the folder holds none or is damaged, ConfigError, GameError."""
         if not (path / "config.toml").is_file():
             raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.")
-        config = load_config(path / "config.toml")
+        config = load_any_config(path / "config.toml")
         stored: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()
         }
         try:
-            rules = PokerRules(**stored)
+            source = OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)
         except (TypeError, GameError) as error:
             raise CheckpointError(f"'{path / 'game.json'}' is damaged: {error}.") from error
-        return cls(path, config, rules)
+        return cls(path, config, source)
+
+    @property
+    def abstraction_path(self) -> Path | None:
+        """The run's own copy of its abstraction; None for runs that take none."""
+        config = self.config
+        named = isinstance(config, SolveConfig) and config.solve.abstraction != "lossless"
+        return self.path / "abstraction" if named else None
+
+    def _copy_abstraction(self) -> None:
+        """Keep the abstraction in the run's folder, so that the run does not depend on another one."""
+        target = self.abstraction_path
+        if target is None or not isinstance(self.config, SolveConfig):
+            return
+        origin = Path(self.config.solve.abstraction)
+        self._load_abstraction(origin)
+        try:
+            shutil.copytree(origin, target)
+        except (OSError, shutil.Error) as error:
+            raise CheckpointError(f"'{target}' cannot be written: {error}.") from error
+
+    def _load_abstraction(self, path: Path) -> Abstraction:
+        if not isinstance(self.source, PokerRules):
+            raise GameError(f"Abstractions are of poker games, and '{self.source.name}' is solved as it is.")
+        return load_abstraction(path, self.source)
 
     @property
     def metrics_path(self) -> Path:
@@ -65,50 +95,59 @@ class RunFolder:
 
     @property
     def fingerprint(self) -> str:
-        """What a checkpoint must agree with: the rules, the network and the memories of the run."""
-        parts: list[dict[str, Any]] = [dataclasses.asdict(self.rules)]
-        parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
+        """What a checkpoint must agree with: the game, and what decides the shape and the meaning of the state."""
+        parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
+        if isinstance(self.config, RunConfig):
+            parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
+        else:
+            parts += [{k: v for k, v in dataclasses.asdict(self.config.solve).items() if k != "iterations"}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
-    def game(self, device: str = "cpu") -> PokerGame:
+    def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame:
         """The run's game, with cards as its networks see them."""
-        return PokerGame(self.rules, self.config.network.suits, device)
+        suits = self.config.network.suits if isinstance(self.config, RunConfig) else "canonical"
+        return build_game(self.source, suits, device)
 
     def checkpoint(self, warn: Warn) -> Checkpoint | None:
         """The newest good checkpoint; see `newest_checkpoint`."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
-    def load_solver(self, warn: Warn, *, memories: bool) -> tuple[DeepCFR, float]:
+    def load_solver(self, warn: Warn, *, memories: bool) -> tuple[Solver, float]:
         """The solver as the newest good checkpoint has it (or new), and the seconds it has run so far.
 
         Without `memories` it is for use, not for training, and lives on the CPU whatever it was trained on.
         """
         checkpoint = self.checkpoint(warn)
         config = self.config
-        if not memories:  # nothing will be collected, so nothing large is allocated
+        if not memories and isinstance(config, RunConfig):  # nothing will be collected, so nothing large is allocated
             small = dataclasses.replace(config.memory, advantage_capacity=1, strategy_capacity=1)
             config = dataclasses.replace(config, memory=small)
-        solver = DeepCFR(self.game(config.runtime.device if memories else "cpu"), config)
+        path = self.abstraction_path
+        abstraction = self._load_abstraction(path) if path else None
+        game = self.game(config.runtime.device if memories else "cpu")
+        solver = build_solver(game, config, abstraction)
         if checkpoint is None:
             return solver, 0.0
         restore(solver, checkpoint, memories=memories)
         return solver, checkpoint.seconds
 
-    def save(self, solver: DeepCFR, seconds: float) -> Path:
+    def save(self, solver: Solver, seconds: float) -> Path:
         """Write a checkpoint."""
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
-    def load_policy(self, which: str, warn: Warn) -> tuple[Policy, DeepCFR]:
-        """The run's `average` strategy (its network) or its `current` one, and the solver it comes from.
+    def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
+        """The run's `average` strategy or its `current` one, and the solver it comes from.
 
         Raises CheckpointError if the run has no such policy yet.
         """
-        solver, _ = self.load_solver(warn, memories=False)
+        # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
+        whole = which == "current" and isinstance(self.config, SolveConfig)
+        solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
         if which == "current":
             return solver.current_policy(), solver
-        if solver.average_network is None:
+        if isinstance(solver, DeepCFR) and solver.average_network is None:
             raise CheckpointError(
                 f"'{self.path}' has no average-strategy network yet: 'deepcfr resume {self.path}' fits one at its end, "
                 "and --policy current uses the newest iteration's strategy."
@@ -126,4 +165,6 @@ class RunFolder:
         for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
             if (self.path / name).is_file():
                 write_atomically(target / name, (self.path / name).read_bytes())
+        if self.abstraction_path:
+            shutil.copytree(self.abstraction_path, target / "abstraction")
         save_checkpoint(target, solver, self.fingerprint, seconds, keep=1, memories=False)

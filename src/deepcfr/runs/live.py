@@ -16,10 +16,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from deepcfr.evaluation.exploitability import Exploitability
+from deepcfr.config import RunConfig
+from deepcfr.evaluation.result import Exploitability
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import Summary
+from deepcfr.solvers.build import Solver
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
+from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import count_parameters
 
@@ -50,27 +53,19 @@ class LiveObserver:
     def warn(self, message: str) -> None:
         self.console.print(f"warning: {message}", style="yellow")
 
-    def start(self, run: RunFolder, solver: DeepCFR, notes: list[str]) -> None:
-        config = run.config
-        parameters = count_parameters(solver.advantage_networks[0])
-        self.console.print(
-            f"Deep CFR on {run.rules.name}: {config.cfr.iterations} iterations of {config.cfr.traversals:,} traversals, "
-            f"networks of {parameters:,} parameters, seed {config.seed}, {run.path}"
-        )
+    def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None:
+        self.console.print(f"{_what(run, solver)}, {run.path}")
         for note in notes:
             self.console.print(f"  {note}")
         if solver.iteration:
             self.console.print(f"  resuming after iteration {solver.iteration}")
         self.training = self.progress.add_task(
-            "training", total=config.cfr.iterations, completed=solver.iteration, figures=""
+            "iterations", total=run.config.iterations, completed=solver.iteration, figures=""
         )
 
-    def iteration(self, record: IterationRecord, seconds: float) -> None:
+    def iteration(self, record: IterationRecord | TabularRecord, seconds: float) -> None:
         assert self.training is not None
-        figures = (
-            f"{record.traversals / record.traversal_seconds:,.0f} traversals/s, "
-            f"loss {record.advantage_loss[0]:.2f} {record.advantage_loss[1]:.2f}{self.latest}"
-        )
+        figures = _figures(record) + self.latest
         self.progress.update(self.training, completed=record.iteration, figures=figures)
         if not self.console.is_terminal and time.monotonic() - self._last_line > 10:
             self._last_line = time.monotonic()
@@ -81,18 +76,20 @@ class LiveObserver:
             self.boards = self.progress.add_task(f"exact evaluation at {iteration}", total=total, figures="boards")
         self.progress.update(self.boards, completed=done, total=total)
 
-    def evaluated(self, iteration: int, fit: FitResult, result: Exploitability | None) -> None:
+    def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None:
         if self.boards is not None:
             self.progress.remove_task(self.boards)
             self.boards = None
+        fitted = f"average fitted in {fit.seconds:.0f} s" if fit else ""
         if result is None:
-            self.console.print(f"iteration {iteration}: average strategy fitted in {fit.seconds:.0f} s")
+            if fitted:
+                self.console.print(f"iteration {iteration}: {fitted}")
             return
+        measured = f"{result.boards:,} boards in {result.seconds:.1f} s" if result.boards else result.boards_used
         self.latest = f", NashConv {result.nash_conv:.1f} {result.unit} at {iteration}"
         self.console.print(
             f"iteration {iteration}: exact NashConv {result.nash_conv:.2f} {result.unit} "
-            f"(exploitability {result.exploitability:.2f}); average fitted in {fit.seconds:.0f} s, "
-            f"{result.boards:,} boards in {result.seconds:.1f} s"
+            f"(exploitability {result.exploitability:.2f}); {f'{fitted}, ' if fitted else ''}{measured}"
         )
 
     def saved(self, iteration: int) -> None:
@@ -113,6 +110,33 @@ class LiveObserver:
         )
 
 
+def _what(run: RunFolder, solver: Solver) -> str:
+    config = run.config
+    if isinstance(config, RunConfig):
+        assert isinstance(solver, DeepCFR)
+        parameters = count_parameters(solver.advantage_networks[0])
+        return (
+            f"Deep CFR on {run.source.name}: {config.iterations} iterations of {config.cfr.traversals:,} traversals, "
+            f"networks of {parameters:,} parameters, seed {config.seed}"
+        )
+    settings = config.solve
+    if settings.algorithm != "mccfr":
+        return f"{settings.algorithm} on {run.source.name}: {config.iterations} iterations, {settings.precision}"
+    return (
+        f"Monte Carlo CFR on {run.source.name}: {config.iterations} iterations of {2 * settings.traversals:,} traversals, "
+        f"{settings.sampler} sampling, abstraction {settings.abstraction}, seed {config.seed}"
+    )
+
+
+def _figures(record: IterationRecord | TabularRecord) -> str:
+    if isinstance(record, TabularRecord):
+        return f"{record.nodes_touched / max(record.seconds, 1e-9):,.0f} nodes/s"
+    return (
+        f"{record.traversals / record.traversal_seconds:,.0f} traversals/s, "
+        f"loss {record.advantage_loss[0]:.2f} {record.advantage_loss[1]:.2f}"
+    )
+
+
 def show_result(console: Console, result: Exploitability, iterations: int) -> None:
     """Print an exact evaluation."""
     first, second = result.best_response_values
@@ -124,5 +148,5 @@ def show_result(console: Console, result: Exploitability, iterations: int) -> No
     console.print(
         f"  best responses gain {first:.3f} as player 0 and {second:.3f} as player 1; "
         f"the profile is worth {result.value:.3f} to player 0\n"
-        f"  {result.boards:,} boards, {result.boards_used}, in {result.seconds:.1f} s"
+        f"  {f'{result.boards:,} boards, ' if result.boards else ''}{result.boards_used}, in {result.seconds:.1f} s"
     )

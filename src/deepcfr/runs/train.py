@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -11,16 +10,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
-import torch
-
-from deepcfr.config import RunConfig
-from deepcfr.errors import ConfigError
-from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PokerRules
+from deepcfr.evaluation.exploitability import exploitability, refusal_of
+from deepcfr.evaluation.result import Exploitability
+from deepcfr.runs.costs import cost_notes, time_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, truncate_metrics
-from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
+from deepcfr.solvers.build import Solver
+from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
+from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.training.fit import FitResult
 
 
@@ -28,10 +25,10 @@ class Observer(Protocol):
     """Who is told how a run goes; the command line shows it, tests collect it."""
 
     def warn(self, message: str) -> None: ...
-    def start(self, run: RunFolder, solver: DeepCFR, notes: list[str]) -> None: ...
-    def iteration(self, record: IterationRecord, seconds: float) -> None: ...
+    def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None: ...
+    def iteration(self, record: IterationRecord | TabularRecord, seconds: float) -> None: ...
     def evaluating(self, iteration: int, done: int, total: int) -> None: ...
-    def evaluated(self, iteration: int, fit: FitResult, result: Exploitability | None) -> None: ...
+    def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None: ...
     def saved(self, iteration: int) -> None: ...
 
 
@@ -69,32 +66,6 @@ def catch_interrupt() -> Iterator[Interrupt]:
         signal.signal(signal.SIGINT, before)
 
 
-def cost_notes(config: RunConfig, rules: PokerRules) -> list[str]:
-    """What a run will take, in sentences.
-
-    Raises ConfigError if its device is not there or its memories cannot fit into it.
-    """
-    available = _physical_memory(config.runtime.device)
-    needed = memory_bytes(PokerGame(rules, config.network.suits), config)
-    if available and needed > 0.9 * available:
-        raise ConfigError(
-            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
-            "lower memory.advantage_capacity or memory.strategy_capacity."
-        )
-    notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
-    reason = refusal(rules)
-    return [*notes, reason] if reason else notes
-
-
-def _physical_memory(device: str) -> int:
-    if device.startswith("cuda"):
-        if not torch.cuda.is_available():
-            raise ConfigError(f"'runtime.device' is {device}, but this machine has no CUDA device.")
-        return int(torch.cuda.get_device_properties(device).total_memory)
-    names = os.sysconf_names if hasattr(os, "sysconf") else {}
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
-
-
 def train(run: RunFolder, observer: Observer) -> Summary:
     """Carry a run on from its newest checkpoint to its last iteration.
 
@@ -102,12 +73,14 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     finishes the iteration, with its evaluation if one is due, and saves.
     Raises CheckpointError, ConfigError, TrainingError.
     """
-    notes = cost_notes(run.config, run.rules)
+    notes = cost_notes(run.config, run.source)
     solver, before = run.load_solver(observer.warn, memories=True)
+    notes += time_notes(solver, run.config)
     truncate_metrics(run.metrics_path, solver.iteration)
     observer.start(run, solver, notes)
     started = time.perf_counter() - before
-    iterations = run.config.cfr.iterations
+    saved = time.perf_counter()
+    iterations = run.config.iterations
     if solver.iteration >= iterations:
         return _finish(run, solver, observer, before)
     result: Exploitability | None = None
@@ -120,18 +93,21 @@ def train(run: RunFolder, observer: Observer) -> Summary:
                 result = _evaluate(run, solver, observer, line)
             line |= {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - started}
             append_metrics(run.metrics_path, line)
-            if interrupt.pressed or last or record.iteration % run.config.runtime.checkpoint_every == 0:
+            due = record.iteration % run.config.runtime.checkpoint_every == 0
+            waited = time.perf_counter() - saved >= run.config.runtime.checkpoint_seconds
+            if interrupt.pressed or last or (due and waited):
                 run.save(solver, time.perf_counter() - started)
                 observer.saved(record.iteration)
+                saved = time.perf_counter()
             if interrupt.pressed:
                 break
     finished = solver.iteration >= iterations
     return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
 
 
-def _finish(run: RunFolder, solver: DeepCFR, observer: Observer, seconds: float) -> Summary:
+def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) -> Summary:
     """A run that has no iterations left: measure it once more, after fitting its average strategy if that is missing."""
-    if solver.average_iteration == solver.iteration:
+    if not isinstance(solver, DeepCFR) or solver.average_iteration == solver.iteration:
         result = _measure(run, solver, observer)
     else:
         line: dict[str, Any] = {"iteration": solver.iteration}
@@ -146,10 +122,12 @@ def _due(run: RunFolder, iteration: int) -> bool:
     return iteration in settings.at or bool(settings.every and iteration % settings.every == 0)
 
 
-def _evaluate(run: RunFolder, solver: DeepCFR, observer: Observer, line: dict[str, Any]) -> Exploitability | None:
-    """Fit the average strategy, measure it, and add both to the metrics `line`."""
-    fitted = solver.fit_average()
-    line |= {"average_loss": fitted.loss, "average_fit_seconds": fitted.seconds}
+def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str, Any]) -> Exploitability | None:
+    """Measure the average strategy, fitted first if it is a network, and add what comes out to the metrics `line`."""
+    fitted = None
+    if isinstance(solver, DeepCFR):
+        fitted = solver.fit_average()
+        line |= {"average_loss": fitted.loss, "average_fit_seconds": fitted.seconds}
     result = _measure(run, solver, observer)
     if result:
         line["evaluation"] = dataclasses.asdict(result)
@@ -157,9 +135,9 @@ def _evaluate(run: RunFolder, solver: DeepCFR, observer: Observer, line: dict[st
     return result
 
 
-def _measure(run: RunFolder, solver: DeepCFR, observer: Observer) -> Exploitability | None:
-    """The exact exploitability of the average network; None for games out of reach."""
-    if refusal(run.rules):
+def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
+    """The exact exploitability of the average strategy; None for games out of reach."""
+    if refusal_of(solver.game):
         return None
     return exploitability(
         solver.average_policy(),

@@ -8,8 +8,10 @@ updates. Boards that differ by a renaming of suits are visited once, with their 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from math import comb, inf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.ranges import RangePolicy
-from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.boards import Board, Boards, Deal, RoundTree, Visit
 from deepcfr.ranges.kernels import add_regrets, descend, pull_values
 from deepcfr.ranges.sweep import fill_leaves, reach_at_exits, reach_rows
 from deepcfr.ranges.tables import FloatTable, Int16Table, Table
@@ -30,6 +32,7 @@ from deepcfr.rng import key
 from deepcfr.solvers.tabular import TabularRecord, discounting
 
 PLAYERS = (0, 1)
+Floats = npt.NDArray[np.floating]
 _BYTES = {"float64": 8, "float32": 4, "int16": 2}
 _BYTES_OF_HAND = 80  # what a `Board` keeps for each of its hands, at most
 
@@ -62,15 +65,12 @@ class VectorCFR:
         self.boards = Boards(game, merge=True, keep=True)
         self._discounting = discounting(config)
         self._dtype = np.float64 if config.precision == "float64" else np.float32
-        self._regrets = [self._table(round_) for round_ in range(game.rules.num_rounds)]
-        self._averages = [self._table(round_) for round_ in range(game.rules.num_rounds)]
-        self._slots = 2 * sum(
-            tree.num_slots * sum(map(len, boards))
-            for tree, boards in zip(self.boards.rounds, self.boards.kept, strict=True)
-        )
+        rounds = list(zip(self.boards.rounds, self.boards.kept, strict=True))
+        self._regrets = [self._table(tree, boards) for tree, boards in rounds]
+        self._averages = [self._table(tree, boards) for tree, boards in rounds]
+        self._slots = 2 * sum(tree.num_slots * sum(map(len, boards)) for tree, boards in rounds)
 
-    def _table(self, round_: int) -> Table:
-        tree, boards = self.boards.rounds[round_], self.boards.kept[round_]
+    def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
         if self.config.precision == "int16":
             return Int16Table(tree, boards)
         return FloatTable(tree, boards, self._dtype)
@@ -81,20 +81,37 @@ class VectorCFR:
             start = time.perf_counter()
             t = self.iteration + 1
             for player in PLAYERS:
-                self.boards.visit_all(self._update(t, player), self.workers, self._dtype)
+                update = self._update(t, player, self._regrets, self._averages)
+                self.boards.visit_all(update, self.workers, self._dtype)
             self.iteration = t
             self.nodes_touched += self._slots
             yield TabularRecord(t, self._slots, time.perf_counter() - start)
 
-    def _update(self, t: int, player: int) -> Visit:
+    def seconds_per_iteration(self) -> float:
+        """What an iteration will take, by trying it on a few boards of the last round with empty tables."""
+        tree, boards = self.boards.rounds[-1], self.boards.kept[-1]
+        few = [replace(board, index=i) for i, board in enumerate(boards[:: -(-len(boards) // 24)])]
+        tables = [[self._table(tree, few)] * len(self.boards.rounds) for _ in range(2)]
+        seconds = 0.0
+        for repetition in range(2):  # the first one compiles
+            for player in PLAYERS:
+                update = self._update(1, player, *tables)
+                for board in few:
+                    reach = np.ones((2, len(tree.entries), len(board)), self._dtype)
+                    start = time.perf_counter()
+                    update(board, reach, _no_deal)
+                    seconds += repetition * (time.perf_counter() - start)
+        return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
+
+    def _update(self, t: int, player: int, all_regrets: list[Table], all_averages: list[Table]) -> Visit:
         """What iteration t does on one board for one player; gives the player's values at the entries, [1, X', U]."""
-        scalar = self._dtype
-        keep_positive, keep_negative, keep_average = map(scalar, self._discounting.factors(t))
+        scalar: Any = self._dtype
+        keep_positive, keep_negative, keep_average = (scalar(factor) for factor in self._discounting.factors(t))
         least = scalar(0.0 if self._discounting.floor else -inf)
 
-        def visit(board: Board, reach: Floats, deal: Callable[[Floats], npt.NDArray[np.float64]]) -> Floats:
+        def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
             tree = self.boards.rounds[board.round]
-            regrets, averages = self._regrets[board.round], self._averages[board.round]
+            regrets, averages = all_regrets[board.round], all_averages[board.round]
             regret, average = regrets.load(board), averages.load(board)
             rows = reach_rows(tree, reach)
             strategy = np.empty(regret.shape, scalar)
@@ -135,5 +152,5 @@ class VectorCFR:
         return RangePolicy(self.boards, self._regrets, "current")
 
 
-Floats = npt.NDArray[np.floating]
-Visit = Callable[[Board, Floats, Callable[[Floats], npt.NDArray[np.float64]]], Floats]
+def _no_deal(at_exits: Floats) -> npt.NDArray[np.float64]:  # noqa: ARG001
+    raise AssertionError("the last round leads to no other")

@@ -178,8 +178,10 @@ class MLP(SplitNetwork):
 def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:
     """A network with random initial weights from `generator` (a CPU one), on the encoding's device.
 
-    Raises ConfigError if the paper's network is asked for in a game without cards.
+    Raises ConfigError if the paper's network is asked for in a game without cards, and if there is nothing to see at all.
     """
+    if not encoding.card_groups and not encoding.node_features.shape[1]:
+        raise ConfigError("Networks cannot tell the infosets of this game apart: it has neither cards nor features.")
     if config.kind == "paper" and not encoding.card_groups:
         raise ConfigError("The paper's network needs a game with cards: choose network.kind = mlp for this one.")
     cpu = Encoding(

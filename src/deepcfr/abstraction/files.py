@@ -1,0 +1,132 @@
+"""An abstraction on disk: a folder with `abstraction.json` and one table for each round.
+
+`abstraction.json` is a JSON object:
+
+| key | value |
+|---|---|
+| `format` | 1 |
+| `rules` | the fields of `PokerRules` |
+| `counts` | buckets of each round |
+| `facts` | whatever the maker wants to keep: seed, kind of features, buckets asked for |
+| `checksums` | BLAKE2b in hex of each table, by file name |
+| `checksum` | BLAKE2b in hex of this object without this key, as JSON with sorted keys |
+
+`round-<r>.npy`, r from 0, is a NumPy array of unsigned integers, [board classes, hands]: see `buckets.Abstraction`. Tables
+are written first and `abstraction.json` last, each whole or not at all, so a folder that was never finished has none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, round_boards
+from deepcfr.errors import CheckpointError, DeepCFRError
+from deepcfr.files import cannot_write, checksum, json_bytes, read_json, self_checksum, write_atomically
+from deepcfr.games.cards import all_hands
+from deepcfr.games.rules import PokerRules
+
+FORMAT = 1
+DESCRIPTION = "abstraction.json"
+
+
+def save_abstraction(path: Path, abstraction: Abstraction, facts: dict[str, Any]) -> None:
+    """Write an abstraction into the folder `path`, which is made if need be, over any that is there.
+
+    `facts` must be fit for JSON. Raises CheckpointError if the disk or the folder refuses.
+    """
+    try:
+        (path / DESCRIPTION).unlink(missing_ok=True)  # so that it never describes tables half replaced
+    except OSError as error:
+        raise cannot_write(path / DESCRIPTION, error) from error
+    checksums = {}
+    for round_, table in enumerate(abstraction.tables):
+        file = path / _table_name(round_)
+        data = io.BytesIO()
+        np.save(data, table, allow_pickle=False)
+        write_atomically(file, data.getvalue())
+        checksums[file.name] = checksum(file)
+    description = {
+        "format": FORMAT,
+        "rules": dataclasses.asdict(abstraction.rules),
+        "counts": list(abstraction.counts),
+        "facts": facts,
+        "checksums": checksums,
+    }
+    write_atomically(path / DESCRIPTION, json_bytes(description | {"checksum": self_checksum(description)}))
+
+
+def _table_name(round_: int) -> str:
+    return f"round-{round_}.npy"
+
+
+def load_abstraction(path: Path, rules: PokerRules) -> Abstraction:
+    """Read the abstraction of a game from a folder, verified by its checksums.
+
+    Raises CheckpointError naming the file that is missing, damaged, of another format or of other rules; the name of the
+    game may differ.
+    """
+    description = read_description(path)
+    own = rules_of(path, description)
+    if dataclasses.replace(own, name=rules.name) != rules:
+        raise CheckpointError(
+            f"'{path / DESCRIPTION}' belongs to {own.name}, whose rules are not those of {rules.name}."
+        )
+    counts = description.get("counts")
+    if not isinstance(counts, list) or len(counts) != rules.num_rounds or not all(isinstance(c, int) for c in counts):
+        raise _damaged(path / DESCRIPTION, f"its counts are {counts!r}")
+    tables = tuple(_read_table(path, round_, rules, counts[round_], description) for round_ in range(rules.num_rounds))
+    return Abstraction(rules, tuple(counts), tables)
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """The contents of `abstraction.json` in the folder `path`, for what it says of the game, the counts and the facts.
+
+    Raises CheckpointError if it is missing, damaged or of another format.
+    """
+    file = path / DESCRIPTION
+    description = read_json(file)
+    if description.get("format") != FORMAT:
+        raise CheckpointError(f"'{file}' has format {description.get('format')!r}, and this version reads {FORMAT}.")
+    if description.get("checksum") != self_checksum(description):
+        raise _damaged(file, "its checksum does not match")
+    return description
+
+
+def rules_of(path: Path, description: dict[str, Any]) -> PokerRules:
+    """The rules in a description that was read from the folder `path`. Raises CheckpointError if there are none."""
+    stored = description.get("rules")
+    try:
+        values = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in dict(stored or {}).items()
+        }
+        return PokerRules(**values)
+    except (TypeError, ValueError, DeepCFRError) as error:
+        raise _damaged(path / DESCRIPTION, f"it holds no rules ({error})") from error
+
+
+def _read_table(
+    path: Path, round_: int, rules: PokerRules, count: int, description: dict[str, Any]
+) -> npt.NDArray[np.unsignedinteger]:
+    file = path / _table_name(round_)
+    try:
+        if checksum(file) != dict(description.get("checksums") or {}).get(file.name):
+            raise _damaged(file, "its checksum does not match")
+        table: npt.NDArray[np.unsignedinteger] = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise CheckpointError(f"'{file}' cannot be read: {error.strerror or error}.") from error
+    except (ValueError, EOFError) as error:
+        raise _damaged(file, str(error)) from error
+    shape = (len(round_boards(rules, round_)), len(all_hands(rules.num_cards, rules.hole_cards)))
+    if table.shape != shape or table.dtype != bucket_dtype(count):
+        raise _damaged(file, f"it holds {table.dtype} {list(table.shape)} in place of {list(shape)}")
+    return table
+
+
+def _damaged(file: Path, reason: str) -> CheckpointError:
+    return CheckpointError(f"'{file}' is damaged: {reason}.")

@@ -1,0 +1,254 @@
+"""The numba kernels of hand features: showdowns of all hands on a board, and sums of them over runouts.
+
+The *points* of a hand on a full board are twice the opposing hands that it beats plus those that it ties with, counting
+only hands that share no card with it or the board. They are whole numbers, so sums over runouts are exact.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.board_index import canonical_hands, set_rank
+from deepcfr.games.hands import board_strengths
+
+CLUSTERS = 8  # of opposing hands; a constant, so that a sum over all of them is a few vector instructions
+IMPOSSIBLE = 65_535  # in tables of points, where a hand shares a card with the board
+
+Cards = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint16]
+
+
+@nb.njit(cache=True, nogil=True)
+def order_by_strength(strength: Numbers) -> Numbers:
+    """The hands with strength [H] of at least 0 in ascending order of it, int32 [live]: a radix sort of three bytes."""
+    live = 0
+    for h in range(len(strength)):
+        live += strength[h] >= 0
+    order = np.empty(live, np.int32)
+    live = 0
+    for h in range(len(strength)):
+        if strength[h] >= 0:
+            order[live] = h
+            live += 1
+    other = np.empty(live, np.int32)
+    for shift in (0, 8, 16):
+        start = np.zeros(257, np.int64)
+        for place in range(live):
+            start[((strength[order[place]] >> shift) & 255) + 1] += 1
+        for byte in range(256):
+            start[byte + 1] += start[byte]
+        for place in range(live):
+            byte = (strength[order[place]] >> shift) & 255
+            other[start[byte]] = order[place]
+            start[byte] += 1
+        order, other = other, order
+    return order
+
+
+@nb.njit(cache=True, nogil=True)
+def add_showdown(
+    board: Cards, holes: Cards, cluster: Ints, num_suits: int, num_cards: int, points: Ints, opponents: Ints
+) -> None:
+    """Add one full board's showdown of every hand against each cluster of opposing hands.
+
+    `holes` is [H, 1 or 2], `cluster` [H] the cluster of each as an opponent's hand. `points` and `opponents` are
+    [H, CLUSTERS]; rows of hands that share a card with the board are left alone.
+    """
+    strength = board_strengths(holes, board, num_suits)
+    order = order_by_strength(strength)
+    two = holes.shape[1] == 2
+    first = holes[:, 0]
+    second = holes[:, 1] if two else np.full(len(holes), num_cards, np.uint8)
+    by_card = np.zeros((num_cards + 1, CLUSTERS), np.int64)  # the last row, for hands of one card, stays at 0
+    total = np.zeros(CLUSTERS, np.int64)
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and strength[order[end]] == strength[order[start]]:
+            h = order[end]
+            _add_disjoint(h, first[h], second[h], total, by_card, points)
+            end += 1
+        for place in range(start, end):
+            h = order[place]
+            k = cluster[h]
+            total[k] += 1
+            by_card[first[h], k] += 1
+            if two:
+                by_card[second[h], k] += 1
+        for place in range(start, end):
+            h = order[place]
+            _add_disjoint(h, first[h], second[h], total, by_card, points)
+            points[h, cluster[h]] += two  # the hand itself: once in total, once under each of its cards
+        start = end
+    for h in order:
+        _add_disjoint(h, first[h], second[h], total, by_card, opponents)
+        opponents[h, cluster[h]] += two
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def _add_disjoint(h: int, first: int, second: int, total: Ints, by_card: Ints, out: Ints) -> None:
+    """Add the numbers of hands passed so far, by cluster, less those that hold one of the cards of hand h."""
+    for k in range(CLUSTERS):
+        out[h, k] += total[k] - by_card[first, k] - by_card[second, k]
+
+
+@nb.njit(cache=True, nogil=True)
+def fill_points(boards: Cards, holes: Cards, num_suits: int, num_cards: int, out: Points) -> None:
+    """The points of every hand on every full board, uint16 [boards, H], IMPOSSIBLE where they share a card."""
+    everyone = np.zeros(len(holes), np.int64)
+    points = np.empty((len(holes), CLUSTERS), np.int64)
+    opponents = np.empty((len(holes), CLUSTERS), np.int64)
+    for b in range(len(boards)):
+        points[:] = 0
+        opponents[:] = -1
+        add_showdown(boards[b], holes, everyone, num_suits, num_cards, points, opponents)
+        for h in range(len(holes)):
+            out[b, h] = points[h, 0] if opponents[h, 0] >= 0 else IMPOSSIBLE
+
+
+@nb.njit(cache=True, nogil=True)
+def next_runout(places: Ints, deck: int) -> bool:
+    """Move ascending `places` in a deck to the next combination; False, and the first one again, after the last."""
+    size = len(places)
+    i = size - 1
+    while i >= 0 and places[i] == deck - size + i:
+        i -= 1
+    if i < 0:
+        places[:] = np.arange(size)
+        return False
+    places[i] += 1
+    for j in range(i + 1, size):
+        places[j] = places[j - 1] + 1
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def rest_of_deck(board: Cards, num_cards: int) -> Cards:
+    """The cards that are not on the board, ascending."""
+    on_board = np.zeros(num_cards, np.bool_)
+    for card in board:
+        on_board[card] = True
+    return np.flatnonzero(~on_board).astype(np.uint8)
+
+
+@nb.njit(cache=True, nogil=True)
+def add_runouts(
+    board: Cards,
+    hands: Numbers,
+    class_of: Numbers,
+    permutation_of: Cards,
+    images: Numbers,
+    table: Ints,
+    points: Points,
+    bin_of: Cards,
+    total: Ints,
+    squares: Ints,
+    histogram: Numbers,
+) -> None:
+    """Sum points, their squares and a histogram of them over all runouts of one board, for `hands` [m] by number.
+
+    `class_of` and `permutation_of` index full boards, `points` [classes, H] is the table of their representatives.
+    `total` and `squares` are [m], `histogram` [m, bins], with points p counted in bin `bin_of[p]`.
+    """
+    size = len(board)
+    rest = rest_of_deck(board, table.shape[0] - 1)
+    places = np.arange(table.shape[1] - 1 - size)
+    full = np.empty(table.shape[1] - 1, np.uint8)
+    full[:size] = board
+    more = True
+    while more:
+        for i in range(len(places)):
+            full[size + i] = rest[places[i]]
+        rank = set_rank(full, table)
+        row, image = points[class_of[rank]], images[permutation_of[rank]]
+        for i in range(len(hands)):
+            p = np.int64(row[image[hands[i]]])
+            if p != IMPOSSIBLE:
+                total[i] += p
+                squares[i] += p * p
+                histogram[i, bin_of[p]] += 1
+        more = next_runout(places, len(rest))
+
+
+@nb.njit(cache=True, nogil=True)
+def add_cluster_runouts(
+    board: Cards, rest: Cards, places: Ints, holes: Cards, cluster: Ints, num_suits: int, points: Ints, opponents: Ints
+) -> None:
+    """`add_showdown` over all runouts of one board: `places` [new cards] is the first of them, `rest` the deck."""
+    full = np.empty(len(board) + len(places), np.uint8)
+    full[: len(board)] = board
+    more = True
+    while more:
+        for i in range(len(places)):
+            full[len(board) + i] = rest[places[i]]
+        add_showdown(full, holes, cluster, num_suits, len(board) + len(rest), points, opponents)
+        more = next_runout(places, len(rest))
+
+
+@nb.njit(cache=True, nogil=True)
+def cluster_strengths(
+    boards: Cards,
+    full_size: int,
+    bounds: Ints,
+    hands: Numbers,
+    holes: Cards,
+    cluster: Ints,
+    num_suits: int,
+    num_cards: int,
+    out: npt.NDArray[np.float32],
+) -> None:
+    """`out` [M, clusters + 1] = the expected hand strength of `hands` [M] against each cluster, then against all hands.
+
+    Board b, a row of `boards`, has the hands `bounds[b]` to `bounds[b + 1]`. A cluster of which no hand is possible counts
+    as all hands together.
+    """
+    points = np.empty((len(holes), CLUSTERS), np.int64)
+    opponents = np.empty((len(holes), CLUSTERS), np.int64)
+    for b in range(len(boards)):
+        points[:] = 0
+        opponents[:] = 0
+        rest = rest_of_deck(boards[b], num_cards)
+        places = np.arange(full_size - boards.shape[1])
+        add_cluster_runouts(boards[b], rest, places, holes, cluster, num_suits, points, opponents)
+        for row in range(bounds[b], bounds[b + 1]):
+            h = hands[row]
+            overall = points[h].sum() / (2.0 * opponents[h].sum())
+            clusters = out.shape[1] - 1
+            out[row, clusters] = overall
+            for k in range(clusters):
+                out[row, k] = points[h, k] / (2.0 * opponents[h, k]) if opponents[h, k] else overall
+
+
+@nb.njit(cache=True, nogil=True)
+def list_hands(
+    boards: Cards, holes: Cards, renamings: Cards, images: Numbers
+) -> tuple[Numbers, Numbers, Ints, Numbers]:
+    """The canonical hands of every board, one row each: numbers [M], class sizes [M], bounds [boards + 1] of boards.
+
+    Last comes the row of every hand on every board, [boards, H], -1 where they share a card.
+    """
+    hand = np.empty(len(boards) * len(holes), np.int32)
+    size = np.zeros(len(boards) * len(holes), np.int32)
+    bounds = np.zeros(len(boards) + 1, np.int64)
+    row = np.empty((len(boards), len(holes)), np.int32)
+    lowest = np.empty(len(holes), np.int32)
+    count = 0
+    for b in range(len(boards)):
+        canonical_hands(boards[b], holes, renamings, images, lowest)
+        for h in range(len(holes)):
+            if lowest[h] == h:
+                hand[count] = h
+                row[b, h] = count
+                count += 1
+            elif lowest[h] >= 0:
+                row[b, h] = row[b, lowest[h]]
+            else:
+                row[b, h] = -1
+            if lowest[h] >= 0:
+                size[row[b, h]] += 1
+        bounds[b + 1] = count
+    return hand[:count].copy(), size[:count].copy(), bounds, row

@@ -1,0 +1,330 @@
+"""Making an abstraction: for every round the features of its hands, clusters of them, and a table of buckets.
+
+Rounds are made one after another, and a round a few boards at a time, so that features of all hands (123 million on the
+river of Texas hold'em) are never held at once. Every round is passed through twice: to draw the sample that centres are
+fitted to, and to assign all hands to the nearest centre.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, lossless_table, round_boards, round_classes
+from deepcfr.abstraction.clustering import STEPS, Floats, fit_centres, merge_equal, nearest, require_scikit_learn
+from deepcfr.abstraction.features import (
+    BINS,
+    STARTING,
+    Hands,
+    Showdowns,
+    cluster_features,
+    hands_on,
+    parts,
+    require_features,
+    showdowns,
+    strength_features,
+)
+from deepcfr.abstraction.kernels import CLUSTERS, Ints
+from deepcfr.errors import ConfigError
+from deepcfr.games.rules import PokerRules
+from deepcfr.parallel import Workers
+from deepcfr.rng import key
+
+FeatureKind = Literal["ochs", "histogram", "ehs"]
+Features = Literal["auto", "ochs", "histogram", "ehs"]
+
+SAMPLE = 200_000  # hands that centres are fitted to, at least
+SAMPLE_PER_BUCKET = 20  # at least, too
+WHOLE = 16_000_000  # numbers in the feature vectors of a round up to which they are all fitted to, each with its weight
+BOARDS = 16  # board classes that are worked on at a time
+
+
+def make_abstraction(
+    rules: PokerRules,
+    buckets: tuple[int, ...],
+    seed: int,
+    threads: int = 1,
+    features: Features = "auto",
+    say: Callable[[str], None] = lambda _: None,
+) -> Abstraction:
+    """Cluster the hands of every round of a game into `buckets`, one number for each round.
+
+    A single number stands for every round with a board; rounds without one are then lossless, as is every round with as
+    many buckets as distinct hands. `features` "auto" is "histogram" in rounds with runouts and "ochs" in others. Buckets
+    are numbered by ascending mean EHS, and none is empty: where fewer hands than buckets differ in their features, the
+    abstraction has fewer, and says so. The result depends on `seed` but not on `threads`.
+    Raises ConfigError for numbers out of range, unknown features, without scikit-learn, or without enough memory;
+    GameError for games with more than two hole cards.
+    """
+    counts = bucket_counts(rules, buckets)
+    if features not in get_args(Features):
+        raise ConfigError(f"'{features}' is not a kind of features: choose one of {', '.join(get_args(Features))}.")
+    lossy = [round_ for round_ in range(rules.num_rounds) if counts[round_] < round_classes(rules, round_)]
+    if lossy:
+        require_features(rules)
+        require_scikit_learn()
+    _say_cost(cost(rules, counts, features), threads, say)
+    workers = Workers(threads)
+    try:
+        makers = _makers(rules, lossy, features, seed, workers) if lossy else {}
+        tables, exact = [], []
+        for round_, count in enumerate(counts):
+            if round_ in makers:
+                table, count = makers[round_].table(count, workers)
+            else:
+                table = lossless_table(rules, round_)
+            tables.append(table)
+            exact.append(count)
+            say(_round_sentence(rules, round_, counts[round_], count))
+    finally:
+        workers.shutdown()
+    return Abstraction(rules, tuple(exact), tuple(tables))
+
+
+def bucket_counts(rules: PokerRules, buckets: tuple[int, ...]) -> tuple[int, ...]:
+    """The number of buckets of each round that `buckets` asks for; see `make_abstraction` for a single number.
+
+    Raises ConfigError with every number that is out of range.
+    """
+    classes = [round_classes(rules, round_) for round_ in range(rules.num_rounds)]
+    if len(buckets) == 1 < rules.num_rounds:
+        boards = np.cumsum(rules.board_cards)
+        buckets = tuple(buckets[0] if seen else most for seen, most in zip(boards, classes, strict=True))
+    if len(buckets) != rules.num_rounds:
+        raise ConfigError(
+            f"{rules.name} has {rules.num_rounds} rounds, but {len(buckets)} numbers of buckets were given: give one for "
+            "each round, or a single one."
+        )
+    problems = [
+        f"Round {round_ + 1} of {rules.name} was given {count:,} buckets, but must have 1 to {most:,}: so many hands "
+        "differ by more than suits."
+        for round_, (count, most) in enumerate(zip(buckets, classes, strict=True))
+        if not 1 <= count <= most
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return buckets
+
+
+def _round_sentence(rules: PokerRules, round_: int, asked: int, made: int) -> str:
+    text = f"round {round_ + 1}: {made:,} buckets for {round_classes(rules, round_):,} hands"
+    if made < asked:
+        text += f", {asked - made:,} fewer than asked for, because no more hands differ in their features"
+    return text
+
+
+def feature_kind(rules: PokerRules, round_: int, features: Features) -> FeatureKind:
+    """The features that `features` means in a round: histograms say nothing once the board is full."""
+    if features != "auto":
+        return features
+    return "ochs" if sum(rules.board_cards[round_ + 1 :]) == 0 else "histogram"
+
+
+def opponent_clusters(full: Showdowns, seed: int) -> Ints:
+    """Clusters of starting hands, for OCHS: the cluster of every hand by number, int64 [H], ascending in mean EHS.
+
+    There are CLUSTERS, or as many as starting hands differ, by their cumulative equity histograms over all boards.
+    """
+    hands = hands_on(full.rules, STARTING, np.zeros(1, np.int64))
+    strengths = strength_features(full, STARTING, hands)
+    vectors = cumulative(strengths.histogram)
+    centres = fit_centres(vectors, hands.weight.astype(np.float64), CLUSTERS, key(seed, "opponents"))
+    label = nearest(vectors, np.ascontiguousarray(centres.T))
+    weight = np.bincount(label, hands.weight, len(centres))
+    mean = np.bincount(label, hands.weight * strengths.ehs, len(centres)) / np.maximum(weight, 1)
+    clusters: Ints = ranks(mean, weight > 0)[label][hands.row[0]]
+    return clusters
+
+
+def cumulative(histogram: Floats) -> Floats:
+    """Histograms [M, BINS] as vectors to be compared, [M, BINS - 1]; the last sum is always 1."""
+    sums: Floats = np.cumsum(histogram, axis=1, dtype=np.float32)[:, :-1]
+    return sums
+
+
+def ranks(values: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Ints:
+    """The place of each present value in ascending order, equal ones in the order given; absent ones have none, and 0."""
+    result = np.zeros(len(values), np.int64)
+    places = np.flatnonzero(present)
+    result[places[np.argsort(values[places], kind="stable")]] = np.arange(len(places))
+    return result
+
+
+def _makers(
+    rules: PokerRules, lossy: list[int], features: Features, seed: int, workers: Workers
+) -> dict[int, RoundMaker]:
+    full = showdowns(rules, workers)
+    kinds = {round_: feature_kind(rules, round_, features) for round_ in lossy}
+    clusters = opponent_clusters(full, seed) if "ochs" in kinds.values() else np.zeros(0, np.int64)
+    return {r: RoundMaker(full, clusters, r, kind, key(seed, "abstraction", r)) for r, kind in kinds.items()}
+
+
+@dataclass(frozen=True)
+class RoundMaker:
+    """The clustering of one round."""
+
+    full: Showdowns
+    clusters: Ints  # [H], opposing hands; empty unless `kind` is "ochs"
+    round_: int
+    kind: FeatureKind
+    stream: int
+
+    @property
+    def rules(self) -> PokerRules:
+        return self.full.rules
+
+    def vectors(self, hands: Hands) -> tuple[Floats, Floats]:
+        """What the clustering compares, [M, D], and EHS, [M]."""
+        if self.kind == "ochs":
+            strengths = cluster_features(self.rules, self.round_, hands, self.clusters)
+            return strengths, strengths[:, -1]
+        features = strength_features(self.full, self.round_, hands)
+        if self.kind == "histogram":
+            return cumulative(features.histogram), features.ehs
+        return np.stack([features.ehs, np.sqrt(features.ehs2)], axis=1), features.ehs
+
+    def table(self, count: int, workers: Workers) -> tuple[npt.NDArray[np.unsignedinteger], int]:
+        """The bucket of every hand on every board of the round, and the number of buckets that are not empty."""
+        vectors, weights = self.sample(count, workers)
+        centres = np.ascontiguousarray(fit_centres(vectors, weights, count, self.stream).T)
+        index = round_boards(self.rules, self.round_)
+        dead = centres.shape[1]  # until the buckets are numbered
+        table = np.empty((len(index), self.full.points.shape[1]), bucket_dtype(count))
+
+        def assign(part: slice) -> npt.NDArray[np.float64]:
+            hands = hands_on(self.rules, self.round_, np.arange(part.start, part.stop))
+            vectors, ehs = self.vectors(hands)
+            label = nearest(vectors, centres)
+            table[part] = np.append(label, dead).astype(table.dtype)[hands.row]  # row -1 is the last
+            weights = (hands.weight, hands.weight * ehs.astype(np.float64))
+            return np.stack([np.bincount(label, weight, centres.shape[1]) for weight in weights])
+
+        weight, sum_ehs = sum(workers.map(assign, parts(len(index), BOARDS)), start=np.zeros((2, dead)))
+        number = ranks(sum_ehs / np.maximum(weight, 1), weight > 0)
+        return self._renumbered(table, number, int((weight > 0).sum()), workers)
+
+    def _renumbered(
+        self, table: npt.NDArray[np.unsignedinteger], number: Ints, count: int, workers: Workers
+    ) -> tuple[npt.NDArray[np.unsignedinteger], int]:
+        dtype = bucket_dtype(count)
+        lookup = np.append(number, np.iinfo(dtype).max).astype(dtype)
+        result = table if table.dtype == dtype else np.empty(table.shape, dtype)
+
+        def renumber(part: slice) -> None:
+            result[part] = lookup[table[part]]
+
+        for _ in workers.map(renumber, parts(len(table), BOARDS)):
+            pass
+        return result, count
+
+    def sample(self, count: int, workers: Workers) -> tuple[Floats, npt.NDArray[np.float64]]:
+        """Vectors [S, D] and weights [S] to fit to: those of all hands, or of pairs of hand and board drawn at random."""
+        size = max(SAMPLE, SAMPLE_PER_BUCKET * count)
+        if round_classes(self.rules, self.round_) * dimensions(self.kind) > WHOLE:
+            return self._draw(size, workers)
+        index = round_boards(self.rules, self.round_)
+
+        def whole(part: slice) -> tuple[Floats, Ints]:
+            hands = hands_on(self.rules, self.round_, np.arange(part.start, part.stop))
+            return self.vectors(hands)[0], hands.weight
+
+        pieces = list(workers.map(whole, parts(len(index), BOARDS)))
+        vectors, weights = merge_equal(np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces]))
+        if len(vectors) <= size:
+            return vectors, weights
+        drawn = np.random.default_rng(key(self.stream, "rows")).choice(len(vectors), size, p=weights / weights.sum())
+        return vectors[drawn], np.ones(size)
+
+    def _draw(self, size: int, workers: Workers) -> tuple[Floats, npt.NDArray[np.float64]]:
+        index = round_boards(self.rules, self.round_)
+        random = np.random.default_rng(key(self.stream, "pairs"))
+        copies = np.cumsum(index.copies)
+        classes, draws = np.unique(
+            np.searchsorted(copies, random.integers(copies[-1], size=size), side="right"), return_counts=True
+        )
+        live = comb(self.rules.num_cards - index.boards.shape[1], self.rules.hole_cards)
+        places = np.split(random.integers(live, size=size), np.cumsum(draws)[:-1])
+
+        def vectors_of(part: slice) -> Floats:
+            hands = hands_on(self.rules, self.round_, classes[part])
+            rows = [row[row >= 0][place] for row, place in zip(hands.row, places[part], strict=True)]
+            return self.vectors(hands)[0][np.concatenate(rows)]
+
+        return np.concatenate(list(workers.map(vectors_of, parts(len(classes), BOARDS)))), np.ones(size)
+
+
+def dimensions(kind: FeatureKind) -> int:
+    """The most numbers in a feature vector."""
+    return {"ochs": CLUSTERS + 1, "histogram": BINS - 1, "ehs": 2}[kind]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What making an abstraction takes, estimated from its sizes."""
+
+    bytes: int  # of memory, at most
+    table_bytes: int  # of the tables, on disk as in memory
+    shared_seconds: float  # of work that is divided among the threads
+    fit_seconds: float  # of work on one thread
+
+
+def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost:
+    """The cost of an abstraction with `counts` buckets; times are those of one core of about 3 GHz."""
+    hands = comb(rules.num_cards, rules.hole_cards)
+    tables, held, shared, fits = 0, 0, 0.0, 0.0
+    for round_, count in enumerate(counts):
+        boards = len(round_boards(rules, round_))
+        tables += boards * hands * np.dtype(bucket_dtype(count)).itemsize
+        if count < round_classes(rules, round_):
+            kind = feature_kind(rules, round_, features)
+            rows = _rows_held(rules, round_, count, kind)
+            held = max(held, 4 * 4 * rows * dimensions(kind))
+            shared += 2 * _feature_seconds(rules, round_, kind)
+            shared += round_classes(rules, round_) * count * (0.7e-9 + 0.055e-9 * dimensions(kind))
+            fits += STEPS * min(rows, SAMPLE + SAMPLE_PER_BUCKET * count) * count * 0.1e-9 * dimensions(kind)
+    if held:
+        full = len(round_boards(rules, rules.num_rounds - 1))
+        held += 2 * full * hands  # points
+        shared += full * hands * 60e-9
+    return Cost(tables + held + 300_000_000, tables, shared, fits)
+
+
+def _rows_held(rules: PokerRules, round_: int, count: int, kind: FeatureKind) -> int:
+    """Feature vectors that are in memory at once."""
+    whole = round_classes(rules, round_)
+    return whole if whole * dimensions(kind) <= WHOLE else max(SAMPLE, SAMPLE_PER_BUCKET * count)
+
+
+def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float:
+    """One pass over a round: a look-up for every hand and runout, or a showdown for every board and runout."""
+    seen, full = sum(rules.board_cards[: round_ + 1]), sum(rules.board_cards)
+    boards, runs = len(round_boards(rules, round_)), comb(rules.num_cards - seen, full - seen)
+    if kind == "ochs":
+        return boards * runs * comb(rules.num_cards, rules.hole_cards) * 60e-9
+    return round_classes(rules, round_) * runs * 2.5e-9
+
+
+def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
+    """Say what is to come. Raises ConfigError if it does not fit into the machine's memory."""
+    available = _physical_memory()
+    if available and cost.bytes > 0.9 * available:
+        raise ConfigError(
+            f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
+            "for fewer buckets."
+        )
+    minutes = (cost.shared_seconds / threads + cost.fit_seconds) / 60
+    say(
+        f"up to {cost.bytes / 1e9:.1f} GB of memory, {cost.table_bytes / 1e6:,.1f} MB of tables, about {minutes:.1f} "
+        f"minutes on {threads} threads"
+    )
+
+
+def _physical_memory() -> int:
+    names = os.sysconf_names if hasattr(os, "sysconf") else {}
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0

@@ -1,0 +1,158 @@
+"""The command line as data: one record for each command, its fields the arguments, their comments the help."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from deepcfr.config import (
+    CFRConfig,
+    EvaluationConfig,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
+    validate_config,
+)
+
+PolicyName = Literal["average", "network", "current"]
+
+
+@dataclass
+class Games:
+    """List the games that can be played: sizes, unit, and whether exact evaluation is within reach."""
+
+    definition: tuple[Path, ...] = ()  # ACPC game-definition files to list too
+    json: bool = False  # print one JSON object
+
+
+@dataclass
+class Train:
+    """Train Deep CFR on a game, with its exact exploitability where that is within reach.
+
+    Settings start from the game's defaults, or from --config; every one of them can be overridden here.
+    """
+
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh), a game-definition file, or openspiel:NAME
+    out: Path  # the run folder to create
+    config: Path | None = None  # a TOML file with settings
+    json: bool = False  # print one JSON object, and progress to standard error
+    seed: int = 0
+    cfr: CFRConfig = field(default_factory=CFRConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    advantage: FitConfig = field(default_factory=FitConfig)
+    average: FitConfig = field(default_factory=FitConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    def run_config(self) -> RunConfig:
+        """The settings as one validated record."""
+        sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
+        return validate_config(RunConfig(game=self.game, **sections))
+
+
+@dataclass
+class Solve:
+    """Solve a game in tables: full-width CFR, or Monte Carlo CFR on a card abstraction.
+
+    Settings start from the algorithm's defaults, or from --config; every one of them can be overridden here.
+    """
+
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh), a game-definition file, or openspiel:NAME
+    out: Path  # the run folder to create
+    config: Path | None = None  # a TOML file with settings
+    json: bool = False  # print one JSON object, and progress to standard error
+    seed: int = 0
+    solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    def run_config(self) -> SolveConfig:
+        """The settings as one validated record."""
+        sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(SolveConfig) if f.name != "game"}
+        return validate_config(SolveConfig(game=self.game, **sections))
+
+
+@dataclass
+class Abstract:
+    """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
+
+    game: Positional[str]  # a preset (leduc, fhp, hulh) or a game-definition file
+    buckets: tuple[int, ...]  # for every round with board cards, or one number for each round
+    out: Path  # the folder to create
+    features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # what hands are compared by
+    threads: int = 2  # CPU threads
+    seed: int = 0
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class Resume:
+    """Go on with a run where it stopped."""
+
+    run: Positional[Path]  # a run folder
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class Exploit:
+    """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
+
+    run: Positional[Path]  # a run folder or a shipped model
+    policy: PolicyName = "average"  # the average strategy (its network), or the newest iteration's strategy
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class StrategyQuery:
+    """Ask a run's policy what it does, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c"."""
+
+    run: Positional[Path]  # a run folder or a shipped model
+    situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
+    policy: PolicyName = "average"
+    json: bool = False
+
+
+@dataclass
+class Play:
+    """Play against a run's policy in the terminal, in both seats."""
+
+    run: Positional[Path]  # a run folder or a shipped model
+    hands: int | None = None  # stop after this many hands
+    seed: int = 0  # of the cards and the agent's actions
+    policy: PolicyName = "average"
+
+
+@dataclass
+class Export:
+    """Copy a run without its memories: small and playable, but not resumable."""
+
+    run: Positional[Path]  # a run folder
+    out: Path  # the folder to create
+
+
+@dataclass
+class Report:
+    """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched."""
+
+    runs: Positional[tuple[Path, ...]]  # run folders or shipped models
+    out: Path  # the picture to write, .svg or .png
+
+
+@dataclass
+class Bench:
+    """Measure performance: against OpenSpiel in the same process, or our own speeds on FHP."""
+
+    what: Positional[Literal["openspiel", "fhp"]]  # OpenSpiel's PyTorch Deep CFR on Leduc, or our own speeds on FHP
+    iterations: int = 20  # CFR iterations of OpenSpiel
+    seed: int = 0
+    json: bool = False

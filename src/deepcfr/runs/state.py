@@ -1,0 +1,115 @@
+"""What a checkpoint holds of each kind of solver, and how it is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import CheckpointError
+from deepcfr.memory.reservoir import Memory
+from deepcfr.solvers.build import Solver, TabularSolver
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.solvers.tree_cfr import TreeCFR
+from deepcfr.solvers.vector_cfr import VectorCFR
+
+_NAMES = {DeepCFR: "deep-cfr", VectorCFR: "vector-cfr", TreeCFR: "tree-cfr", MCCFR: "mccfr"}
+
+
+def state_facts(solver: Solver, memories: bool) -> dict[str, Any]:
+    """The counters of a solver, for `state.json`; "memories" is empty if training cannot go on from the rest."""
+    facts = {
+        "solver": _NAMES[type(solver)],
+        "game": solver.game.name,
+        "iteration": solver.iteration,
+        "nodes_touched": solver.nodes_touched,
+    }
+    if not isinstance(solver, DeepCFR):
+        return facts | {"memories": {name: array.size for name, array in _regrets(solver)} if memories else {}}
+    seen = {name: memory.seen for name, memory in _memories(solver)} if memories else {}
+    return facts | {"average_iteration": solver.average_iteration, "memories": seen}
+
+
+def state_tensors(solver: Solver) -> dict[str, torch.Tensor]:
+    """The weights of a solver's networks, by name."""
+    if not isinstance(solver, DeepCFR):
+        return {}
+    networks = {"advantage-0": solver.advantage_networks[0], "advantage-1": solver.advantage_networks[1]}
+    if solver.average_network is not None:
+        networks["average"] = solver.average_network
+    return {
+        f"{name}.{key}": tensor.cpu().contiguous()
+        for name, network in networks.items()
+        for key, tensor in network.state_dict().items()
+    }
+
+
+def state_arrays(solver: Solver, memories: bool) -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
+    """The large arrays of a solver; without `memories` only those that its average strategy needs."""
+    if not isinstance(solver, DeepCFR):
+        regrets = {name for name, _ in _regrets(solver)}
+        yield from ((name, array) for name, array in solver.arrays().items() if memories or name not in regrets)
+    elif memories:
+        for name, memory in _memories(solver):
+            for column, tensor in memory.contents().items():
+                yield f"memory-{name}-{column}", tensor.cpu().numpy()
+
+
+def state_bytes(solver: Solver, memories: bool) -> int:
+    """What `state_arrays` takes, without copying anything from a device."""
+    if not isinstance(solver, DeepCFR):
+        return sum(array.nbytes for _, array in state_arrays(solver, memories))
+    columns = [c for _, memory in _memories(solver) for c in memory.contents().values()] if memories else []
+    return sum(c.nbytes for c in columns)
+
+
+def put_back(
+    solver: Solver, folder: Path, state: dict[str, Any], tensors: dict[str, torch.Tensor], *, memories: bool
+) -> None:
+    """Put the solver into a checkpoint's state; without `memories` it can play but not train.
+
+    Raises CheckpointError if `memories` are asked for and were not saved.
+    """
+    if memories and not state["memories"]:
+        raise CheckpointError(f"'{folder}' was saved without its memories, so training cannot go on from it.")
+    solver.iteration, solver.nodes_touched = int(state["iteration"]), int(state["nodes_touched"])
+    if isinstance(solver, DeepCFR):
+        _put_back_deep_cfr(solver, folder, state, tensors, memories)
+        return
+    for name, array in state_arrays(solver, memories):
+        np.copyto(array, np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False), casting="no")
+
+
+def _put_back_deep_cfr(
+    solver: DeepCFR, folder: Path, state: dict[str, Any], tensors: dict[str, torch.Tensor], memories: bool
+) -> None:
+    for player in (0, 1):
+        solver.advantage_networks[player].load_state_dict(_part(tensors, f"advantage-{player}."))
+    average = _part(tensors, "average.")
+    if average:
+        solver.average_network = solver.new_average_network()
+        solver.average_network.load_state_dict(average)
+    solver.average_iteration = int(state["average_iteration"])
+    for name, memory in _memories(solver) if memories else []:
+        columns = {column: np.load(folder / f"memory-{name}-{column}.npy") for column in memory.columns}
+        memory.restore(
+            {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
+        )
+
+
+def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _memories(solver: DeepCFR) -> list[tuple[str, Memory]]:
+    first, second = solver.advantage_memories
+    return [("advantage-0", first), ("advantage-1", second), ("strategy", solver.strategy_memory)]
+
+
+def _regrets(solver: TabularSolver) -> list[tuple[str, npt.NDArray[np.generic]]]:
+    return [(name, array) for name, array in solver.arrays().items() if name.startswith("regret")]

@@ -1,0 +1,241 @@
+"""Monte Carlo CFR on tables (Lanctot, Waugh, Zinkevich and Bowling 2009): external and outcome sampling.
+
+One traversal after the other, in numba, on a `WalkTree`. External sampling visits histories breadth-first: rows of siblings
+are read one after the other instead of each at the end of a chain of calls, so cache misses overlap, and there is no
+recursion. Every random choice is a hash of (stream, traversal, position), as in `deepcfr.rng`, so that a traversal does not
+depend on chunks and threads, but for the regrets that it finds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.explicit import CHANCE
+from deepcfr.sampling.walk_tree import Floats, Ints, Situations, Small, WalkTree, address_of, uniform_at
+from deepcfr.types import TERMINAL
+
+Table = npt.NDArray[np.floating]
+
+
+@nb.njit(cache=True, nogil=True)
+def _match(regrets: Table, at: int, count: int, share: Floats, to: int) -> None:
+    """Regret matching on the row `at`, written to share[to : to + count]; uniform where no regret is positive.
+
+    Every regret is read once: another thread may change it at any time, and the shares must still sum to 1.
+    """
+    total = 0.0
+    for a in range(count):
+        positive = max(float(regrets[at + a]), 0.0)
+        share[to + a] = positive
+        total += positive
+    for a in range(count):
+        share[to + a] = share[to + a] / total if total > 0.0 else 1.0 / count
+
+
+@nb.njit(cache=True, nogil=True)
+def _sample(share: Floats, first: int, count: int, uniform: float) -> int:
+    """The index on which `uniform` falls under share[first : first + count]; one of share 0 is never drawn."""
+    last = 0
+    for a in range(count):
+        if share[first + a] > 0.0:
+            last = a
+            if uniform < share[first + a]:
+                return a
+            uniform -= share[first + a]
+    return last
+
+
+class _Visits(NamedTuple):
+    """The visited histories of one traversal, in breadth-first order; the children of one are contiguous."""
+
+    node: Small  # position in the tree
+    child: Small  # index of the first child
+    row: Ints  # entry of the tables, at decisions
+    share: Floats  # probability with which the traverser, at the parent, goes here
+    value: Floats  # to the traverser
+
+
+@nb.njit(cache=True, nogil=True)
+def _descend(
+    tree: WalkTree, regrets: Table, averages: Table, buckets: Ints, result: int, traverser: int, weight: float,
+    address: np.uint64, visits: _Visits,
+) -> int:  # fmt: skip
+    """Visit all actions of the traverser and a sampled one of opponent and chance; returns the number of visits.
+
+    The opponent's nodes add to the average strategy: they are reached with the opponent's own probability.
+    """
+    visits.node[0] = 0
+    sign = 1.0 - 2.0 * traverser
+    end = 1
+    visit = 0
+    while visit < end:
+        node = visits.node[visit]
+        actor = tree.actor[node]
+        first, count = tree.first_child[node], tree.num_children[node]
+        visits.child[visit] = end
+        if actor == TERMINAL:
+            visits.value[visit] = sign * tree.payoff[node, result]
+        elif actor == CHANCE:
+            visits.node[end] = first + _sample(tree.chance, first, count, uniform_at(address, node))
+            end += 1
+        else:
+            at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
+            visits.row[visit] = at
+            _match(regrets, at, count, visits.share, end)
+            if actor == traverser:
+                for a in range(count):
+                    visits.node[end + a] = first + a
+                end += count
+            else:
+                for a in range(count):
+                    averages[at + a] += weight * visits.share[end + a]
+                visits.node[end] = first + _sample(visits.share, end, count, uniform_at(address, node))
+                end += 1
+        visit += 1
+    return end
+
+
+@nb.njit(cache=True, nogil=True)
+def _ascend(tree: WalkTree, regrets: Table, traverser: int, weight: float, visits: _Visits, end: int) -> int:
+    """Carry values to the root and add the traverser's sampled regrets; returns the nodes touched."""
+    touched = 0
+    for visit in range(end - 1, -1, -1):
+        node = visits.node[visit]
+        touched += tree.histories[node]
+        actor = tree.actor[node]
+        child = visits.child[visit]
+        if actor == traverser:
+            count = tree.num_children[node]
+            value = 0.0
+            for a in range(count):
+                value += visits.share[child + a] * visits.value[child + a]
+            visits.value[visit] = value
+            at = visits.row[visit]
+            for a in range(count):
+                regrets[at + a] += weight * (visits.value[child + a] - value)
+        elif actor != TERMINAL:
+            visits.value[visit] = visits.value[child]
+    return touched
+
+
+@nb.njit(cache=True, nogil=True)
+def external_traversals(
+    tree: WalkTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
+    stream: np.uint64, first: int,
+) -> int:  # fmt: skip
+    """Run the external-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
+
+    Adds `weight` times the sampled regrets of the traverser, and `weight` times the opponent's strategy to the averages.
+    Source: Lanctot et al. 2009, section 4, external-sampling MCCFR.
+    """
+    most = len(
+        tree.actor
+    )  # no position is visited twice, so there is room for all children of an unvisited one as well
+    visits = _Visits(
+        np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most), np.empty(most)
+    )
+    touched = 0
+    for i in range(len(situations.results)):
+        address = address_of(stream, first + i)
+        end = _descend(
+            tree, regrets, averages, situations.buckets[i], situations.results[i], traverser, weight, address, visits
+        )
+        touched += _ascend(tree, regrets, traverser, weight, visits, end)
+    return touched
+
+
+class _Path(NamedTuple):
+    """The traverser's decisions on one sampled path."""
+
+    row: Ints  # entry of the tables
+    actions: Ints  # how many there are
+    taken: Ints
+    share: Floats  # strategies, one decision's actions after the other's
+    before: Floats  # 1 / probability of the traverser's earlier choices under its sampling policy
+    drawn: Floats  # probability of `taken` under the sampling policy
+
+
+@nb.njit(cache=True, nogil=True)
+def _follow(
+    tree: WalkTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
+    address: np.uint64, path: _Path, mixture: Floats,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Sample one path; returns the terminal position, the traverser's decisions and the nodes touched."""
+    node, depth, used = 0, 0, 0
+    inverse = 1.0  # 1 / probability of the traverser's choices so far
+    touched = tree.histories[0]
+    while tree.actor[node] != TERMINAL:
+        first, count = tree.first_child[node], tree.num_children[node]
+        uniform = uniform_at(address, node)
+        if tree.actor[node] == CHANCE:
+            action = _sample(tree.chance, first, count, uniform)
+        else:
+            at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
+            _match(regrets, at, count, path.share, used)
+            if tree.actor[node] == traverser:
+                for a in range(count):
+                    mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
+                action = _sample(mixture, 0, count, uniform)
+                path.row[depth], path.actions[depth], path.taken[depth] = at, count, action
+                path.before[depth], path.drawn[depth] = inverse, mixture[action]
+                inverse /= mixture[action]
+                depth += 1
+                used += count
+            else:
+                for a in range(count):
+                    averages[at + a] += weight * inverse * path.share[used + a]
+                action = _sample(path.share, used, count, uniform)
+        node = first + action
+        touched += tree.histories[node]
+    return node, depth, touched
+
+
+@nb.njit(cache=True, nogil=True)
+def _credit(regrets: Table, weight: float, payoff: float, depth: int, path: _Path) -> None:
+    """Add the sampled regrets along a path of `depth` decisions that ended in `payoff` to the traverser."""
+    used = 0
+    for d in range(depth):
+        used += path.actions[d]
+    tail = payoff  # times the traverser's later choices' probability in its strategy / in its sampling policy
+    for d in range(depth - 1, -1, -1):
+        used -= path.actions[d]
+        taken = path.taken[d]
+        value = path.before[d] * tail / path.drawn[d]  # of `taken`; the other actions' sampled values are 0
+        mean = path.share[used + taken] * value
+        for a in range(path.actions[d]):
+            regrets[path.row[d] + a] += weight * ((value if a == taken else 0.0) - mean)
+        tail *= path.share[used + taken] / path.drawn[d]
+
+
+@nb.njit(cache=True, nogil=True)
+def outcome_traversals(
+    tree: WalkTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
+    stream: np.uint64, first: int, exploration: float,
+) -> int:  # fmt: skip
+    """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
+
+    The traverser plays uniformly with probability `exploration` and its strategy otherwise; opponent and chance are
+    sampled as they are, so that only the traverser's choices need importance weights. The opponent's strategy is added to
+    the averages with the inverse of the probability of those choices: in expectation, as external sampling does.
+    Source: Lanctot et al. 2009, section 3.1, with stochastically-weighted averaging.
+    """
+    most = len(tree.actor)
+    path = _Path(
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.empty(most), np.empty(most), np.empty(most),
+    )  # fmt: skip
+    mixture = np.empty(np.max(tree.num_children))
+    sign = 1.0 - 2.0 * traverser
+    total = 0
+    for i in range(len(situations.results)):
+        address = address_of(stream, first + i)
+        end, depth, touched = _follow(
+            tree, regrets, averages, situations.buckets[i], traverser, weight, exploration, address, path, mixture
+        )
+        _credit(regrets, weight, sign * tree.payoff[end, situations.results[i]], depth, path)
+        total += touched
+    return total

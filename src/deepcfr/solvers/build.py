@@ -1,0 +1,33 @@
+"""Solvers by configuration."""
+
+from __future__ import annotations
+
+from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.config import AnyConfig, RunConfig
+from deepcfr.errors import ConfigError
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.solvers.tree_cfr import TreeCFR
+from deepcfr.solvers.vector_cfr import VectorCFR
+
+TabularSolver = VectorCFR | TreeCFR | MCCFR
+Solver = DeepCFR | TabularSolver
+
+
+def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction: Abstraction | None = None) -> Solver:
+    """A new solver for the game, before its first iteration; `abstraction` is for Monte Carlo CFR on poker games.
+
+    Raises ConfigError and GameError for what the solver does not offer.
+    """
+    if isinstance(config, RunConfig):
+        return DeepCFR(game, config)
+    settings, threads = config.solve, config.runtime.threads
+    if settings.algorithm == "mccfr":
+        return MCCFR(game, settings, config.seed, threads, abstraction)
+    if settings.abstraction != "lossless":
+        raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: mccfr does.")
+    if isinstance(game, PokerGame):
+        return VectorCFR(game, settings, threads)
+    return TreeCFR(game, settings)

@@ -1,0 +1,180 @@
+"""Monte Carlo CFR on tables (Lanctot et al. 2009), for abstract poker games and for explicit trees.
+
+One iteration t is K traversals for player 0, then K for player 1; regrets take effect at once. With linear weighting
+(Brown and Sandholm 2019) regrets and averages of iteration t have weight t.
+
+**Rounding.** Weighted sums are not rescaled: dividing all by t^2 would change no strategy, and they stay far below the
+largest float32. An addition to a float32 sum S is rounded to a multiple of about 1e-7 S, and the n-th addition to an entry
+is about 1/n of its sum, so after some ten million visits a row follows no more. Games with so few infosets that this
+matters have room for float64.
+
+**Threads.** Chunks of traversals for one player run in all threads at once and add to the shared tables without locks. Two
+races are tolerated. Of two additions to one entry at the same moment, one can be lost; and a row can be read while another
+thread has written a part of it. Both are rare in games larger than the caches, and where they are not, as in Leduc poker,
+they are small beside the noise of sampling. Strategies are made of numbers that were read once, so they always sum to 1,
+and aligned numbers of 4 and 8 bytes are never torn. With one thread a run is deterministic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.abstraction.buckets import Abstraction, lossless, round_classes
+from deepcfr.config import TabularConfig
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.explicit import ExplicitTree
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.parallel import Workers
+from deepcfr.policies.abstract import AbstractPolicy
+from deepcfr.policies.tree import TreePolicy
+from deepcfr.rng import key
+from deepcfr.sampling.mccfr import external_traversals, outcome_traversals
+from deepcfr.sampling.walk_tree import (
+    Situations,
+    explicit_situations,
+    explicit_walk,
+    poker_situations,
+    poker_walk,
+    table_layout,
+)
+from deepcfr.solvers.tabular import TabularRecord
+
+PLAYERS = (0, 1)
+MOST_CHUNK = 4_096  # traversals that a thread runs at a time
+
+Table = npt.NDArray[np.floating]
+Floats = npt.NDArray[np.float64]
+
+
+def memory_bytes(game: PokerGame | OpenSpielGame, abstraction: Abstraction | None, precision: str) -> int:
+    """What regrets and averages of a solver take, counted before anything is made.
+
+    `abstraction` is that of a poker game; None stands for the lossless one, which is not made either. Raises ConfigError
+    for a precision that is neither float32 nor float64.
+    """
+    return 2 * _entries(game, abstraction) * _dtype(precision).itemsize
+
+
+def _entries(game: PokerGame | OpenSpielGame, abstraction: Abstraction | None) -> int:
+    if isinstance(game, OpenSpielGame):
+        return int(game.explicit.infoset_actions.sum())
+    rules = game.rules
+    counts = (round_classes(rules, r) for r in range(rules.num_rounds)) if abstraction is None else abstraction.counts
+    return table_layout(game.tree, tuple(counts)).size
+
+
+def _dtype(precision: str) -> np.dtype[np.floating]:
+    if precision not in ("float32", "float64"):
+        raise ConfigError(f"Monte Carlo CFR keeps its tables in float32 or float64, and '{precision}' was asked for.")
+    return np.dtype(precision)
+
+
+class MCCFR:
+    """The state of a Monte Carlo solver: iterate over `iterations()` to advance it.
+
+    `abstraction` says what a player of a poker game tells apart; None is the lossless abstraction, and all that other games
+    take. Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save: a
+    state is `iteration`, `nodes_touched` and `arrays()`.
+    Raises ConfigError for settings that Monte Carlo CFR does not offer, and GameError for an abstraction of another game.
+    """
+
+    def __init__(
+        self,
+        game: PokerGame | OpenSpielGame,
+        config: TabularConfig,
+        seed: int = 0,
+        threads: int = 1,
+        abstraction: Abstraction | None = None,
+    ) -> None:
+        _require_supported(game, config, abstraction)
+        self.game, self.config, self.seed = game, config, seed
+        self.iteration = 0
+        self.nodes_touched = 0
+        self.workers = Workers(threads)
+        entries = _entries(game, abstraction)
+        # pages of zeros take no memory until a traversal comes to them
+        self._regret: Table = np.zeros(entries, _dtype(config.precision))
+        self._average: Table = np.zeros(entries, _dtype(config.precision))
+        if isinstance(game, PokerGame):
+            self.abstraction = lossless(game.rules) if abstraction is None else abstraction
+            self._walk = poker_walk(game, table_layout(game.tree, self.abstraction.counts))
+        else:
+            self._walk = explicit_walk(game.explicit)
+
+    def iterations(self) -> Iterator[TabularRecord]:
+        """One CFR iteration each, from where the state is up to the configured number."""
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            t = self.iteration + 1
+            touched = sum(self._traverse(t, player) for player in PLAYERS)
+            self.iteration = t
+            self.nodes_touched += touched
+            yield TabularRecord(t, touched, time.perf_counter() - start)
+
+    def _traverse(self, t: int, traverser: int) -> int:
+        """K traversals for one player; returns the nodes touched, histories and deals."""
+        total = self.config.traversals
+        deal_stream = key(self.seed, "deal", t, traverser)
+        action_stream = np.uint64(key(self.seed, "action", t, traverser))
+        weight = float(t) if self.config.weighting == "linear" else 1.0
+
+        chunk = min(MOST_CHUNK, -(-total // self.workers.count))
+
+        def run_chunk(first: int) -> int:
+            situations = self._situations(min(chunk, total - first), deal_stream, first)
+            where = (self._walk, self._regret, self._average, situations, traverser, weight, action_stream, first)
+            if self.config.sampler == "outcome":
+                return int(outcome_traversals(*where, self.config.exploration))
+            return int(external_traversals(*where))
+
+        return sum(self.workers.map(run_chunk, range(0, total, chunk)))
+
+    def _situations(self, count: int, stream: int, first: int) -> Situations:
+        if isinstance(self.game, PokerGame):
+            return poker_situations(self.abstraction, count, stream, first)
+        return explicit_situations(count)
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The live state, that a checkpoint saves and restores by copying into; both are flat, of `config.precision`."""
+        return {"regret": self._regret, "average": self._average}
+
+    def average_policy(self) -> AbstractPolicy | TreePolicy:
+        """The average strategy, which converges to an equilibrium of the (abstract) game."""
+        return self._policy(self._average, "average")
+
+    def current_policy(self) -> AbstractPolicy | TreePolicy:
+        """The newest strategy, by regret matching."""
+        return self._policy(self._regret, "current")
+
+    def _policy(self, table: Table, kind: str) -> AbstractPolicy | TreePolicy:
+        """The policy of a table; one of a poker game has no copy of it and follows the solver."""
+        if isinstance(self.game, PokerGame):
+            return AbstractPolicy(self.game, self.abstraction, table, kind)
+        return TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
+
+
+def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
+    """Strategies [K, L] in proportion to the positive entries of a flat table, uniform where none is."""
+    table = np.zeros(tree.legal.shape)
+    table[tree.legal] = np.maximum(flat, 0)
+    total = table.sum(1, keepdims=True)
+    return np.where(total > 0, table / np.where(total > 0, total, 1), tree.uniform())
+
+
+def _require_supported(game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Abstraction | None) -> None:
+    problems = []
+    if config.algorithm != "mccfr":
+        problems.append(f"The algorithm of a Monte Carlo solver is mccfr, and '{config.algorithm}' was asked for.")
+    if config.sampler == "outcome" and not 0 < config.exploration <= 1:
+        problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
+    if problems:
+        raise ConfigError(problems)
+    if isinstance(game, OpenSpielGame) and abstraction is not None:
+        raise GameError(f"Abstractions are of poker games, and '{game.name}' is solved as it is.")
+    if isinstance(game, PokerGame) and abstraction is not None and abstraction.rules != game.rules:
+        raise GameError(f"An abstraction of {abstraction.rules.name} cannot be used for {game.name}.")

@@ -1,0 +1,127 @@
+"""Full-width Counterfactual Regret Minimization in its variants on an explicit tree (Zinkevich et al. 2007; Tammelin 2014,
+CFR+; Brown and Sandholm 2019, Linear and Discounted CFR).
+
+An iteration visits no histories: against the opponent's realization plan the terminal pairs of the sequence form give the
+value of every own sequence, and one walk over the player's infosets, from the last to the first, turns them into
+counterfactual regrets. It is the same sum as over histories, since all those of an infoset share the player's own reach.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.config import TabularConfig
+from deepcfr.games.explicit import Floats, Ints
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.sequence_form import EMPTY, realization, terminal_values
+from deepcfr.policies.tree import TreePolicy
+from deepcfr.solvers.tabular import TabularRecord, discounting
+
+PLAYERS = (0, 1)
+
+
+class TreeCFR:
+    """The state of a solver, all in double precision: iterate over `iterations()` to advance it.
+
+    Players are updated in turn, the second one against the first one's new strategy. Where no regret is positive, all
+    legal actions are played alike. Raises ConfigError for an algorithm that is not full-width.
+    """
+
+    def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
+        self.game, self.config = game, config
+        self.variant = discounting(config)
+        self.iteration = 0
+        self.nodes_touched = 0
+        self.regret = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums
+        self.average = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums of own reach times strategy
+
+    def iterations(self) -> Iterator[TabularRecord]:
+        """From where the state is up to the configured number of iterations."""
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            touched = self._iterate()
+            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
+
+    def _iterate(self) -> int:
+        """One iteration; returns the nodes touched, which are all histories for each player."""
+        t = self.iteration + 1
+        form = self.game.sequences
+        for player in PLAYERS:
+            strategy = _match(self.regret, form.num_actions)
+            plan = realization(strategy, form.parent, form.num_actions)
+            values = terminal_values(*form.sequences, form.payoff, plan)
+            factors = (*self.variant.factors(t), self.variant.floor)
+            mine = form.actor == player
+            _update(self.regret, self.average, strategy, values, plan, mine, form.parent, form.num_actions, *factors)
+        self.iteration = t
+        touched = 2 * self.game.explicit.num_nodes
+        self.nodes_touched += touched
+        return touched
+
+    def arrays(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
+        return {"regret": self.regret, "average": self.average}
+
+    def average_policy(self) -> TreePolicy:
+        """The average strategy, uniform at infosets that their player has never reached."""
+        form = self.game.sequences
+        return TreePolicy(self.game, _match(self.average, form.num_actions), f"average of {self.config.algorithm}")
+
+    def current_policy(self) -> TreePolicy:
+        """The strategy that the next iteration starts from, by regret matching."""
+        form = self.game.sequences
+        return TreePolicy(self.game, _match(self.regret, form.num_actions), f"current of {self.config.algorithm}")
+
+
+@nb.njit(cache=True, nogil=True)
+def _match(weight: Floats, num_actions: Ints) -> Floats:
+    """Probabilities in proportion to positive weights [K, L], uniform over the legal actions where there are none."""
+    strategy = np.zeros_like(weight)
+    for infoset in range(len(weight)):
+        actions = num_actions[infoset]
+        total = 0.0
+        for action in range(actions):
+            total += max(weight[infoset, action], 0.0)
+        for action in range(actions):
+            strategy[infoset, action] = max(weight[infoset, action], 0.0) / total if total > 0 else 1 / actions
+    return strategy
+
+
+@nb.njit(cache=True, nogil=True)
+def _update(
+    regret: Floats,
+    average: Floats,
+    strategy: Floats,
+    values: Floats,
+    plan: Floats,
+    mine: npt.NDArray[np.bool_],
+    parent: Ints,
+    num_actions: Ints,
+    positive: float,
+    negative: float,
+    past: float,
+    floor: bool,
+) -> None:
+    """Add an iteration's counterfactual regrets and strategy of one player to the sums, which shrink by the factors.
+
+    `values` [S] are those of the sequences where the game ends right after them, and become those of all that follows.
+    """
+    width = regret.shape[1]
+    for infoset in range(len(parent) - 1, -1, -1):
+        if not mine[infoset]:
+            continue
+        first = EMPTY + infoset * width
+        value = 0.0
+        for action in range(num_actions[infoset]):
+            value += strategy[infoset, action] * values[first + action]
+        values[parent[infoset]] += value
+        for action in range(num_actions[infoset]):
+            old = regret[infoset, action]
+            new = old * (positive if old > 0 else negative) + values[first + action] - value
+            regret[infoset, action] = max(new, 0.0) if floor else new
+            average[infoset, action] = average[infoset, action] * past + plan[first + action]
