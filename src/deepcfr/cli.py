@@ -254,27 +254,46 @@ def _export(command: Export) -> None:
 
 
 def _report(command: Report) -> None:
+    if command.what[:1] == ("fig2",):
+        _report_figure(command)
+        return
     from deepcfr.report.charts import draw_curves
     from deepcfr.runs.folder import RunFolder
 
-    if not command.runs:
-        raise ConfigError("Name at least one run to draw.")
-    if command.out.suffix not in (".svg", ".png"):
-        raise ConfigError(f"--out must end in .svg or .png, but is '{command.out}'.")
-    draw_curves([RunFolder.open(path) for path in command.runs], command.out)
+    if not command.what:
+        raise ConfigError("Name at least one run to draw, or fig2.")
+    if command.png:
+        raise ConfigError("--png is for fig2; a picture of runs is a PNG if the name after --out ends in .png.")
+    if command.out is None or command.out.suffix not in (".svg", ".png"):
+        asked = "is missing" if command.out is None else f"is '{command.out}'"
+        raise ConfigError(f"--out must name the picture to write, ending in .svg or .png, but {asked}.")
+    draw_curves([RunFolder.open(Path(path)) for path in command.what], command.out)
     print(f"Wrote {command.out}.")
 
 
-def _bench(command: Bench) -> None:
-    from deepcfr.report.bench import bench_fhp, bench_openspiel
+def _report_figure(command: Report) -> None:
+    from deepcfr.report.fig2 import write_figure
 
+    runs = [Path(path) for path in command.what[1:]]
+    for path in write_figure(runs, command.out or Path("runs/report"), command.png, _warn):
+        print(f"Wrote {path}.")
+
+
+def _bench(command: Bench) -> None:
     console = _console(command.json)
     if command.iterations < 1:
         raise ConfigError(f"--iterations must be at least 1, but is {command.iterations}.")
-    if command.what == "openspiel":
-        facts = bench_openspiel(command.iterations, command.seed, console.print)
+    if command.what == "tabular":
+        from deepcfr.report.bench_tabular import bench_tabular
+
+        facts = bench_tabular(command.seed, console.print)
     else:
-        facts = bench_fhp(command.seed, console.print)
+        from deepcfr.report.bench import bench_fhp, bench_openspiel
+
+        if command.what == "openspiel":
+            facts = bench_openspiel(command.iterations, command.seed, console.print)
+        else:
+            facts = bench_fhp(command.seed, console.print)
     if command.json:
         _print_json(facts)
 

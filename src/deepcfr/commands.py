@@ -142,17 +142,21 @@ class Export:
 
 @dataclass
 class Report:
-    """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched."""
+    """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched.
 
-    runs: Positional[tuple[Path, ...]]  # run folders or shipped models
-    out: Path  # the picture to write, .svg or .png
+    `deepcfr report RUNS --out curves.svg` draws a picture, `deepcfr report fig2 [RUNS]` writes a page with a table beneath it.
+    """
+
+    what: Positional[tuple[str, ...]]  # run folders or models; or fig2, alone for all runs of FHP, or before runs
+    out: Path | None = None  # the picture to write, .svg or .png; with fig2 a folder, runs/report unless named
+    png: bool = False  # fig2: write fig2.png too
 
 
 @dataclass
 class Bench:
     """Measure performance: against OpenSpiel in the same process, or our own speeds on FHP."""
 
-    what: Positional[Literal["openspiel", "fhp"]]  # OpenSpiel's PyTorch Deep CFR on Leduc, or our own speeds on FHP
-    iterations: int = 20  # CFR iterations of OpenSpiel
+    what: Positional[Literal["openspiel", "fhp", "tabular"]]  # Deep CFR against OpenSpiel's, on FHP; tabular solvers
+    iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0
     json: bool = False

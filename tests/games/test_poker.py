@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import phevaluator
-import pyspiel
 import pytest
 import torch
 from scipy.stats import chisquare
@@ -18,6 +17,7 @@ from deepcfr.games.isomorphism import suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.types import NO_CARD, TERMINAL
+from openspiel_poker import universal_poker
 
 CANONICAL = {name: PokerGame(rules, "canonical") for name, rules in PRESETS.items()}
 RAW = {name: PokerGame(rules, "raw") for name, rules in PRESETS.items()}
@@ -237,24 +237,6 @@ def test_playouts_follow_an_independent_rule_book(name: str, suits: str) -> None
         assert payoff == pytest.approx(gain(rules, cards[row].tolist(), chips, folded))
         showdowns += folded is None
     assert showdowns > 300  # or the cards were not tested
-
-
-def universal_poker(rules: PokerRules) -> pyspiel.Game:
-    parameters = {
-        "betting": "limit",
-        "numPlayers": 2,
-        "numRounds": rules.num_rounds,
-        "blind": " ".join(map(str, rules.blinds)),
-        "firstPlayer": " ".join(str(player + 1) for player in rules.first_player),
-        "raiseSize": " ".join(map(str, rules.raise_size)),
-        "maxRaises": " ".join(map(str, rules.max_raises)),
-        "numSuits": rules.num_suits,
-        "numRanks": rules.num_ranks,
-        "numHoleCards": rules.hole_cards,
-        "numBoardCards": " ".join(map(str, rules.board_cards)),
-        "stack": "100000 100000",
-    }
-    return pyspiel.load_game("universal_poker", parameters)
 
 
 @HOLDEM

@@ -134,7 +134,7 @@ def test_deep_cfr_learns_to_bluff_and_to_call() -> None:
 
 
 def test_exact_evaluation_by_ranges_says_that_it_needs_poker() -> None:
-    with pytest.raises(GameError, match="needs a poker game, and 'bluff' is not one"):
+    with pytest.raises(GameError, match="needs a poker game or one of OpenSpiel's, and 'bluff' is neither"):
         exploitability(UniformPolicy(Bluff()))
 
 

@@ -14,6 +14,7 @@ Opponent cluster hand strength (OCHS) is the hand strength against the opponent'
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import comb
 
@@ -27,11 +28,11 @@ from deepcfr.abstraction.kernels import (
     Points,
     add_runouts,
     cluster_strengths,
-    fill_points,
+    fill_showdowns,
     list_hands,
 )
 from deepcfr.errors import GameError
-from deepcfr.games.board_index import BoardIndex, binomials, hand_images
+from deepcfr.games.board_index import BoardIndex, binomials, hand_images, inverse_renamings
 from deepcfr.games.cards import all_hands
 from deepcfr.games.isomorphism import suit_permutations
 from deepcfr.games.rules import PokerRules
@@ -69,10 +70,11 @@ class Strengths:
 
 @dataclass(frozen=True)
 class Showdowns:
-    """The points of every hand on every class of full boards: see `kernels`. 357 MB for Texas hold'em."""
+    """All hands ranked on every class of full boards: see `kernels.fill_showdowns`. 647 MB for Texas hold'em."""
 
     rules: PokerRules
     index: BoardIndex  # of full boards
+    orders: Points  # [classes, hands that share no card with a full board]
     points: Points  # [classes, H]
 
     @property
@@ -96,16 +98,26 @@ def require_features(rules: PokerRules) -> None:
 def showdowns(rules: PokerRules, workers: Workers) -> Showdowns:
     """Rank every hand on every class of full boards of a game."""
     require_features(rules)
-    index = round_boards(rules, rules.num_rounds - 1)
-    holes = all_hands(rules.num_cards, rules.hole_cards)
-    points = np.empty((len(index), len(holes)), np.uint16)
-
-    def fill(part: slice) -> None:
-        fill_points(index.boards[part], holes, rules.num_suits, rules.num_cards, points[part])
-
-    for _ in workers.map(fill, parts(len(index), 256)):
+    full = blank_showdowns(rules)
+    for _ in workers.map(partial(rank_boards, full), parts(len(full.index), 256)):
         pass
-    return Showdowns(rules, index, points)
+    return full
+
+
+def blank_showdowns(rules: PokerRules) -> Showdowns:
+    """Showdowns with room for all full boards, of which none is ranked yet."""
+    index = round_boards(rules, rules.num_rounds - 1)
+    live = comb(rules.num_cards - index.boards.shape[1], rules.hole_cards)
+    orders = np.empty((len(index), live), np.uint16)
+    return Showdowns(rules, index, orders, np.empty((len(index), comb(rules.num_cards, rules.hole_cards)), np.uint16))
+
+
+def rank_boards(full: Showdowns, part: slice) -> None:
+    """Rank all hands on some classes of full boards."""
+    rules = full.rules
+    holes = all_hands(rules.num_cards, rules.hole_cards)
+    boards = full.index.boards[part]
+    fill_showdowns(boards, holes, rules.num_suits, rules.num_cards, full.orders[part], full.points[part])
 
 
 def parts(count: int, size: int) -> list[slice]:
@@ -164,23 +176,26 @@ def runouts(rules: PokerRules, round_: int) -> int:
     return comb(rules.num_cards - rules.hole_cards - seen, sum(rules.board_cards) - seen)
 
 
-def cluster_features(rules: PokerRules, round_: int, hands: Hands, cluster: Ints) -> Floats:
+def cluster_features(full: Showdowns, round_: int, hands: Hands, cluster: Ints) -> Floats:
     """OCHS and EHS: the expected strength of `hands` against each cluster, then against all, float32 [M, clusters + 1].
 
     `cluster` [H] is the cluster of every hand that the opponent may hold, numbered from 0, at most `kernels.CLUSTERS` of
     them. Where no hand of a cluster is possible its column holds EHS, which is neutral when hands are compared.
     """
-    require_features(rules)
+    rules = full.rules
     result = np.empty((len(hands), int(cluster.max()) + 2), np.float32)
+    images = hand_images(rules.num_ranks, rules.num_suits, rules.hole_cards)
     cluster_strengths(
         round_boards(rules, round_).boards[hands.classes],
-        sum(rules.board_cards),
         hands.bounds,
         hands.hand,
+        full.index.class_of,
+        full.index.permutation_of,
+        images[inverse_renamings(rules.num_suits)],
+        binomials(rules.num_cards, sum(rules.board_cards)),
+        full.orders,
         all_hands(rules.num_cards, rules.hole_cards),
         cluster,
-        rules.num_suits,
-        rules.num_cards,
         result,
     )
     return result

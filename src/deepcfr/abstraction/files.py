@@ -100,13 +100,13 @@ def read_description(path: Path) -> dict[str, Any]:
 
 def rules_of(path: Path, description: dict[str, Any]) -> PokerRules:
     """The rules in a description that was read from the folder `path`. Raises CheckpointError if there are none."""
-    stored = description.get("rules")
+    stored: dict[str, Any] = description.get("rules") or {}
+    values: dict[str, Any] = {}
     try:
-        values = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in dict(stored or {}).items()
-        }
+        for name, value in stored.items():
+            values[name] = tuple(value) if isinstance(value, list) else value
         return PokerRules(**values)
-    except (TypeError, ValueError, DeepCFRError) as error:
+    except (AttributeError, TypeError, DeepCFRError) as error:
         raise _damaged(path / DESCRIPTION, f"it holds no rules ({error})") from error
 
 

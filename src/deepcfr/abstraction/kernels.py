@@ -14,6 +14,8 @@ from deepcfr.games.board_index import canonical_hands, set_rank
 from deepcfr.games.hands import board_strengths
 
 CLUSTERS = 8  # of opposing hands; a constant, so that a sum over all of them is a few vector instructions
+TIED = 0x8000  # added to a hand's number
+HAND = 0x7FFF  # what of that is the number
 IMPOSSIBLE = 65_535  # in tables of points, where a hand shares a card with the board
 
 Cards = npt.NDArray[np.uint8]
@@ -51,15 +53,14 @@ def order_by_strength(strength: Numbers) -> Numbers:
 
 @nb.njit(cache=True, nogil=True)
 def add_showdown(
-    board: Cards, holes: Cards, cluster: Ints, num_suits: int, num_cards: int, points: Ints, opponents: Ints
+    order: Points, image: Numbers, holes: Cards, cluster: Ints, num_cards: int, points: Ints, opponents: Ints
 ) -> None:
     """Add one full board's showdown of every hand against each cluster of opposing hands.
 
-    `holes` is [H, 1 or 2], `cluster` [H] the cluster of each as an opponent's hand. `points` and `opponents` are
-    [H, CLUSTERS]; rows of hands that share a card with the board are left alone.
+    `order` [live] is the board's, or that of its representative: then `image` [H] carries hands back from there. `holes`
+    is [H, 1 or 2], `cluster` [H] the cluster of each as an opponent's hand. `points` and `opponents` are [H, CLUSTERS];
+    rows of hands that share a card with the board are left alone.
     """
-    strength = board_strengths(holes, board, num_suits)
-    order = order_by_strength(strength)
     two = holes.shape[1] == 2
     first = holes[:, 0]
     second = holes[:, 1] if two else np.full(len(holes), num_cards, np.uint8)
@@ -68,23 +69,26 @@ def add_showdown(
     start = 0
     while start < len(order):
         end = start
-        while end < len(order) and strength[order[end]] == strength[order[start]]:
-            h = order[end]
+        tied = True
+        while tied:
+            h = image[order[end] & HAND]
             _add_disjoint(h, first[h], second[h], total, by_card, points)
+            tied = order[end] > HAND
             end += 1
         for place in range(start, end):
-            h = order[place]
+            h = image[order[place] & HAND]
             k = cluster[h]
             total[k] += 1
             by_card[first[h], k] += 1
             if two:
                 by_card[second[h], k] += 1
         for place in range(start, end):
-            h = order[place]
+            h = image[order[place] & HAND]
             _add_disjoint(h, first[h], second[h], total, by_card, points)
             points[h, cluster[h]] += two  # the hand itself: once in total, once under each of its cards
         start = end
-    for h in order:
+    for place in range(len(order)):
+        h = image[order[place] & HAND]
         _add_disjoint(h, first[h], second[h], total, by_card, opponents)
         opponents[h, cluster[h]] += two
 
@@ -97,17 +101,26 @@ def _add_disjoint(h: int, first: int, second: int, total: Ints, by_card: Ints, o
 
 
 @nb.njit(cache=True, nogil=True)
-def fill_points(boards: Cards, holes: Cards, num_suits: int, num_cards: int, out: Points) -> None:
-    """The points of every hand on every full board, uint16 [boards, H], IMPOSSIBLE where they share a card."""
+def fill_showdowns(boards: Cards, holes: Cards, num_suits: int, num_cards: int, orders: Points, points: Points) -> None:
+    """Rank all hands on full boards.
+
+    `orders` [boards, live] are the hands in ascending order of strength, with TIED added where the next one is as strong.
+    `points` [boards, H] are their points, IMPOSSIBLE for hands that share a card with the board.
+    """
+    same = np.arange(len(holes)).astype(np.int32)
     everyone = np.zeros(len(holes), np.int64)
-    points = np.empty((len(holes), CLUSTERS), np.int64)
+    own = np.empty((len(holes), CLUSTERS), np.int64)
     opponents = np.empty((len(holes), CLUSTERS), np.int64)
     for b in range(len(boards)):
-        points[:] = 0
-        opponents[:] = -1
-        add_showdown(boards[b], holes, everyone, num_suits, num_cards, points, opponents)
+        strength = board_strengths(holes, boards[b], num_suits)
+        order = order_by_strength(strength)
+        for i in range(len(order)):
+            tied = i + 1 < len(order) and strength[order[i]] == strength[order[i + 1]]
+            orders[b, i] = order[i] | (TIED if tied else 0)
+        own[:] = 0
+        add_showdown(orders[b], same, holes, everyone, num_cards, own, opponents)
         for h in range(len(holes)):
-            out[b, h] = points[h, 0] if opponents[h, 0] >= 0 else IMPOSSIBLE
+            points[b, h] = own[h, 0] if strength[h] >= 0 else IMPOSSIBLE
 
 
 @nb.njit(cache=True, nogil=True)
@@ -176,48 +189,65 @@ def add_runouts(
 
 @nb.njit(cache=True, nogil=True)
 def add_cluster_runouts(
-    board: Cards, rest: Cards, places: Ints, holes: Cards, cluster: Ints, num_suits: int, points: Ints, opponents: Ints
+    board: Cards,
+    class_of: Numbers,
+    permutation_of: Cards,
+    back: Numbers,
+    table: Ints,
+    orders: Points,
+    holes: Cards,
+    cluster: Ints,
+    points: Ints,
+    opponents: Ints,
 ) -> None:
-    """`add_showdown` over all runouts of one board: `places` [new cards] is the first of them, `rest` the deck."""
-    full = np.empty(len(board) + len(places), np.uint8)
-    full[: len(board)] = board
+    """`add_showdown` over all runouts of one board.
+
+    `class_of` and `permutation_of` index full boards, `orders` are those of their representatives, and `back` [renamings,
+    H] carries hands from there to boards as dealt.
+    """
+    size, num_cards = len(board), table.shape[0] - 1
+    rest = rest_of_deck(board, num_cards)
+    places = np.arange(table.shape[1] - 1 - size)
+    full = np.empty(table.shape[1] - 1, np.uint8)
+    full[:size] = board
     more = True
     while more:
         for i in range(len(places)):
-            full[len(board) + i] = rest[places[i]]
-        add_showdown(full, holes, cluster, num_suits, len(board) + len(rest), points, opponents)
+            full[size + i] = rest[places[i]]
+        rank = set_rank(full, table)
+        add_showdown(orders[class_of[rank]], back[permutation_of[rank]], holes, cluster, num_cards, points, opponents)
         more = next_runout(places, len(rest))
 
 
 @nb.njit(cache=True, nogil=True)
 def cluster_strengths(
     boards: Cards,
-    full_size: int,
     bounds: Ints,
     hands: Numbers,
+    class_of: Numbers,
+    permutation_of: Cards,
+    back: Numbers,
+    table: Ints,
+    orders: Points,
     holes: Cards,
     cluster: Ints,
-    num_suits: int,
-    num_cards: int,
     out: npt.NDArray[np.float32],
 ) -> None:
     """`out` [M, clusters + 1] = the expected hand strength of `hands` [M] against each cluster, then against all hands.
 
     Board b, a row of `boards`, has the hands `bounds[b]` to `bounds[b + 1]`. A cluster of which no hand is possible counts
-    as all hands together.
+    as all hands together. The other arguments are those of `add_cluster_runouts`.
     """
     points = np.empty((len(holes), CLUSTERS), np.int64)
     opponents = np.empty((len(holes), CLUSTERS), np.int64)
+    clusters = out.shape[1] - 1
     for b in range(len(boards)):
         points[:] = 0
         opponents[:] = 0
-        rest = rest_of_deck(boards[b], num_cards)
-        places = np.arange(full_size - boards.shape[1])
-        add_cluster_runouts(boards[b], rest, places, holes, cluster, num_suits, points, opponents)
+        add_cluster_runouts(boards[b], class_of, permutation_of, back, table, orders, holes, cluster, points, opponents)
         for row in range(bounds[b], bounds[b + 1]):
             h = hands[row]
             overall = points[h].sum() / (2.0 * opponents[h].sum())
-            clusters = out.shape[1] - 1
             out[row, clusters] = overall
             for k in range(clusters):
                 out[row, k] = points[h, k] / (2.0 * opponents[h, k]) if opponents[h, k] else overall

@@ -182,7 +182,7 @@ class RoundMaker:
     def vectors(self, hands: Hands) -> tuple[Floats, Floats]:
         """What the clustering compares, [M, D], and EHS, [M]."""
         if self.kind == "ochs":
-            strengths = cluster_features(self.rules, self.round_, hands, self.clusters)
+            strengths = cluster_features(self.full, self.round_, hands, self.clusters)
             return strengths, strengths[:, -1]
         features = strength_features(self.full, self.round_, hands)
         if self.kind == "histogram":
@@ -254,9 +254,10 @@ class RoundMaker:
         def vectors_of(part: slice) -> Floats:
             hands = hands_on(self.rules, self.round_, classes[part])
             rows = [row[row >= 0][place] for row, place in zip(hands.row, places[part], strict=True)]
-            return self.vectors(hands)[0][np.concatenate(rows)]
+            return np.take(self.vectors(hands)[0], np.concatenate(rows), axis=0)
 
-        return np.concatenate(list(workers.map(vectors_of, parts(len(classes), BOARDS)))), np.ones(size)
+        vectors: Floats = np.concatenate(list(workers.map(vectors_of, parts(len(classes), BOARDS))))
+        return vectors, np.ones(size)
 
 
 def dimensions(kind: FeatureKind) -> int:
@@ -290,7 +291,7 @@ def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost
             fits += STEPS * min(rows, SAMPLE + SAMPLE_PER_BUCKET * count) * count * 0.1e-9 * dimensions(kind)
     if held:
         full = len(round_boards(rules, rules.num_rounds - 1))
-        held += 2 * full * hands  # points
+        held += 4 * full * hands  # orders and points
         shared += full * hands * 60e-9
     return Cost(tables + held + 300_000_000, tables, shared, fits)
 
@@ -306,7 +307,7 @@ def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float
     seen, full = sum(rules.board_cards[: round_ + 1]), sum(rules.board_cards)
     boards, runs = len(round_boards(rules, round_)), comb(rules.num_cards - seen, full - seen)
     if kind == "ochs":
-        return boards * runs * comb(rules.num_cards, rules.hole_cards) * 60e-9
+        return boards * runs * comb(rules.num_cards, rules.hole_cards) * 25e-9
     return round_classes(rules, round_) * runs * 2.5e-9
 
 

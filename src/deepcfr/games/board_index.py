@@ -48,7 +48,7 @@ def board_index(num_ranks: int, num_suits: int, size: int) -> BoardIndex:
     renamings = suit_permutations(num_ranks, num_suits)
     count = comb(num_ranks * num_suits, size)
     boards, copies, class_of, permutation_of = _classify(
-        renamings, _inverses(num_suits), binomials(num_ranks * num_suits, size), size, count
+        renamings, inverse_renamings(num_suits), binomials(num_ranks * num_suits, size), size, count
     )
     for array in (boards, copies, class_of, permutation_of):
         array.flags.writeable = False
@@ -113,7 +113,7 @@ def _with_cycle(deals: dict[tuple[int, ...], int], length: int, groups: tuple[in
     return result
 
 
-def _inverses(num_suits: int) -> Ints:
+def inverse_renamings(num_suits: int) -> Ints:
     """For every renaming of `suit_permutations`, the row of the one that undoes it, int64 [num_suits!]."""
     rows = list(permutations(range(num_suits)))
     return np.array([rows.index(tuple(row.index(suit) for suit in range(num_suits))) for row in rows], np.int64)

@@ -136,6 +136,8 @@ class _Compiler:
                 self.payoff[node] = self._zero_sum_payoff(state)
             else:
                 stack.extend(self._expand(state, node))
+        if not self.legal:
+            raise GameError(f"Nobody decides anything in '{self.name}'.")
         tree = self._tree()
         order = [self.infosets[name] for name in tree.infoset_index]  # as the tree numbers them
         return tree, np.array([self.features[k] for k in order], np.float32).reshape(len(order), -1)

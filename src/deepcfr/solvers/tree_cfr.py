@@ -4,6 +4,9 @@ CFR+; Brown and Sandholm 2019, Linear and Discounted CFR).
 An iteration visits no histories: against the opponent's realization plan the terminal pairs of the sequence form give the
 value of every own sequence, and one walk over the player's infosets, from the last to the first, turns them into
 counterfactual regrets. It is the same sum as over histories, since all those of an infoset share the player's own reach.
+
+Sums are taken in another order than by a walk over histories. In games with exact ties, such as goofspiel, rounding then
+decides which of several equal actions has a positive regret, so two correct programs take different paths.
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ PLAYERS = (0, 1)
 
 
 class TreeCFR:
-    """The state of a solver, all in double precision: iterate over `iterations()` to advance it.
+    """The state of a solver: iterate over `iterations()` to advance it.
 
-    Players are updated in turn, the second one against the first one's new strategy. Where no regret is positive, all
-    legal actions are played alike. Raises ConfigError for an algorithm that is not full-width.
+    All is in double precision, whatever `config.precision` says of larger games. Players are updated in turn, the second
+    one against the first one's new strategy. Where no regret is positive, all legal actions are played alike. Raises
+    ConfigError for an algorithm that is not full-width.
     """
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:

@@ -1,0 +1,93 @@
+"""This project's version of figure 2 of the Deep CFR paper: exact NashConv of Deep CFR and of tabular solvers on one chart.
+
+The figure compares Deep CFR with MCCFR on card abstractions and without one, against nodes touched; here wall time stands
+beside it, and full-width CFR too. Everything comes from run folders.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.files import write_atomically
+from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.report.charts import Line, curve, picture, require_matplotlib, several_games
+from deepcfr.report.methods import FAMILIES, Method, methods_of
+from deepcfr.report.page import page
+from deepcfr.report.table import Row, row
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+
+Warn = Callable[[str], None]
+_ROOTS = (Path("runs"), Path("models"))
+
+
+def write_figure(paths: Sequence[Path], folder: Path, png: bool, warn: Warn) -> list[Path]:
+    """Write `fig2.html`, `fig2.svg` and, if asked for, `fig2.png` into `folder`, from the runs of one game at `paths`.
+
+    Without paths it takes all runs of FHP under `runs` and `models`. Runs without an exact evaluation are left out, and
+    `warn` hears of it. Raises ConfigError if matplotlib is missing, if no run is left, or if they are of several games, and
+    what `RunFolder.open` raises for a path that holds no run.
+    """
+    require_matplotlib()
+    runs = _with_curves([RunFolder.open(path) for path in paths] if paths else _find_runs(warn), warn)
+    problems = several_games(runs)
+    if not runs:
+        found = "None of the runs named has" if paths else "No run of FHP under runs/ or models/ has"
+        problems = [f"{found} an exact evaluation to draw."]
+    if problems:
+        raise ConfigError(problems)
+    shown = _in_order(runs, methods_of(runs))
+    lines = [Line(method.label, method, curve(run)) for run, method in shown]
+    rows: list[Row] = [row(run, method, warn) for run, method in shown]
+    svg = picture(lines, runs[0], "svg")
+    files = {"fig2.html": page(runs[0].source, svg.decode(), rows).encode(), "fig2.svg": svg}
+    if png:
+        files["fig2.png"] = picture(lines, runs[0], "png")
+    for name, data in files.items():
+        write_atomically(folder / name, data)
+    return [folder / name for name in files]
+
+
+def _find_runs(warn: Warn) -> list[RunFolder]:
+    """All runs of FHP that can be opened, whatever its rules are called."""
+    runs = []
+    for path in [config.parent for root in _ROOTS for config in sorted(root.rglob("config.toml"))]:
+        try:
+            run = RunFolder.open(path)
+        except DeepCFRError as error:
+            warn(f"'{path}' is left out: {' '.join(error.problems)}")
+            continue
+        if isinstance(run.source, PokerRules) and dataclasses.replace(run.source, name="fhp") == PRESETS["fhp"]:
+            run.source = PRESETS["fhp"]
+            runs.append(run)
+    return runs
+
+
+def _with_curves(runs: Sequence[RunFolder], warn: Warn) -> list[RunFolder]:
+    """The runs that have something to draw, each once: a shipped model repeats the run that it was exported from."""
+    kept: dict[bytes, RunFolder] = {}
+    for run in runs:
+        if not curve(run):
+            warn(f"'{run.path}' is left out: it has no exact evaluation.")
+            continue
+        metrics = run.metrics_path.read_bytes()
+        if len(metrics.splitlines()) > len(read_metrics(run.metrics_path)):
+            warn(f"'{run.metrics_path}' is damaged or being written: what follows its last whole line is left out.")
+        if metrics in kept:
+            warn(f"'{run.path}' is left out: it has the metrics of '{kept[metrics].path}'.")
+            continue
+        kept[metrics] = run
+    return list(kept.values())
+
+
+def _in_order(runs: Sequence[RunFolder], methods: Sequence[Method]) -> list[tuple[RunFolder, Method]]:
+    """By family, size, label, seed and path: the same on every machine."""
+
+    def place(item: tuple[RunFolder, Method]) -> tuple[int, int, str, int, str]:
+        run, method = item
+        return FAMILIES.index(method.family), method.size, method.label, run.config.seed, str(run.path)
+
+    return sorted(zip(runs, methods, strict=True), key=place)

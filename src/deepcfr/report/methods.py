@@ -1,0 +1,116 @@
+"""What runs are, in words made from their configurations: labels of curves, and what their methods count as nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from deepcfr.abstraction.buckets import round_classes
+from deepcfr.abstraction.files import read_description
+from deepcfr.config import EvaluationConfig, NetworkConfig, RunConfig, RuntimeConfig, SolveConfig, TabularConfig
+from deepcfr.games.betting import build_tree
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PokerRules
+from deepcfr.rng import generator, key
+from deepcfr.runs.folder import RunFolder
+from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.training.networks import build_network
+
+Family = Literal["deep", "buckets", "lossless", "full width"]
+FAMILIES: tuple[Family, ...] = ("deep", "buckets", "lossless", "full width")  # in the order of charts and tables
+
+_SAMPLED = "histories that sampled traversals visited, at decisions and at the end, and the deals on the way"
+_SWEPT = (
+    "decision and terminal slots of every canonical board, once for each distinct hand and traversing player; "
+    "a slot stands for many histories at once"
+)
+_LISTED = "all histories of the game, once for each traversing player"
+_FULL_WIDTH = {"cfr": "CFR", "cfr+": "CFR+", "linear-cfr": "Linear CFR", "dcfr": "Discounted CFR"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a run does."""
+
+    label: str
+    family: Family
+    size: int  # parameters or infoset-actions, by which methods of a family are ordered; 0 where it is not computed
+    nodes: str  # what it counts as nodes touched
+
+
+def method_of(run: RunFolder) -> Method:
+    """The method of a run; sizes are computed for poker games, whose rules are all that they take.
+
+    Raises CheckpointError if the run's abstraction cannot be read.
+    """
+    rules = run.source if isinstance(run.source, PokerRules) else None
+    if isinstance(run.config, RunConfig):
+        size = _parameters(rules, run.config.network) if rules else 0
+        return Method(f"Deep CFR, {size:,} parameters" if size else "Deep CFR", "deep", size, _SAMPLED)
+    solve = run.config.solve
+    if solve.algorithm == "mccfr":
+        return _monte_carlo(run, solve, rules)
+    bits = "" if solve.precision == "float32" or rules is None else f", {solve.precision}"
+    label = f"{_FULL_WIDTH[solve.algorithm]}, full width{bits}"
+    return Method(label, "full width", 0, _SWEPT if rules else _LISTED)
+
+
+def _monte_carlo(run: RunFolder, solve: TabularConfig, rules: PokerRules | None) -> Method:
+    name = "Linear MCCFR" if solve.weighting == "linear" else "MCCFR"
+    if solve.sampler == "outcome":
+        name += " by outcome sampling"
+    if rules is None:
+        return Method(name, "lossless", 0, _SAMPLED)
+    path = run.abstraction_path
+    whole = tuple(round_classes(rules, round_) for round_ in range(rules.num_rounds))
+    counts = whole if path is None else tuple(read_description(path)["counts"])
+    size = table_layout(build_tree(rules), counts).size
+    what = "lossless" if path is None else _buckets(counts, whole)
+    return Method(f"{name}, {what} ({size:,} infoset-actions)", "buckets" if path else "lossless", size, _SAMPLED)
+
+
+def _buckets(counts: tuple[int, ...], whole: tuple[int, ...]) -> str:
+    """The rounds that tell hands apart say nothing, as the first one of FHP; those that do not, how many they know."""
+    merged = [f"{count:,}" for count, all_of_them in zip(counts, whole, strict=True) if count < all_of_them]
+    return f"{' + '.join(merged)} buckets" if merged else "buckets without loss"
+
+
+@lru_cache
+def _parameters(rules: PokerRules, config: NetworkConfig) -> int:
+    encoding = PokerGame(rules, config.suits).encoding
+    network = build_network(encoding, config, generator(key(0, "report")))
+    return sum(weights.numel() for weights in network.parameters())
+
+
+def methods_of(runs: Sequence[RunFolder]) -> list[Method]:
+    """The methods of several runs, whose labels agree for runs that differ by seed, length, threads and evaluations only.
+
+    Where other settings differ under one label, it names them.
+    """
+    methods = [method_of(run) for run in runs]
+    settings = [_settings(run) for run in runs]
+    labelled = []
+    for method, own in zip(methods, settings, strict=True):
+        rivals = [other for m, other in zip(methods, settings, strict=True) if m.label == method.label]
+        differing = [name for name in own if any(other[name] != own[name] for other in rivals)]
+        said = ", ".join(f"{name} = {own[name]}" for name in differing)
+        labelled.append(dataclasses.replace(method, label=f"{method.label}; {said}") if said else method)
+    return labelled
+
+
+def _settings(run: RunFolder) -> dict[str, object]:
+    """What decides a run's curve apart from its seed, by the names that configuration files use."""
+    sections = dataclasses.asdict(
+        dataclasses.replace(run.config, evaluation=EvaluationConfig(), runtime=RuntimeConfig())
+    )
+    flat = {
+        f"{section}.{name}": value
+        for section, values in sections.items()
+        if isinstance(values, dict)
+        for name, value in values.items()
+    }
+    length = "solve.iterations" if isinstance(run.config, SolveConfig) else "cfr.iterations"
+    return {name: value for name, value in flat.items() if name != length}

@@ -1,0 +1,74 @@
+"""The table beneath a chart: what each run was, how far it came, and what made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from deepcfr.errors import CheckpointError
+from deepcfr.files import read_json
+from deepcfr.report.methods import Method
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+
+Warn = Callable[[str], None]
+_UNKNOWN = "not recorded"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run; NashConv is in the game's milli unit, and its iteration stands beside it."""
+
+    run: str  # the path of its folder
+    method: Method
+    seed: int
+    iterations: int  # done
+    planned: int
+    nodes_touched: int
+    seconds: float  # evaluations included
+    evaluation_seconds: float
+    first: tuple[float, int]
+    last: tuple[float, int]
+    best: tuple[float, int]
+    command: str
+    commit: str
+    hardware: str
+
+
+def row(run: RunFolder, method: Method, warn: Warn) -> Row:
+    """The row of a run that has at least one exact evaluation; `warn` hears if its environment was not recorded."""
+    lines = read_metrics(run.metrics_path)
+    measured = [(line["evaluation"]["nash_conv"], line["iteration"]) for line in lines if "evaluation" in line]
+    environment = _environment(run, warn)
+    return Row(
+        run=str(run.path),
+        method=method,
+        seed=run.config.seed,
+        iterations=lines[-1]["iteration"],
+        planned=run.config.iterations,
+        nodes_touched=lines[-1]["total_nodes_touched"],
+        seconds=lines[-1]["seconds"],
+        evaluation_seconds=sum(line["evaluation"]["seconds"] for line in lines if "evaluation" in line),
+        first=measured[0],
+        last=measured[-1],
+        best=min(measured),
+        command=environment.get("command") or _UNKNOWN,
+        commit=environment.get("commit") or _UNKNOWN,
+        hardware=_hardware(environment),
+    )
+
+
+def _environment(run: RunFolder, warn: Warn) -> dict[str, Any]:
+    try:
+        return read_json(run.path / "environment.json")
+    except CheckpointError as error:
+        warn(" ".join(error.problems))
+        return {}
+
+
+def _hardware(environment: dict[str, Any]) -> str:
+    if not environment:
+        return _UNKNOWN
+    processor, cores = environment.get("processor") or "processor unknown", environment.get("cores")
+    return f"{processor}, {cores} cores; {environment.get('device')}, {environment.get('threads')} threads"

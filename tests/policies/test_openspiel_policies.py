@@ -1,0 +1,188 @@
+"""Policies of explicit trees, and to OpenSpiel and back."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+import torch
+from open_spiel.python import policy as spiel_policy
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.evaluation.tree_exploitability import tree_exploitability
+from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
+from deepcfr.games.poker import PokerGame, Suits
+from deepcfr.games.presets import load_game
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.openspiel import from_openspiel, from_poker, to_openspiel_policy, to_tabular_policy
+from deepcfr.policies.tabular import TablePolicy, round_views
+from deepcfr.policies.tree import TreePolicy, table_of, tree_policy
+from deepcfr.types import Infosets
+
+GAMES = [
+    "kuhn_poker",
+    "leduc_poker",
+    "liars_dice(dice_sides=5)",
+    "goofspiel(num_cards=5,imp_info=True,points_order=descending)",
+]
+
+
+def random_policy(game: OpenSpielGame, seed: int = 0) -> TreePolicy:
+    table = np.random.default_rng(seed).random(game.explicit.legal.shape) * game.explicit.legal
+    return TreePolicy(game, table / table.sum(1, keepdims=True))
+
+
+class SinglePrecision:
+    """A policy that answers as networks do: in columns, in float32, with weight nowhere else."""
+
+    kind = "single precision"
+
+    def __init__(self, policy: TreePolicy) -> None:
+        self.game, self.policy = policy.game, policy
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        return self.policy.probabilities(infosets).float()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_policies_go_to_openspiel_and_back(name: str) -> None:
+    game = load_openspiel_game(name)
+    policy = random_policy(game)
+    tabular = to_tabular_policy(policy)
+    assert tabular.action_probability_array.sum(1) == pytest.approx(np.ones(game.explicit.num_infosets))
+    np.testing.assert_array_equal(from_openspiel(game, tabular).table, policy.table)
+    on_demand = to_openspiel_policy(policy)
+    assert isinstance(on_demand, spiel_policy.Policy)
+    np.testing.assert_allclose(from_openspiel(game, on_demand).table, policy.table, rtol=0, atol=1e-15)
+    compiled = pyspiel.TabularPolicy(tabular.to_dict())
+    np.testing.assert_array_equal(from_openspiel(game, compiled).table, policy.table)
+
+
+@pytest.mark.parametrize("name", GAMES[:2])
+def test_openspiels_own_tabulation_is_the_same_policy(name: str) -> None:
+    """OpenSpiel lists the states by itself, and its table answers for every history, not only the first of an infoset."""
+    game = load_openspiel_game(name)
+    policy = random_policy(game)
+    theirs = to_openspiel_policy(policy).to_tabular()
+    ours = to_tabular_policy(policy)
+    assert theirs.state_lookup.keys() == ours.state_lookup.keys()
+    for infoset in theirs.state_lookup:
+        np.testing.assert_allclose(theirs.policy_for_key(infoset), ours.policy_for_key(infoset), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
+@pytest.mark.parametrize("make", [pyspiel.UniformRandomPolicy, spiel_policy.UniformRandomPolicy])
+def test_policies_of_openspiel_come_in(name: str, make: Any) -> None:
+    game = load_openspiel_game(name)
+    np.testing.assert_allclose(from_openspiel(game, make(game.spiel_game)).table, game.explicit.uniform())
+
+
+def test_actions_that_openspiel_leaves_out_have_probability_zero() -> None:
+    game = load_openspiel_game("leduc_poker")
+    policy = from_openspiel(game, spiel_policy.FirstActionPolicy(game.spiel_game))
+    np.testing.assert_array_equal(policy.table, np.eye(3)[np.zeros(936, int)])
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_probabilities_are_in_the_columns_of_the_game(name: str) -> None:
+    """Every legal action of OpenSpiel's number has in its column what the table says at its position."""
+    game = load_openspiel_game(name)
+    policy, tree = random_policy(game), game.explicit
+    nodes = torch.arange(tree.num_infosets)
+    answer = policy.probabilities(Infosets(nodes, torch.empty(len(nodes), 0, dtype=torch.uint8)))
+    assert answer.shape == (tree.num_infosets, game.encoding.num_actions)
+    assert not bool(answer[~game.encoding.legal].any())
+    for infoset in range(0, tree.num_infosets, 7):
+        for position in range(tree.infoset_actions[infoset]):
+            column = game.action_ids.tolist().index(tree.infoset_action_ids[infoset, position])
+            assert answer[infoset, column] == policy.table[infoset, position]
+    np.testing.assert_array_equal(table_of(policy), policy.table)
+    rounded = tree_policy(SinglePrecision(policy))
+    np.testing.assert_allclose(rounded.table, policy.table, atol=1e-6)
+    np.testing.assert_allclose(rounded.table.sum(1), 1, rtol=1e-15)
+    assert rounded.kind == "single precision"
+    np.testing.assert_allclose(table_of(UniformPolicy(game)), tree.uniform(), rtol=1e-15)
+
+
+def random_poker_policy(name: str, suits: Suits) -> TablePolicy:
+    game = load_game(name, suits)
+    assert isinstance(game, PokerGame)
+    random, tables = np.random.default_rng(5), []
+    for round_, views in enumerate(round_views(game)):
+        legal = game.tree.legal[: game.tree.num_decisions][game.tree.round[: game.tree.num_decisions] == round_]
+        table = random.random((len(legal), len(views), legal.shape[1])) * legal[:, None]
+        tables.append(table / table.sum(2, keepdims=True))
+    return TablePolicy(game, tables)
+
+
+@pytest.mark.parametrize("suits", ["raw", "canonical"])
+@pytest.mark.parametrize(("ours", "theirs"), [("kuhn", "kuhn_poker"), ("leduc", "leduc_poker")])
+def test_poker_policies_become_openspiels(ours: str, theirs: str, suits: Suits) -> None:
+    """The sweep over ranges and the sequence form agree on a random policy: two evaluators, two rules engines."""
+    policy = random_poker_policy(ours, suits)
+    converted = from_poker(load_openspiel_game(theirs), policy)
+    by_ranges, by_tree = exploitability(policy), tree_exploitability(converted)
+    assert by_tree.value == pytest.approx(by_ranges.value, abs=1e-6)
+    assert by_tree.best_response_values == pytest.approx(by_ranges.best_response_values, abs=1e-6)
+
+
+def test_poker_policies_are_refused_by_other_games() -> None:
+    kuhn, leduc = random_poker_policy("kuhn", "raw"), random_poker_policy("leduc", "raw")
+    with pytest.raises(GameError, match=r"'kuhn' cannot deal the cards \[3, 0\]"):
+        from_poker(load_openspiel_game("leduc_poker"), kuhn)
+    with pytest.raises(GameError, match="'kuhn_poker' is not the same game as 'leduc'"):
+        from_poker(load_openspiel_game("kuhn_poker"), leduc)
+    with pytest.raises(GameError, match="Only policies of poker games"):
+        from_poker(load_openspiel_game("kuhn_poker"), random_policy(load_openspiel_game("kuhn_poker")))
+    for take in (table_of, to_tabular_policy, to_openspiel_policy, tree_exploitability):
+        with pytest.raises(GameError, match="'kuhn' is not one"):
+            take(kuhn)  # type: ignore[operator]
+
+
+def test_states_of_another_game_are_refused() -> None:
+    policy = to_openspiel_policy(random_policy(load_openspiel_game("kuhn_poker")))
+    state = pyspiel.load_game("leduc_poker").new_initial_state()
+    state.apply_action(0)
+    state.apply_action(1)
+    with pytest.raises(GameError, match="'kuhn_poker' has no infoset of player 0 with the name '"):
+        policy.action_probabilities(state)
+
+
+@pytest.mark.parametrize(
+    "row", [[0.5, 0.4], [1.5, -0.5], [np.nan, 1.0], [0.0, 0.0]], ids=["short", "negative", "nan", "empty"]
+)
+def test_tables_that_are_no_policies_are_refused(row: list[float]) -> None:
+    game = load_openspiel_game("kuhn_poker")
+    table = game.explicit.uniform()
+    table[3] = row
+    with pytest.raises(
+        GameError, match=r"The probabilities at the infoset '.*' of 'kuhn_poker' are \[.*\]: no distribution"
+    ):
+        TreePolicy(game, table)
+    with pytest.raises(GameError, match=r"is a table of \(12, 2\), not of \(2, 12\)"):
+        TreePolicy(game, table.T)
+
+
+def test_weight_on_illegal_actions_is_refused() -> None:
+    game = load_openspiel_game("leduc_poker")
+    table = game.explicit.uniform()
+    illegal = int(np.flatnonzero(~game.explicit.legal.all(1))[0])
+    table[illegal] = [0.5, 0.25, 0.25]
+    with pytest.raises(GameError, match="no distribution over its 2 actions"):
+        TreePolicy(game, table)
+
+
+def test_names_shared_by_players_cannot_be_tabulated() -> None:
+    game = load_openspiel_game("kuhn_poker")
+    object.__setattr__(game.explicit, "infoset_names", ("same",) * 12)
+    with pytest.raises(GameError, match="have the same name"):
+        to_tabular_policy(random_policy(game))
+
+
+def test_openspiel_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = random_policy(load_openspiel_game("kuhn_poker"))
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    with pytest.raises(ConfigError, match="OpenSpiel is not installed"):
+        to_tabular_policy(policy)
