@@ -144,7 +144,7 @@ class Export:
 class Report:
     """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched.
 
-    `deepcfr report RUNS --out curves.svg` draws a picture, `deepcfr report fig2 [RUNS]` writes a page with a table beneath it.
+    `deepcfr report RUNS --out curves.svg` draws a picture; `deepcfr report fig2 [RUNS]` writes a page, with a table too.
     """
 
     what: Positional[tuple[str, ...]]  # run folders or models; or fig2, alone for all runs of FHP, or before runs

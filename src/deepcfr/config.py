@@ -114,9 +114,9 @@ class TabularConfig:
     alpha: float = 1.5  #: dcfr: positive regrets are multiplied by t^alpha / (t^alpha + 1)
     beta: float = 0.0  #: dcfr: negative regrets are multiplied by t^beta / (t^beta + 1)
     gamma: float = 2.0  #: dcfr: the average strategy is multiplied by (t / (t + 1))^gamma
-    precision: Literal["float64", "float32", "int16"] = "float32"  #: of regrets and averages, full-width only
+    precision: Literal["float64", "float32", "int16"] = "float32"  #: of regrets and averages; int16 is for full-width
     sampler: Literal["external", "outcome"] = "external"  #: mccfr
-    traversals: int = 100_000  #: mccfr: traversals K per iteration and player
+    traversals: int = 10_000  #: mccfr: traversals K per iteration and player
     weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
     exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
     abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless

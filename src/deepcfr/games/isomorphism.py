@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from math import factorial
 
 import numba as nb
 import numpy as np
@@ -118,36 +117,3 @@ def extend_board(
     _, first, counts = np.unique(canonical, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
     return BoardClasses(boards[first[order]], counts[order])
-
-
-def count_classes(groups: tuple[int, ...], num_ranks: int, num_suits: int) -> int:
-    """How many situations of the given group sizes, such as (2, 3) for a hole and a flop, there are up to suits.
-
-    Burnside's lemma: the mean over all renamings of suits of the situations that they leave as they are. A renaming moves
-    the cards of a rank in cycles, and leaves a situation alone if every cycle lies in one group or in none.
-    """
-    total = 0
-    for renaming in permutations(range(num_suits)):
-        ways = np.zeros([size + 1 for size in groups], object)
-        ways[(0,) * len(groups)] = 1
-        for length in _cycles(renaming) * num_ranks:
-            before = ways.copy()
-            for group in range(len(groups)):
-                into, source = [slice(None)] * len(groups), [slice(None)] * len(groups)
-                into[group], source[group] = slice(length, None), slice(None, max(0, groups[group] + 1 - length))
-                ways[tuple(into)] += before[tuple(source)]
-        total += int(ways[groups])
-    return total // factorial(num_suits)
-
-
-def _cycles(renaming: tuple[int, ...]) -> list[int]:
-    """The lengths of a permutation's cycles."""
-    seen: set[int] = set()
-    lengths = []
-    for start in range(len(renaming)):
-        length, at = 0, start
-        while at not in seen:
-            seen.add(at)
-            length, at = length + 1, renaming[at]
-        lengths += [length] if length else []
-    return lengths

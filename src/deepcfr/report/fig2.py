@@ -7,14 +7,14 @@ beside it, and full-width CFR too. Everything comes from run folders.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.files import write_atomically
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.report.charts import Line, curve, picture, require_matplotlib, several_games
-from deepcfr.report.methods import FAMILIES, Method, methods_of
+from deepcfr.report.methods import FAMILIES, Method, method_of, methods_of
 from deepcfr.report.page import page
 from deepcfr.report.table import Row, row
 from deepcfr.runs.folder import RunFolder
@@ -52,7 +52,7 @@ def write_figure(paths: Sequence[Path], folder: Path, png: bool, warn: Warn) -> 
 
 
 def _find_runs(warn: Warn) -> list[RunFolder]:
-    """All runs of FHP that can be opened, whatever its rules are called."""
+    """All runs of FHP that can be opened."""
     runs = []
     for path in [config.parent for root in _ROOTS for config in sorted(root.rglob("config.toml"))]:
         try:
@@ -61,7 +61,7 @@ def _find_runs(warn: Warn) -> list[RunFolder]:
             warn(f"'{path}' is left out: {' '.join(error.problems)}")
             continue
         if isinstance(run.source, PokerRules) and dataclasses.replace(run.source, name="fhp") == PRESETS["fhp"]:
-            run.source = PRESETS["fhp"]
+            run.source = PRESETS["fhp"]  # the same game, also where it came from a file of another name
             runs.append(run)
     return runs
 
@@ -70,17 +70,29 @@ def _with_curves(runs: Sequence[RunFolder], warn: Warn) -> list[RunFolder]:
     """The runs that have something to draw, each once: a shipped model repeats the run that it was exported from."""
     kept: dict[bytes, RunFolder] = {}
     for run in runs:
-        if not curve(run):
-            warn(f"'{run.path}' is left out: it has no exact evaluation.")
+        reason = _reason_against(run, kept)
+        if reason:
+            warn(f"'{run.path}' is left out: {reason}")
             continue
         metrics = run.metrics_path.read_bytes()
+        kept[metrics] = run
         if len(metrics.splitlines()) > len(read_metrics(run.metrics_path)):
             warn(f"'{run.metrics_path}' is damaged or being written: what follows its last whole line is left out.")
-        if metrics in kept:
-            warn(f"'{run.path}' is left out: it has the metrics of '{kept[metrics].path}'.")
-            continue
-        kept[metrics] = run
     return list(kept.values())
+
+
+def _reason_against(run: RunFolder, kept: Mapping[bytes, RunFolder]) -> str | None:
+    """Why a run is not drawn beside those kept before it, as a sentence; None if it is."""
+    if not curve(run):
+        return "it has no exact evaluation."
+    twin = kept.get(run.metrics_path.read_bytes())
+    if twin:
+        return f"it has the metrics of '{twin.path}'."
+    try:
+        method_of(run)
+    except DeepCFRError as error:  # its copy of an abstraction is damaged
+        return " ".join(error.problems)
+    return None
 
 
 def _in_order(runs: Sequence[RunFolder], methods: Sequence[Method]) -> list[tuple[RunFolder, Method]]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.games.betting import build_tree
-from deepcfr.games.isomorphism import count_classes
+from deepcfr.games.board_index import count_classes
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
@@ -44,9 +44,9 @@ def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
     total = 0
     for round_ in range(rules.num_rounds):
         groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
-        views = count_classes((rules.hole_cards, *groups), rules.num_ranks, rules.num_suits)
+        views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
         edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
-        boards = count_classes(groups, rules.num_ranks, rules.num_suits)
+        boards = count_classes(rules.num_ranks, rules.num_suits, groups)
         total += 2 * _BYTES[config.precision] * views * edges
         total += boards * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
     return total
