@@ -1,8 +1,8 @@
-"""Whether the races of Monte Carlo CFR's threads hurt: exploitability after the same traversals with one thread and with two.
+"""Whether the races of Monte Carlo CFR's threads hurt: the same traversals with one thread and with two, several seeds.
 
     python benchmarks/races.py        # writes benchmarks/results/races.json
 
-For each game and sampler, several seeds each; the difference of the means comes with its 95 % interval.
+The figure is exact exploitability; the difference of the means comes with its 95 % interval.
 """
 
 from __future__ import annotations

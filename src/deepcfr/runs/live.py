@@ -130,7 +130,7 @@ def _what(run: RunFolder, solver: Solver) -> str:
 
 def _figures(record: IterationRecord | TabularRecord) -> str:
     if isinstance(record, TabularRecord):
-        return f"{record.nodes_touched / max(record.seconds, 1e-9):,.0f} nodes/s"
+        return f"{record.nodes_touched / max(record.iteration_seconds, 1e-9):,.0f} nodes/s"
     return (
         f"{record.traversals / record.traversal_seconds:,.0f} traversals/s, "
         f"loss {record.advantage_loss[0]:.2f} {record.advantage_loss[1]:.2f}"

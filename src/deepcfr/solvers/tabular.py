@@ -14,7 +14,7 @@ class TabularRecord:
 
     iteration: int
     nodes_touched: int
-    seconds: float
+    iteration_seconds: float
 
 
 @dataclass(frozen=True)
