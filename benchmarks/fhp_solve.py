@@ -22,7 +22,7 @@ LINEAR = "--algorithm linear-cfr --iterations 50 --evaluation.at 20 30"
 RUNS = {
     "lcfr": LINEAR,
     "lcfr16": f"{LINEAR} --precision int16",
-    "dcfr": "--algorithm dcfr --iterations 450 --evaluation.at 20 50 100 150 200 250 300 350 400",
+    "dcfr": "--algorithm dcfr --iterations 300 --evaluation.at 20 50 100 150 200 250",
 }
 
 
