@@ -7,7 +7,6 @@ fitted to, and to assign all hands to the nearest centre.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
@@ -33,6 +32,7 @@ from deepcfr.abstraction.features import (
 from deepcfr.abstraction.kernels import CLUSTERS, Ints
 from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
+from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 
@@ -313,7 +313,7 @@ def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float
 
 def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
     """Say what is to come. Raises ConfigError if it does not fit into the machine's memory."""
-    available = _physical_memory()
+    available = physical_memory()
     if available and cost.bytes > 0.9 * available:
         raise ConfigError(
             f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
@@ -324,8 +324,3 @@ def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
         f"up to {cost.bytes / 1e9:.1f} GB of memory, {cost.table_bytes / 1e6:,.1f} MB of tables, about {minutes:.1f} "
         f"minutes on {threads} threads"
     )
-
-
-def _physical_memory() -> int:
-    names = os.sysconf_names if hasattr(os, "sysconf") else {}
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0

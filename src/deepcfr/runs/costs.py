@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
 
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig
@@ -12,7 +10,8 @@ from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource
 from deepcfr.games.rules import PokerRules
-from deepcfr.solvers import deep_cfr, vector_cfr
+from deepcfr.machine import physical_memory
+from deepcfr.solvers import deep_cfr, mccfr, vector_cfr
 from deepcfr.solvers.build import Solver
 from deepcfr.solvers.vector_cfr import VectorCFR
 
@@ -24,7 +23,7 @@ def cost_notes(config: AnyConfig, source: GameSource) -> list[str]:
     """
     if not isinstance(source, PokerRules):
         return []  # OpenSpiel's games are small, or refused when they are compiled
-    available = _physical_memory(config.runtime.device)
+    available = _memory_of(config.runtime.device)
     if isinstance(config, SolveConfig):
         return _tabular_notes(config, source, available)
     needed = deep_cfr.memory_bytes(PokerGame(source, config.network.suits), config)
@@ -39,18 +38,22 @@ def cost_notes(config: AnyConfig, source: GameSource) -> list[str]:
 
 
 def _tabular_notes(config: SolveConfig, rules: PokerRules, available: int) -> list[str]:
-    reason = refusal(rules)
-    if config.solve.algorithm == "mccfr":
-        return [reason] if reason else []
-    if reason:
-        raise ConfigError(f"{config.solve.algorithm} visits every board: {reason} mccfr samples them.")
-    needed = vector_cfr.memory_bytes(rules, config.solve)
+    settings, reason = config.solve, refusal(rules)
+    sampled = settings.algorithm == "mccfr"
+    if sampled and settings.abstraction != "lossless":
+        return [reason] if reason else []  # tables over buckets are small
+    if reason and not sampled:
+        raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
+    if sampled:
+        needed = mccfr.memory_bytes(PokerGame(rules), None, settings.precision)
+    else:
+        needed = vector_cfr.memory_bytes(rules, settings)
     if available and needed > 0.9 * available:
         raise ConfigError(
-            f"The tables of {rules.name} in {config.solve.precision} need {needed / 1e9:.1f} GB, and there are "
-            f"{available / 1e9:.1f} GB: choose int16, or mccfr with an abstraction."
+            f"The tables of {rules.name} in {settings.precision} need {needed / 1e9:.1f} GB, and there are "
+            f"{available / 1e9:.1f} GB: choose {'' if sampled else 'int16, or mccfr with '}an abstraction."
         )
-    return [f"tables and boards take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"]
+    return [f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"]
 
 
 def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
@@ -68,10 +71,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _physical_memory(device: str) -> int:
+def _memory_of(device: str) -> int:
     if device.startswith("cuda"):
         if not torch.cuda.is_available():
             raise ConfigError(f"'runtime.device' is {device}, but this machine has no CUDA device.")
         return int(torch.cuda.get_device_properties(device).total_memory)
-    names = os.sysconf_names if hasattr(os, "sysconf") else {}
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
+    return physical_memory()
