@@ -178,7 +178,8 @@ def _run(run: Any, as_json: bool) -> None:
         summary = train(run, observer)
     observer.conclude(run, summary)
     if as_json:
-        facts = _result_facts(summary.result) if summary.result else {"game": run.source.name, "unit": run.source.milli_unit}
+        unmeasured = {"game": run.source.name, "unit": run.source.milli_unit}
+        facts = _result_facts(summary.result) if summary.result else unmeasured
         _print_json(
             facts
             | {

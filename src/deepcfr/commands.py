@@ -154,9 +154,9 @@ class Report:
 
 @dataclass
 class Bench:
-    """Measure performance: against OpenSpiel in the same process, or our own speeds on FHP."""
+    """Measure performance: against OpenSpiel in the same process, and our own speeds on hold'em games."""
 
-    what: Positional[Literal["openspiel", "fhp", "tabular"]]  # Deep CFR against OpenSpiel's, on FHP; tabular solvers
+    what: Positional[Literal["openspiel", "fhp", "tabular"]]  # Deep CFR against OpenSpiel's, or on FHP; tabular solvers
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0
     json: bool = False

@@ -14,6 +14,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.ranges.boards import NEXT_ROUND, Boards
 from deepcfr.ranges.kernels import against_range
+from deepcfr.ranges.scratch import Scratch
 from deepcfr.ranges.sweep import fill_leaves
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +61,7 @@ def values_of(hands: Hands, reach: Floats, amount: float, num_cards: int) -> tup
     every = np.arange(len(reach))
     group = np.flatnonzero(np.diff(hands.strength, prepend=-2, append=-2))
     fold, showdown = np.full((len(reach), 1), np.nan), np.full((len(reach), 1), np.nan)
-    against_range(reach[:, None], hands.holes, every, group, every, num_cards, fold, showdown)
+    against_range(reach[:, None], hands.holes, every, group, every, np.full((num_cards + 1, 1), np.nan), fold, showdown)
     return amount * fold[:, 0], amount * showdown[:, 0]
 
 
@@ -146,21 +147,21 @@ def test_views_stand_for_all_their_hands() -> None:
     fold, showdown = pays(board.holes, strength)
     reach = random_reach(np.random.default_rng(6), len(board))
     anyone, ahead = np.full((len(board), 1), np.nan), np.full((len(board), 1), np.nan)
-    against_range(reach[:, None], board.holes, board.view, board.group, board.example, 52, anyone, ahead)
+    by_card = np.full((53, 1), np.nan)
+    against_range(reach[:, None], board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
     np.testing.assert_allclose(anyone[board.view, 0], fold @ reach[board.view], rtol=1e-12)
     np.testing.assert_allclose(ahead[board.view, 0], showdown @ reach[board.view], atol=1e-9)
 
 
 def test_leaves_are_paid_to_each_player_by_their_kind() -> None:
     rng = np.random.default_rng(5)
-    game = PokerGame(PRESETS["leduc"])
-    boards = Boards(game, merge=False, keep=True)
+    boards = Boards(PokerGame(PRESETS["leduc"], "raw"), merge=False, keep=True)
     tree, board = boards.rounds[0], boards.kept[0][0]
     strength = board_strengths(board.holes, np.array(board.cards, np.uint8), 2)
     fold, showdown = pays(board.holes, strength)
     for player in (0, 1):
         reach, values = rng.random((tree.num_rows[1 - player], 6)), np.full((tree.num_slots, 6), 7.0)
-        fill_leaves(tree, board, player, reach, values)
+        fill_leaves(tree, board, player, reach, values, Scratch())
         for leaf, kind in enumerate(tree.leaf_kind):
             slot = len(tree.nodes) + leaf
             theirs = reach[tree.row[1 - player, slot]][board.view]

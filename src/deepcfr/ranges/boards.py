@@ -237,14 +237,12 @@ class Boards:
             return self._children[board.round + 1, board.cards]
         return list(self._make_children(board, 0))
 
-    def visit_all(
-        self, visit: Visit, workers: Workers, dtype: npt.DTypeLike = np.float64, on_board: OnBoard | None = None
-    ) -> npt.NDArray[np.float64]:
+    def visit_all(self, visit: Visit, workers: Workers, on_board: OnBoard | None = None) -> npt.NDArray[np.float64]:
         """The visit's M values for a game played from the deal, float64 [M]; boards go to `workers`.
 
         `on_board(done, total)` is told of the boards of the first round that has several.
         """
-        reach = np.ones((2, 1, len(self.root)), dtype)
+        reach = np.ones((2, 1, len(self.root)))
         rules = self.game.rules
         deals = comb(rules.num_cards, rules.hole_cards) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
         return self._deal(visit, self.root, reach, workers, on_board)[:, 0] @ self.root.size / deals

@@ -2,9 +2,9 @@
 
 Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each player
 (see `RoundTree`); values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the player's own,
-summed over all opposing hands that share no card. Arrays may be float32 or float64, all of one kind; scalars of the same
-kind come as arguments, because mixing kinds would widen the arithmetic. Columns are contiguous, so inner loops run over
-views in vector instructions; only the showdown runs over hands, in order of strength, and therefore on transposed reach.
+summed over all opposing hands that share no card. All arithmetic is in float64, because values are differences of large
+sums and regrets differences of values; regrets and averages may be kept in float32. Columns are contiguous, so inner loops
+run over views in vector instructions; only the showdown runs over hands, in order of strength, and so on turned reach.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ _BLOCK = 16  # columns that are transposed together: one cache line of float32
 def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats) -> None:
     """Regret matching at one node: `strategy` [E, U] from `regret` [E, U]; uniform where none is positive."""
     first, last = first_edge[node], first_edge[node + 1]
-    zero, one = strategy.dtype.type(0), strategy.dtype.type(1)
-    even = one / strategy.dtype.type(last - first)
-    total = np.zeros_like(regret[0])
+    even = 1.0 / (last - first)
+    total = np.zeros(regret.shape[1])
     for edge in range(first, last):
         source, target = regret[edge], strategy[edge]
         for u in range(len(total)):
-            positive = max(source[u], zero)
+            positive = max(float(source[u]), 0.0)
             target[u] = positive
             total[u] += positive
     for edge in range(first, last):
         target = strategy[edge]
         for u in range(len(total)):
-            target[u] = target[u] / total[u] if total[u] > zero else even
+            target[u] = target[u] / total[u] if total[u] > 0.0 else even
 
 
 @nb.njit(cache=True, nogil=True)
@@ -61,7 +60,6 @@ def push_both(
 @nb.njit(cache=True, nogil=True)
 def leaf_values(
     columns: Ints,
-    num_showdown: int,
     slot: Ints,
     column: Ints,
     showdown: npt.NDArray[np.bool_],
@@ -71,25 +69,26 @@ def leaf_values(
     view: Ints,
     group: Ints,
     example: Ints,
-    num_cards: int,
+    by_card: Floats,
+    turned: Floats,
+    anyone: Floats,
+    ahead: Floats,
     values: Floats,
 ) -> None:
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    The first five arguments are a `LeafColumns`, `payoff` its payoffs in the arrays' kind; the next are a `Board`.
+    The first five arguments are a `LeafColumns`, those after `reach` a `Board`; `by_card` [cards + 1, K], `turned` [U, K],
+    `anyone` [U, K] and `ahead` [U, num_showdown] are working memory.
     A fold is worth its payoff times the reach of all hands that share no card, a showdown its payoff times (reach that the
     hand beats minus reach that beats it).
     """
     count = reach.shape[1]
-    turned = np.empty((count, len(columns)), reach.dtype)
     for start in range(0, count, _BLOCK):
         for k in range(len(columns)):
             source = reach[columns[k]]
             for u in range(start, min(start + _BLOCK, count)):
                 turned[u, k] = source[u]
-    anyone = np.empty_like(turned)
-    ahead = np.empty((count, num_showdown), reach.dtype)
-    against_range(turned, holes, view, group, example, num_cards, anyone, ahead)
+    against_range(turned, holes, view, group, example, by_card, anyone, ahead)
     for start in range(0, count, _BLOCK):
         for leaf in range(len(slot)):
             amount, k, target = payoff[leaf], column[leaf], values[slot[leaf]]
@@ -105,18 +104,19 @@ def against_range(
     view: Ints,
     group: Ints,
     example: Ints,
-    num_cards: int,
+    by_card: Floats,
     anyone: Floats,
     ahead: Floats,
 ) -> None:
     """For each view, the reach [U, K] of hands that share no card: `anyone` of all, `ahead` of beaten minus beating ones.
 
-    One sweep up the order of strength keeps the reach passed so far, in all and by card. Before a group of equal
-    hands it is what they beat, after it what they do not lose to, and (beaten) - (beating) is the sum of both minus all.
+    One sweep up the order of strength keeps the reach passed so far, by card and, in the last row of `by_card`, in all.
+    Before a group of equal hands it is what they beat, after it what they do not lose to, and (beaten) - (beating) is the
+    sum of both minus all.
     """
     two = holes.shape[1] == 2
-    total = np.zeros(reach.shape[1], reach.dtype)
-    by_card = np.zeros((num_cards, reach.shape[1]), reach.dtype)
+    by_card[:] = 0
+    total = by_card[len(by_card) - 1]
     for g in range(len(group) - 1):
         for h in range(group[g], group[g + 1]):
             if example[view[h]] == h:

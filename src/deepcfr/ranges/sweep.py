@@ -11,6 +11,7 @@ import numpy.typing as npt
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, RoundTree
 from deepcfr.ranges.kernels import leaf_values, pull_values, push_both
+from deepcfr.ranges.scratch import Scratch
 
 BoardStrategy = Callable[[RoundTree, Board], npt.NDArray[np.floating]]
 """(round, board) to the probability of every edge of the round with every view of the board, [E, U]."""
@@ -32,16 +33,18 @@ def sweep(boards: Boards, strategy: BoardStrategy, workers: Workers, on_board: O
     """
     rounds = boards.rounds
     full_boards = [0]
+    scratch = Scratch()
 
     def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> npt.NDArray[np.floating]:
         tree = rounds[board.round]
         sigma = np.ascontiguousarray(strategy(tree, board), np.float64)
-        rows = reach_rows(tree, reach)
+        rows = reach_rows(tree, board.round, reach, scratch)
         push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
-        best = np.empty((2, tree.num_slots, len(board)))
+        both = scratch.array(f"values {board.round}", (2, 2, tree.num_slots, len(board)))
+        best, profile = both
         for player in (0, 1):
-            fill_leaves(tree, board, player, rows[1 - player], best[player])
-        profile = best.copy()
+            fill_leaves(tree, board, player, rows[1 - player], best[player], scratch)
+        profile[:] = best
         if len(tree.exits):
             later = deal(reach_at_exits(tree, rows))
             best[:, tree.exits], profile[:, tree.exits] = later[:2], later[2:]
@@ -50,17 +53,17 @@ def sweep(boards: Boards, strategy: BoardStrategy, workers: Workers, on_board: O
         for player in (0, 1):
             pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, True, sigma, best[player])
             pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, sigma, profile[player])
-        return np.concatenate([best[:, tree.entries], profile[:, tree.entries]])
+        return both[:, :, tree.entries].reshape(4, len(tree.entries), len(board))
 
     values = boards.visit_all(visit, workers, on_board=on_board).tolist()
     return SweepResult((values[0], values[1]), (values[2], values[3]), sum(full_boards))
 
 
 def reach_rows(
-    tree: RoundTree, reach: npt.NDArray[np.floating]
+    tree: RoundTree, round_: int, reach: npt.NDArray[np.floating], scratch: Scratch
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
     """Both players' reach [rows, U] with the entries filled in from `reach` [P, entries, U]."""
-    rows = [np.empty((count, reach.shape[2]), reach.dtype) for count in tree.num_rows]
+    rows = [scratch.array(f"reach {player} {round_}", (tree.num_rows[player], reach.shape[2])) for player in (0, 1)]
     for player in (0, 1):
         rows[player][: reach.shape[1]] = reach[player]
     return rows[0], rows[1]
@@ -74,12 +77,22 @@ def reach_at_exits(
 
 
 def fill_leaves(
-    tree: RoundTree, board: Board, player: int, reach: npt.NDArray[np.floating], values: npt.NDArray[np.floating]
+    tree: RoundTree,
+    board: Board,
+    player: int,
+    reach: npt.NDArray[np.floating],
+    values: npt.NDArray[np.floating],
+    scratch: Scratch,
 ) -> None:
     """One player's `values` [S, U] at the round's folds and showdowns, from the opponent's `reach` [rows, U]."""
-    leaves = tree.leaves[player]
+    leaves, count = tree.leaves[player], len(board)
+    columns = len(leaves.rows)
     leaf_values(
-        leaves.rows, leaves.num_showdown, leaves.slot, leaves.column, leaves.showdown,
-        leaves.payoff.astype(values.dtype), reach, board.holes, board.view, board.group, board.example,
-        board.num_cards, values,
+        leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff,
+        reach, board.holes, board.view, board.group, board.example,
+        scratch.array("by card", (board.num_cards + 1, columns)),
+        scratch.array("turned", (count, columns)),
+        scratch.array("anyone", (count, columns)),
+        scratch.array("ahead", (count, leaves.num_showdown)),
+        values,
     )  # fmt: skip

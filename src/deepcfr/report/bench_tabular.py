@@ -94,7 +94,7 @@ def measure_full_width(game: str, precision: str, iterations: int, threads: int)
     """Seconds of an iteration of full-width Linear CFR, the mean after the first one, and this process's peak in GB."""
     config = TabularConfig("linear-cfr", iterations + 1, precision=precision)  # type: ignore[arg-type]
     solver = VectorCFR(load_game(game), config, threads)
-    seconds = [record.seconds for record in solver.iterations()]
+    seconds = [record.iteration_seconds for record in solver.iterations()]
     return mean(seconds[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
@@ -148,7 +148,7 @@ def _nodes_per_second(game: PokerGame, abstraction: Abstraction | None, seed: in
     """The median over iterations, once most of the tables' memory has been touched for the first time."""
     config = TabularConfig("mccfr", 2 * load.hold_em_iterations, traversals=load.hold_em_traversals)
     records = list(MCCFR(game, config, seed, load.threads, abstraction).iterations())
-    return median(record.nodes_touched / record.seconds for record in records[load.hold_em_iterations :])
+    return median(record.nodes_touched / record.iteration_seconds for record in records[load.hold_em_iterations :])
 
 
 def random_abstraction(rules: PokerRules, buckets: int, seed: int) -> Abstraction:

@@ -22,6 +22,7 @@ Point = tuple[float, float, float]
 TIME_AXIS = "wall time in seconds, exact evaluations included"
 _COLOURS = {"deep": "Blues", "buckets": "Oranges", "lossless": "Greens", "full width": "Greys"}  # light to dark
 _LIGHTEST, _DARKEST = 0.5, 0.95  # of a family's shades; lighter ones are lost on white
+_HALF_WIDTH = 75  # letters of a label that fit into half of the picture
 _MARKERS = "osD^vPX*"
 _STYLE: Any = {"svg.hashsalt": "deepcfr", "font.family": "DejaVu Sans", "font.size": 9}  # same lines, same bytes
 
@@ -88,7 +89,9 @@ def picture(lines: Sequence[Line], run: RunFolder, kind: str) -> bytes:
 
     with mpl.rc_context(_STYLE):
         entries = _appearance(lines)
-        figure = Figure(figsize=(11, 4.6 + 0.1 * (1 + len(entries))), layout="constrained", dpi=130)
+        columns = 2 if max(map(len, entries)) <= _HALF_WIDTH else 1
+        rows = -(-len(entries) // columns)
+        figure = Figure(figsize=(11, 4.6 + 0.2 * rows), layout="constrained", dpi=130)
         by_nodes, by_time = figure.subplots(1, 2, sharey=True)
         for line in lines:
             seconds, nodes, values = zip(*line.points, strict=True)
@@ -96,7 +99,7 @@ def picture(lines: Sequence[Line], run: RunFolder, kind: str) -> bytes:
             by_time.plot(seconds, values, **entries[line.label])
         _label_axes(by_nodes, by_time, lines, run.source.milli_unit)
         handles = [by_nodes.plot([], [], **entries[label])[0] for label in entries]
-        figure.legend(handles, _legend(lines, list(entries)), loc="outside lower center", ncols=2, frameon=False)
+        figure.legend(handles, _legend(lines, list(entries)), loc="outside lower center", ncols=columns, frameon=False)
         figure.suptitle(f"Exact NashConv on {_plain(run.source.name)}")
         image = io.BytesIO()
         figure.savefig(image, format=kind, metadata={"Date": None} if kind == "svg" else {})
@@ -107,9 +110,7 @@ def _label_axes(by_nodes: Any, by_time: Any, lines: Sequence[Line], unit: str) -
     from matplotlib.ticker import LogFormatter
 
     counted = {line.method.nodes for line in lines}
-    note = (
-        "\nnot comparable between sampled and full-width methods, which count other things" if len(counted) > 1 else ""
-    )
+    note = "\nnot comparable: sampled and full-width methods count different things" if len(counted) > 1 else ""
     by_nodes.set(xlabel=f"nodes touched{note}", xscale="log", yscale="log", ylabel=f"exact NashConv, {unit}")
     by_time.set(xlabel=TIME_AXIS, xscale="log")
     for axis in (by_nodes.yaxis, by_time.xaxis):
@@ -121,15 +122,15 @@ def _label_axes(by_nodes: Any, by_time: Any, lines: Sequence[Line], unit: str) -
 
 
 def _appearance(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
-    """How each label is drawn: a family's colour in shades from light to dark, and a marker within the family."""
+    """How each label is drawn: a family's colour in shades from light to dark, and a marker of its own."""
     import matplotlib as mpl
 
     shown: dict[str, dict[str, Any]] = {}
     for family in FAMILIES:
         labels = list(dict.fromkeys(line.label for line in lines if line.method.family == family))
-        shades = mpl.colormaps[_COLOURS[family]](np.linspace(_LIGHTEST, _DARKEST, len(labels)))
+        shades = mpl.colormaps[_COLOURS[family]](np.linspace(_DARKEST, _LIGHTEST, len(labels))[::-1])
         for place, label in enumerate(labels):
-            marker = _MARKERS[place % len(_MARKERS)]
+            marker = _MARKERS[(FAMILIES.index(family) + place) % len(_MARKERS)]
             shown[label] = {"color": shades[place], "marker": marker, "markersize": 4, "linewidth": 1.3}
     return shown
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from math import comb, inf
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.ranges import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, RoundTree, Visit
 from deepcfr.ranges.kernels import add_regrets, descend, pull_values
+from deepcfr.ranges.scratch import Scratch
 from deepcfr.ranges.sweep import fill_leaves, reach_at_exits, reach_rows
 from deepcfr.ranges.tables import FloatTable, Int16Table, Table
 from deepcfr.rng import key
@@ -64,7 +64,7 @@ class VectorCFR:
         self.workers = Workers(threads)
         self.boards = Boards(game, merge=True, keep=True)
         self._discounting = discounting(config)
-        self._dtype = np.float64 if config.precision == "float64" else np.float32
+        self._scratch = Scratch()
         rounds = list(zip(self.boards.rounds, self.boards.kept, strict=True))
         self._regrets = [self._table(tree, boards) for tree, boards in rounds]
         self._averages = [self._table(tree, boards) for tree, boards in rounds]
@@ -73,7 +73,7 @@ class VectorCFR:
     def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
         if self.config.precision == "int16":
             return Int16Table(tree, boards)
-        return FloatTable(tree, boards, self._dtype)
+        return FloatTable(tree, boards, self.config.precision)
 
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
@@ -82,7 +82,7 @@ class VectorCFR:
             t = self.iteration + 1
             for player in PLAYERS:
                 update = self._update(t, player, self._regrets, self._averages)
-                self.boards.visit_all(update, self.workers, self._dtype)
+                self.boards.visit_all(update, self.workers)
             self.iteration = t
             self.nodes_touched += self._slots
             yield TabularRecord(t, self._slots, time.perf_counter() - start)
@@ -97,7 +97,7 @@ class VectorCFR:
             for player in PLAYERS:
                 update = self._update(1, player, *tables)
                 for board in few:
-                    reach = np.ones((2, len(tree.entries), len(board)), self._dtype)
+                    reach = np.ones((2, len(tree.entries), len(board)))
                     start = time.perf_counter()
                     update(board, reach, _no_deal)
                     seconds += repetition * (time.perf_counter() - start)
@@ -105,22 +105,22 @@ class VectorCFR:
 
     def _update(self, t: int, player: int, all_regrets: list[Table], all_averages: list[Table]) -> Visit:
         """What iteration t does on one board for one player; gives the player's values at the entries, [1, X', U]."""
-        scalar: Any = self._dtype
-        keep_positive, keep_negative, keep_average = (scalar(factor) for factor in self._discounting.factors(t))
-        least = scalar(0.0 if self._discounting.floor else -inf)
+        scratch = self._scratch
+        keep_positive, keep_negative, keep_average = self._discounting.factors(t)
+        least = 0.0 if self._discounting.floor else -inf
 
         def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
             tree = self.boards.rounds[board.round]
             regrets, averages = all_regrets[board.round], all_averages[board.round]
             regret, average = regrets.load(board), averages.load(board)
-            rows = reach_rows(tree, reach)
-            strategy = np.empty(regret.shape, scalar)
+            rows = reach_rows(tree, board.round, reach, scratch)
+            strategy = scratch.array(f"strategy {board.round}", regret.shape)
             descend(
                 tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
                 regret, average, keep_average, strategy, rows[player], rows[1 - player],
             )  # fmt: skip
-            values = np.empty((tree.num_slots, len(board)), scalar)
-            fill_leaves(tree, board, player, rows[1 - player], values)
+            values = scratch.array(f"values {board.round}", (tree.num_slots, len(board)))
+            fill_leaves(tree, board, player, rows[1 - player], values, scratch)
             if len(tree.exits):
                 values[tree.exits] = deal(reach_at_exits(tree, rows))[0]
             pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, strategy, values)

@@ -1,0 +1,32 @@
+"""Whole games between two strategies, all of a batch at once: every live game takes one sampled action at each depth."""
+
+from __future__ import annotations
+
+import torch
+
+from deepcfr.games.base import Deals, Game
+from deepcfr.rng import addressed_uniforms
+from deepcfr.sampling.external import Strategy, sample_actions
+from deepcfr.types import TERMINAL
+
+
+def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
+    """What player 0 gains in one game for every deal, float32 [B] in the game's unit.
+
+    `strategies[p]` is player p's; actions use the uniforms addressed by (traversal, node) in `stream`, so a game is the
+    same in any batch, and two games of one deal part only where their strategies do.
+    """
+    node = game.start(deals)
+    while True:
+        live = (game.actor[node] != TERMINAL).nonzero()[:, 0]
+        if not len(live):
+            return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
+        action = torch.empty_like(live)
+        for player in (0, 1):
+            here = (game.actor[node[live]] == player).nonzero()[:, 0]
+            if len(here):
+                row = live[here]
+                chance = addressed_uniforms(stream, deals.traversal[row], node[row])
+                action[here] = sample_actions(strategies[player](node[row], row), chance)
+        after = game.step(node[live], action, live, deals)
+        node = node.index_put((live,), after)
