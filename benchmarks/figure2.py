@@ -2,20 +2,27 @@
 
     python benchmarks/figure2.py [NAME ...]        # all runs, or only those named
 
-Makes the abstractions and the runs in runs/; `deepcfr report fig2` draws whatever is there, with the run of `make run` and
-the Linear CFR run of `benchmarks/fhp_solve.py` if they are. Times are for two cores.
+Makes the abstractions and the runs in runs/, and writes their curves to benchmarks/results/figure2.json. `deepcfr report
+fig2` draws whatever is in runs/, with the run of `make run` and the Linear CFR run of `benchmarks/fhp_solve.py` if they are.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from deepcfr.runs.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
 TRAVERSALS = 100_000  # per iteration and player
 AT = (5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560)  # iterations that are evaluated
 RUNS = {200: 640, 2_000: 640, 20_000: 1_000, 0: 1_280}  # iterations by buckets of the flop; 0 is lossless
+
+
+RESULT = ROOT / "benchmarks" / "results" / "figure2.json"
 
 
 def deepcfr(command: str) -> None:
@@ -39,6 +46,24 @@ def make(buckets: int) -> None:
     )
 
 
+def curve(name: str) -> dict[str, Any]:
+    """The exact evaluations of a run, and the command and commit that made it."""
+    run = ROOT / "runs" / name
+    made = json.loads((run / "environment.json").read_text())
+    return {
+        "command": made["command"],
+        "commit": made["commit"],
+        "curve": [
+            {"seconds": line["seconds"], "nodes_touched": line["total_nodes_touched"], **line["evaluation"]}
+            | {"iteration": line["iteration"]}
+            for line in read_metrics(run / "metrics.jsonl")
+            if "evaluation" in line
+        ],
+    }
+
+
 if __name__ == "__main__":
     for size in sys.argv[1:] or RUNS:
         make(int(size))
+    found = {path.name: curve(path.name) for path in sorted((ROOT / "runs").glob("mccfr-*"))}
+    RESULT.write_text(json.dumps(found, indent=2) + "\n")

@@ -75,6 +75,70 @@ def speed_table() -> list[str]:
     ]
 
 
+def solved_table() -> list[str]:
+    """Flop hold'em solved full-width, and what is then known of its value."""
+    runs = load("fhp_solve.json")
+    lines = [
+        "| FHP, full width | exact NashConv, mbb/g, at iteration (seconds, evaluations included) | seconds an iteration |",
+        "|---|---|---|",
+    ]
+    for run in runs.values():
+        curve = ", ".join(f"{p['nash_conv']:.2f} at {p['iteration']} ({ceil(p['seconds'])} s)" for p in run["curve"])
+        lines.append(f"| `{run['command']}` | {curve} | {run['seconds_per_iteration']:.2f} |")
+    best = min((point for run in runs.values() for point in run["curve"]), key=lambda point: point["nash_conv"])
+    high, low = best["best_response_values"][0], -best["best_response_values"][1]
+    return [
+        *lines,
+        "",
+        f"**The value of flop hold'em** to the small blind, who is the dealer, lies between {floor(low * 100) / 100:.2f} and "
+        f"{ceil(high * 100) / 100:.2f} mbb/g: the last strategy of `dcfr` wins at least the one against anybody as the dealer, "
+        "and loses at most the other as the big blind (exact best responses over all boards, in double precision).",
+    ]
+
+
+def figure2_table() -> list[str]:
+    """Where the abstractions of figure 2 begin and end."""
+    lines = ["| run | exact NashConv, mbb/g, at nodes touched |", "|---|---|"]
+    for name, run in load("figure2.json").items():
+        points = [p for i, p in enumerate(run["curve"]) if i % 2 == 1 or p is run["curve"][-1]]
+        curve = ", ".join(f"{p['nash_conv']:.1f} at {p['nodes_touched'] / 1e6:,.0f} M" for p in points)
+        lines.append(f"| `{name}` ({ceil(run['curve'][-1]['seconds'])} s in all) | {curve} |")
+    return lines
+
+
+def tabular_table() -> list[str]:
+    """Speeds of the tabular solvers, and what abstraction takes."""
+    facts, races, cards = load("tabular.json"), load("races.json"), load("abstraction.json")
+    features = cards["features of all flop hands"]
+    lines = [
+        "| tabular (`deepcfr bench tabular` unless said) | figure |",
+        "|---|---|",
+        f"| Leduc, external-sampling MCCFR iterations/s against OpenSpiel's C++ | {floor(facts['mccfr_leduc_ratio'])} × |",
+        f"| Leduc, CFR+ iterations/s against OpenSpiel's C++ (with suits merged there too) | "
+        f"{floor(facts['cfr_plus_leduc_ratio'])} × ({floor(facts['cfr_plus_leduc_suit_isomorphism_ratio'])} ×) |",
+        f"| liar's dice with 5 sides, goofspiel with 5 cards: CFR against OpenSpiel's C++ | "
+        f"{floor(facts['liars_dice_cfr_ratio'])} ×, {floor(facts['goofspiel_cfr_ratio'])} × |",
+        f"| FHP, Linear CFR in float32 | {facts['fhp_linear_cfr_seconds_per_iteration']:.2f} s an iteration, "
+        f"{facts['fhp_linear_cfr_memory_gb']:.2f} GB |",
+        f"| the same in 16 bits | {facts['fhp_linear_cfr_int16_seconds_per_iteration']:.2f} s, "
+        f"{facts['fhp_linear_cfr_int16_memory_gb']:.2f} GB |",
+        f"| FHP, lossless MCCFR | {facts['fhp_mccfr_nodes_per_second'] / 1e6:.1f} million nodes/s |",
+        f"| HULH, MCCFR on 1,000 (random) buckets a round | {facts['hulh_mccfr_nodes_per_second'] / 1e6:.1f} million nodes/s |",
+        f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts (`benchmarks/abstraction.py`) | "
+        f"{ceil(features['seconds'])} s |",
+    ]
+    for name, part in cards.items():
+        if isinstance(part, dict) and "buckets" in part:
+            lines.append(f"| abstraction: {name} | {ceil(part['seconds'])} s, {part['peak_memory_gb']:.2f} GB |")
+    for case in races["cases"]:
+        lines.append(
+            f"| {case['game']}, {case['sampler']} sampling, mean NashConv/2 of {races['seeds']} seeds, one thread against two "
+            f"(`benchmarks/races.py`) | {case['one_thread']:.2f} and {case['two_threads']:.2f} mA/g, difference "
+            f"{case['difference']:+.2f} ± {case['interval_95']:.2f} |"
+        )
+    return lines
+
+
 def provenance() -> str:
     """Where each figure comes from: hardware, versions, and the commit of every measurement."""
     made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
@@ -84,11 +148,21 @@ def provenance() -> str:
         facts = load(f"{name}.json")
         commits[f"`{name}.json`"] = facts["environment"]["commit"]
         notes += f" `{name}.json`: {facts['note']}." if "note" in facts else ""
-    listed = ", ".join(f"{name} {commit[:10]}{'+changes' * ('+' in commit)}" for name, commit in commits.items())
+    for name in ("tabular", "abstraction", "races"):
+        commits[f"`{name}.json`"] = load(f"{name}.json")["environment"]["commit"]
+    for name in ("fhp_solve", "figure2"):
+        made_by = sorted({run["commit"][:10] for run in load(f"{name}.json").values()})
+        commits[f"`{name}.json`"] = " and ".join(made_by)
+    listed = ", ".join(f"{name} {short(commit)}" for name, commit in commits.items())
     return (
         f"Measured on {made['processor']}, {made['cores']} cores that other programs shared at times, torch "
         f"{made['versions']['torch']}, seed 0 unless said. Commits: {listed} (files in `benchmarks/results`).{notes}"
     )
+
+
+def short(commit: str) -> str:
+    """Ten digits of each commit, and whether there were changes on top."""
+    return " and ".join(part[:10] + "+changes" * ("+" in part) for part in commit.split(" and "))
 
 
 def main() -> None:
@@ -103,6 +177,14 @@ def main() -> None:
         *curve_table(),
         "",
         *speed_table(),
+        "",
+        *solved_table(),
+        "",
+        "![exact NashConv of card abstractions, no abstraction and Deep CFR](docs/fig2.svg)",
+        "",
+        *figure2_table(),
+        "",
+        *tabular_table(),
     ]
     readme = (ROOT / "README.md").read_text()
     before, after = readme.split(BEGIN)[0], readme.split(END)[1]

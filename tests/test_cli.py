@@ -22,7 +22,8 @@ from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 
 COMMANDS = (
-    "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "play", "export", "report", "bench",
+    "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
+    "bench",
 )  # fmt: skip
 TINY = (
     "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",

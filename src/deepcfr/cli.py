@@ -21,6 +21,7 @@ from deepcfr.commands import (
     Exploit,
     Export,
     Games,
+    MatchUp,
     Play,
     Report,
     Resume,
@@ -236,6 +237,38 @@ def _strategy(command: StrategyQuery) -> None:
         _console(False).print(answer.describe())
 
 
+def _match(command: MatchUp) -> None:
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.match import exact_match, sampled_match
+    from deepcfr.runs.folder import RunFolder
+
+    paths = (command.first, command.second)
+    first, second = (RunFolder.open(path).load_policy(command.policy, _warn)[0] for path in paths)
+    console = _console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("match", total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        if command.hands is None:
+            result = exact_match(first, second, command.threads, report)
+        else:
+            result = sampled_match(first, second, command.hands, command.seed, threads=command.threads, on_hands=report)
+    if command.json:
+        _print_json(dataclasses.asdict(result) | {"runs": [str(path) for path in paths]})
+        return
+    deals = "exact" if result.exact else f"{result.hands:,} deals, each in both seats, seed {command.seed}"
+    margin = "" if result.exact else f" +- {result.interval:.3f} (95 %)"
+    console.print(
+        f"{result.game}: {paths[0]} gains {result.value:+.3f}{margin} {result.unit} against {paths[1]} ({deals}; "
+        f"{result.seats[0]:+.3f} as player 0, {result.seats[1]:+.3f} as player 1)"
+    )
+
+
 def _play(command: Play) -> None:
     from deepcfr.games.poker import PokerGame
     from deepcfr.play import play
@@ -307,6 +340,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "resume": (Resume, _resume),
     "exploitability": (Exploit, _exploitability),
     "strategy": (StrategyQuery, _strategy),
+    "match": (MatchUp, _match),
     "play": (Play, _play),
     "export": (Export, _export),
     "report": (Report, _report),

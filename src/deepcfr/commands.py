@@ -123,6 +123,21 @@ class StrategyQuery:
 
 
 @dataclass
+class MatchUp:
+    """Play two runs of one game against each other in both seats: exactly, or over sampled deals with --hands."""
+
+    first: Positional[Path]  # a run folder or a shipped model
+    second: Positional[Path]  # another one
+    hands: int | None = (
+        None  # deals to sample, each played twice with the seats exchanged; without it the value is exact
+    )
+    seed: int = 0  # of the deals and the actions
+    policy: PolicyName = "average"  # of both
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
 class Play:
     """Play against a run's policy in the terminal, in both seats."""
 

@@ -68,3 +68,9 @@ class UniformPolicy:
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         legal = self.game.encoding.legal[infosets.node.long()].double()
         return legal / legal.sum(1, keepdim=True)
+
+    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
+        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n], the same for all hands."""
+        legal = self.game.encoding.legal.cpu().numpy()[nodes].astype(np.float64)
+        share = legal / legal.sum(1, keepdims=True)
+        return np.broadcast_to(share[:, None], (len(nodes), len(cards), share.shape[1]))
