@@ -3,7 +3,7 @@
     python benchmarks/figure2.py [NAME ...]        # all runs, or only those named
 
 Makes the abstractions and the runs in runs/, and writes their curves to benchmarks/results/figure2.json. `deepcfr report
-fig2` draws whatever is in runs/, with the run of `make run` and the Linear CFR run of `benchmarks/fhp_solve.py` if they are.
+fig2` draws whatever is in runs/, with the run of `make run` and those of `benchmarks/fhp_solve.py` if they are there.
 """
 
 from __future__ import annotations

@@ -90,9 +90,10 @@ def solved_table() -> list[str]:
     return [
         *lines,
         "",
-        f"**The value of flop hold'em** to the small blind, who is the dealer, lies between {floor(low * 100) / 100:.2f} and "
-        f"{ceil(high * 100) / 100:.2f} mbb/g: the last strategy of `dcfr` wins at least the one against anybody as the dealer, "
-        "and loses at most the other as the big blind (exact best responses over all boards, in double precision).",
+        "**The value of flop hold'em** to the dealer, who is the small blind, lies between "
+        f"{floor(low * 100) / 100:.2f} and {ceil(high * 100) / 100:.2f} mbb/g: the best of these strategies wins at least "
+        "the one as the dealer against anybody, and loses at most the other as the big blind (exact best responses over all "
+        "boards, in double precision).",
     ]
 
 
@@ -123,17 +124,18 @@ def tabular_table() -> list[str]:
         f"| the same in 16 bits | {facts['fhp_linear_cfr_int16_seconds_per_iteration']:.2f} s, "
         f"{facts['fhp_linear_cfr_int16_memory_gb']:.2f} GB |",
         f"| FHP, lossless MCCFR | {facts['fhp_mccfr_nodes_per_second'] / 1e6:.1f} million nodes/s |",
-        f"| HULH, MCCFR on 1,000 (random) buckets a round | {facts['hulh_mccfr_nodes_per_second'] / 1e6:.1f} million nodes/s |",
-        f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts (`benchmarks/abstraction.py`) | "
-        f"{ceil(features['seconds'])} s |",
+        f"| HULH, MCCFR on 1,000 (random) buckets a round | {facts['hulh_mccfr_nodes_per_second'] / 1e6:.1f} million "
+        "nodes/s |",
+        f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts "
+        f"(`benchmarks/abstraction.py`) | {ceil(features['seconds'])} s |",
     ]
     for name, part in cards.items():
         if isinstance(part, dict) and "buckets" in part:
             lines.append(f"| abstraction: {name} | {ceil(part['seconds'])} s, {part['peak_memory_gb']:.2f} GB |")
     for case in races["cases"]:
         lines.append(
-            f"| {case['game']}, {case['sampler']} sampling, mean NashConv/2 of {races['seeds']} seeds, one thread against two "
-            f"(`benchmarks/races.py`) | {case['one_thread']:.2f} and {case['two_threads']:.2f} mA/g, difference "
+            f"| {case['game']}, {case['sampler']} sampling, mean NashConv/2 of {races['seeds']} seeds, one thread against "
+            f"two (`benchmarks/races.py`) | {case['one_thread']:.2f} and {case['two_threads']:.2f} mA/g, difference "
             f"{case['difference']:+.2f} ± {case['interval_95']:.2f} |"
         )
     return lines
