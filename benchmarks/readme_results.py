@@ -92,8 +92,8 @@ def solved_table() -> list[str]:
         "",
         "**The value of flop hold'em** to the dealer, who is the small blind, lies between "
         f"{floor(low * 100) / 100:.2f} and {ceil(high * 100) / 100:.2f} mbb/g: the best of these strategies wins at least "
-        "the one as the dealer against anybody, and loses at most the other as the big blind (exact best responses over all "
-        "boards, in double precision).",
+        "the one as the dealer against anybody, and loses at most the other as the big blind (exact best responses over "
+        "all boards, in double precision).",
     ]
 
 

@@ -133,7 +133,8 @@ def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool) -> None:
     from deepcfr.runs.costs import cost_notes
     from deepcfr.runs.folder import RunFolder
 
-    cost_notes(config, load_source(config.game))  # refuses what cannot fit before a folder is made
+    abstraction = config.abstraction_folder if isinstance(config, SolveConfig) else None
+    cost_notes(config, load_source(config.game), abstraction)  # refuses what cannot be before a folder is made
     _run(RunFolder.create(out, config), as_json)
 
 
@@ -146,6 +147,8 @@ def _abstract(command: Abstract) -> None:
 
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    if command.seed < 0:
+        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.out.exists() and (not command.out.is_dir() or any(command.out.iterdir())):
         raise CheckpointError(f"'{command.out}' is there already: choose another folder.")
     rules = load_rules(command.game)

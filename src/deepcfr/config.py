@@ -136,6 +136,11 @@ class SolveConfig:
     def iterations(self) -> int:
         return self.solve.iterations
 
+    @property
+    def abstraction_folder(self) -> Path | None:
+        """Where the abstraction is that the settings name; None if they name none."""
+        return None if self.solve.abstraction == "lossless" else Path(self.solve.abstraction)
+
 
 AnyConfig = RunConfig | SolveConfig
 
@@ -286,6 +291,20 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield f"'runtime.device' must be cpu or cuda (or cuda:N), but is '{config.runtime.device}'."
     elif isinstance(config, SolveConfig) and config.runtime.device != "cpu":
         yield f"'runtime.device' must be cpu for tabular solvers, but is '{config.runtime.device}'."
+    if isinstance(config, SolveConfig):
+        yield from _solve_problems(config.solve)
+
+
+def _solve_problems(settings: TabularConfig) -> Iterator[str]:
+    """One sentence for every setting that its algorithm does not take."""
+    if settings.algorithm != "mccfr":
+        if settings.abstraction != "lossless":
+            yield f"{settings.algorithm} is full-width and takes no abstraction: mccfr does."
+        return
+    if settings.precision == "int16":
+        yield "Monte Carlo CFR keeps its tables in float32 or float64, and 'int16' was asked for."
+    if settings.sampler == "outcome" and settings.exploration == 0:
+        yield "'exploration' must be above 0 with outcome sampling, but is 0.0."
 
 
 def _shown(value: object) -> str:
@@ -337,7 +356,7 @@ def _toml(value: object) -> str:
 
 def default_solve_config() -> SolveConfig:
     """The configuration that `solve` starts from: iterations may be short or long, so checkpoints go by the clock."""
-    return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120, keep=1))
+    return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120))
 
 
 def default_config(game: str) -> RunConfig:

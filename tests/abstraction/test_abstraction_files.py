@@ -39,11 +39,24 @@ def test_round_trip(abstraction: Abstraction, folder: Path) -> None:
 
 
 def test_another_abstraction_takes_the_place_of_the_first(abstraction: Abstraction, folder: Path) -> None:
-    tables = (abstraction.tables[0], np.zeros_like(abstraction.tables[1]))
+    dead = np.iinfo(abstraction.tables[1].dtype).max
+    tables = (
+        abstraction.tables[0],
+        np.where(abstraction.tables[1] == dead, dead, 0).astype(abstraction.tables[1].dtype),
+    )
     save_abstraction(folder, Abstraction(LEDUC, (3, 1), tables), {})
     loaded = load_abstraction(folder, LEDUC)
     assert loaded.counts == (3, 1)
-    assert not loaded.tables[1].any()
+    assert set(np.unique(loaded.tables[1])) == {0, dead}
+
+
+@pytest.mark.parametrize("wrong", [3, 255])
+def test_a_hand_without_one_of_the_buckets_is_refused(abstraction: Abstraction, folder: Path, wrong: int) -> None:
+    table = abstraction.tables[0].copy()
+    table[0, 0] = wrong  # there are buckets 0, 1 and 2, and no dead hands before the board
+    save_abstraction(folder, Abstraction(LEDUC, abstraction.counts, (table, abstraction.tables[1])), {})
+    with pytest.raises(CheckpointError, match=r"round-0\.npy' is damaged: some hands have none of its 3 buckets"):
+        load_abstraction(folder, LEDUC)
 
 
 def test_the_name_of_the_game_may_differ(folder: Path) -> None:

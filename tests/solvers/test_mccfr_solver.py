@@ -154,7 +154,7 @@ def test_memory_is_known_before_it_is_taken() -> None:
     leduc = load_game("leduc")
     solver = MCCFR(leduc, EXTERNAL)
     taken = sum(array.nbytes for array in solver.arrays().values())
-    assert memory_bytes(leduc, lossless(leduc.rules), "float64") == memory_bytes(leduc, None, "float64") == taken
+    assert memory_bytes(leduc, lossless(leduc.rules).counts, "float64") == memory_bytes(leduc, None, "float64") == taken
     kuhn = load_openspiel_game("kuhn_poker")
     assert memory_bytes(kuhn, None, "float64") == 2 * 8 * 24
 

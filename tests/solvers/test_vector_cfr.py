@@ -74,7 +74,7 @@ def start_anywhere(solver: VectorCFR) -> None:
             regret = table.load(board)
             regret[:] = rng.integers(1000, size=regret.shape) / 10
             for player in (0, 1):
-                table.store(board, regret, player, 0)
+                table.store(board, regret, player)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

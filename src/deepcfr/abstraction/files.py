@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,10 @@ def _read_table(
     shape = (len(round_boards(rules, round_)), len(all_hands(rules.num_cards, rules.hole_cards)))
     if table.shape != shape or table.dtype != bucket_dtype(count):
         raise _damaged(file, f"it holds {table.dtype} {list(table.shape)} in place of {list(shape)}")
+    dead = table == np.iinfo(table.dtype).max
+    live = comb(rules.num_cards - sum(rules.board_cards[: round_ + 1]), rules.hole_cards)
+    if dead.sum() != shape[0] * (shape[1] - live) or (~dead & (table >= count)).any():
+        raise _damaged(file, f"some hands have none of its {count:,} buckets")
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -60,9 +61,15 @@ def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cp
         from deepcfr.games.poker import PokerGame
 
         return PokerGame(source, suits, device)
+    return _openspiel_game(source.openspiel, device)
+
+
+@lru_cache(maxsize=1)
+def _openspiel_game(name: str, device: str) -> OpenSpielGame:
+    """Compiling takes a while, and the costs of a run are said before its solver is made."""
     from deepcfr.games.openspiel import load_openspiel_game
 
-    return load_openspiel_game(source.openspiel, device)
+    return load_openspiel_game(name, device)
 
 
 def load_game(game: str, suits: Suits = "canonical", device: str = "cpu") -> PokerGame:

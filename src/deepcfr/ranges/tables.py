@@ -1,8 +1,10 @@
 """Tables of a full-width solver: one number for every legal action of every round with every view of every board.
 
-A round's table is one flat array, board after board, each board [E, U]. In 16 bits a number is an integer times the scale
-of its node and board. Rounding is then up or down at random in proportion, because small gains on large sums would be lost
-if they were rounded to the nearest; the random bits are a hash of place and iteration, so they depend on no thread.
+A round's table is one flat array, board after board, each board [E, U]. In 16 bits a number is the signed square of an
+integer times the scale of its node and board: squares, because hands that are nearly indifferent have small regrets beside
+others' large ones, and it is they that mix. Averages are rounded up or down at random in proportion, because small gains on
+large sums would be lost if they were rounded to the nearest; the random bits are a hash of place and iteration, so they
+depend on no thread. Regrets are rounded to the nearest, so that equal ones stay equal.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class Table(Protocol):
         """The board's numbers, [E, U], to be read, or changed and given to `store`."""
         ...
 
-    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int) -> None:
+    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
         """Keep the `player`'s rows of `values`, which `load` gave; `stream` is a fresh number for random rounding."""
         ...
 
@@ -49,7 +51,7 @@ class FloatTable:
     def load(self, board: Board) -> npt.NDArray[np.floating]:
         return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._edges, -1)
 
-    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int) -> None:
+    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
         """Nothing to do."""
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -74,9 +76,12 @@ class Int16Table:
         _expand(self._tree.first_edge, block, self.scales[board.index], values)
         return values
 
-    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int) -> None:
-        tree = self._tree
-        _shrink(tree.actor, tree.first_edge, player, values, stream, self._block(board), self.scales[board.index])
+    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
+        tree, at_random = self._tree, stream is not None
+        _shrink(
+            tree.actor, tree.first_edge, player, values, at_random, stream or 0,
+            self._block(board), self.scales[board.index],
+        )  # fmt: skip
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         return {"values": self.values, "scales": self.scales}
@@ -89,7 +94,8 @@ def _expand(
     for node in range(len(scale)):
         for edge in range(first_edge[node], first_edge[node + 1]):
             for u in range(block.shape[1]):
-                values[edge, u] = np.float32(block[edge, u]) * scale[node]
+                root = np.float32(block[edge, u])
+                values[edge, u] = root * abs(root) * scale[node]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -98,6 +104,7 @@ def _shrink(
     first_edge: Ints,
     player: int,
     values: npt.NDArray[np.float32],
+    at_random: bool,
     stream: int,
     block: npt.NDArray[np.int16],
     scale: npt.NDArray[np.float32],
@@ -110,7 +117,7 @@ def _shrink(
             for u in range(block.shape[1]):
                 largest = max(largest, abs(values[edge, u]))
         # one step below the largest integer, so that rounding up cannot leave the range
-        scale[node] = largest / np.float32(32766)
+        scale[node] = largest / np.float32(32766**2)
         inverse = np.float32(1) / scale[node] if largest > 0 else np.float32(0)
         for edge in range(first_edge[node], first_edge[node + 1]):
             seed = np.uint32(stream + edge * 0x9E3779B1)
@@ -119,5 +126,9 @@ def _shrink(
                 bits = np.uint32(seed + np.uint32(u) * np.uint32(0x85EBCA6B))
                 bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
                 bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-                chance = np.float32(bits >> np.uint32(8)) * np.float32(2.0**-24)
-                block[edge, u] = np.int16(np.floor(values[edge, u] * inverse + chance))
+                chance = np.float32(bits >> np.uint32(8)) * np.float32(2.0**-24) if at_random else np.float32(0.5)
+                square = abs(values[edge, u]) * inverse
+                root = np.floor(np.sqrt(square))
+                # the squares of root and root + 1 are 2 root + 1 apart
+                root += np.float32(chance * (root + root + np.float32(1)) < square - root * root)
+                block[edge, u] = np.int16(root if values[edge, u] > 0 else -root)

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
-from deepcfr.config import AnyConfig, RunConfig, SolveConfig
+from deepcfr.abstraction.files import read_description
+from deepcfr.config import AnyConfig, SolveConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
+from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import GameSource
+from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.machine import physical_memory
 from deepcfr.solvers import deep_cfr, mccfr, vector_cfr
 from deepcfr.solvers.build import Solver
-from deepcfr.solvers.vector_cfr import VectorCFR
+from deepcfr.solvers.deep_cfr import DeepCFR
 
 
-def cost_notes(config: AnyConfig, source: GameSource) -> list[str]:
-    """What a run will take in memory, in sentences.
+def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None = None) -> list[str]:
+    """What a run will take in memory, in sentences; `abstraction` is the folder of the one that it uses, if any.
 
-    Raises ConfigError if its device is not there or its memories or tables cannot fit into it.
+    Raises ConfigError if its device is not there, or if its memories or tables cannot fit into it, and what the game or the
+    abstraction raise if they are not there.
     """
-    if not isinstance(source, PokerRules):
-        return []  # OpenSpiel's games are small, or refused when they are compiled
-    available = _memory_of(config.runtime.device)
     if isinstance(config, SolveConfig):
-        return _tabular_notes(config, source, available)
+        return _tabular_notes(config, source, abstraction)
+    available = _memory_of(config.runtime.device)
+    if not isinstance(source, PokerRules):
+        return [_size(build_game(source))]
     needed = deep_cfr.memory_bytes(PokerGame(source, config.network.suits), config)
     if available and needed > 0.9 * available:
         raise ConfigError(
@@ -37,29 +42,44 @@ def cost_notes(config: AnyConfig, source: GameSource) -> list[str]:
     return [*notes, reason] if reason else notes
 
 
-def _tabular_notes(config: SolveConfig, rules: PokerRules, available: int) -> list[str]:
-    settings, reason = config.solve, refusal(rules)
+def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | None) -> list[str]:
+    settings, available = config.solve, physical_memory()
     sampled = settings.algorithm == "mccfr"
-    if sampled and settings.abstraction != "lossless":
-        return [reason] if reason else []  # tables over buckets are small
-    if reason and not sampled:
-        raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
-    if sampled:
-        needed = mccfr.memory_bytes(PokerGame(rules), None, settings.precision)
+    notes = []
+    if isinstance(source, PokerRules):
+        reason = refusal(source)
+        if reason and not sampled:
+            raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
+        notes = [reason] if reason else []
+        needed = _poker_bytes(config, source, abstraction)
     else:
-        needed = vector_cfr.memory_bytes(rules, settings)
+        game = build_game(source)
+        notes = [_size(game)]
+        needed = mccfr.memory_bytes(game, None, settings.precision if sampled else "float64")
     if available and needed > 0.9 * available:
         raise ConfigError(
-            f"The tables of {rules.name} in {settings.precision} need {needed / 1e9:.1f} GB, and there are "
+            f"The tables of {source.name} in {settings.precision} need {needed / 1e9:.1f} GB, and there are "
             f"{available / 1e9:.1f} GB: choose {'' if sampled else 'int16, or mccfr with '}an abstraction."
         )
-    return [f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"]
+    return [*notes, f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"]
+
+
+def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | None) -> int:
+    if config.solve.algorithm != "mccfr":
+        return vector_cfr.memory_bytes(rules, config.solve)
+    counts = tuple(read_description(abstraction)["counts"]) if abstraction else None
+    return mccfr.memory_bytes(PokerGame(rules), counts, config.solve.precision)
+
+
+def _size(game: PokerGame | OpenSpielGame) -> str:
+    assert isinstance(game, OpenSpielGame)
+    return f"{game.explicit.num_nodes:,} histories, {game.explicit.num_infosets:,} infosets"
 
 
 def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
-    """What the rest of a run will take in time where that can be said: a full-width solver tries a few boards."""
+    """What the rest of a run will take in time: a tabular solver tries it on a small scale."""
     left = config.iterations - solver.iteration
-    if isinstance(config, RunConfig) or not isinstance(solver, VectorCFR) or left < 1:
+    if isinstance(solver, DeepCFR) or left < 1:
         return []
     seconds = solver.seconds_per_iteration()
     return [

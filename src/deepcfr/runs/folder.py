@@ -68,19 +68,18 @@ class RunFolder:
     @property
     def abstraction_path(self) -> Path | None:
         """The run's own copy of its abstraction; None for runs that take none."""
-        config = self.config
-        named = isinstance(config, SolveConfig) and config.solve.abstraction != "lossless"
+        named = isinstance(self.config, SolveConfig) and self.config.abstraction_folder
         return self.path / "abstraction" if named else None
 
     def _copy_abstraction(self) -> None:
         """Keep the abstraction in the run's folder, so that the run does not depend on another one."""
+        origin = self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
         target = self.abstraction_path
-        if target is None or not isinstance(self.config, SolveConfig):
+        if origin is None or target is None:
             return
-        origin = Path(self.config.solve.abstraction)
         self._load_abstraction(origin)
         try:
-            shutil.copytree(origin, target)
+            shutil.copytree(origin, target, dirs_exist_ok=True)  # an earlier start may have been cut off here
         except (OSError, shutil.Error) as error:
             raise CheckpointError(f"'{target}' cannot be written: {error}.") from error
 
@@ -142,6 +141,9 @@ class RunFolder:
         """
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
         whole = which == "current" and isinstance(self.config, SolveConfig)
+        checkpoint = self.checkpoint(warn) if whole else None
+        if checkpoint and not checkpoint.state["memories"]:
+            raise CheckpointError(f"'{self.path}' was exported without its regrets, so it has no current strategy.")
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")

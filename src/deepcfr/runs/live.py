@@ -18,11 +18,13 @@ from rich.progress import (
 
 from deepcfr.config import RunConfig
 from deepcfr.evaluation.result import Exploitability
+from deepcfr.games.rules import PokerRules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import Summary
 from deepcfr.solvers.build import Solver
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import count_parameters
 
@@ -104,9 +106,10 @@ class LiveObserver:
             return
         if summary.result:
             show_result(self.console, summary.result, summary.iterations)
+        follow = "play" if isinstance(run.source, PokerRules) else "exploitability"
         self.console.print(
             f"{summary.iterations} iterations, {summary.nodes_touched:,} nodes touched, {summary.seconds:.0f} s in all. "
-            f"Try: deepcfr play {run.path}"
+            f"Try: deepcfr {follow} {run.path}"
         )
 
 
@@ -121,7 +124,8 @@ def _what(run: RunFolder, solver: Solver) -> str:
         )
     settings = config.solve
     if settings.algorithm != "mccfr":
-        return f"{settings.algorithm} on {run.source.name}: {config.iterations} iterations, {settings.precision}"
+        precision = "float64" if isinstance(solver, TreeCFR) else settings.precision
+        return f"{settings.algorithm} on {run.source.name}: {config.iterations} iterations, {precision}"
     return (
         f"Monte Carlo CFR on {run.source.name}: {config.iterations} iterations of {2 * settings.traversals:,} traversals, "
         f"{settings.sampler} sampling, abstraction {settings.abstraction}, seed {config.seed}"

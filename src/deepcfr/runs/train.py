@@ -73,7 +73,7 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     finishes the iteration, with its evaluation if one is due, and saves.
     Raises CheckpointError, ConfigError, TrainingError.
     """
-    notes = cost_notes(run.config, run.source)
+    notes = cost_notes(run.config, run.source, run.abstraction_path)
     solver, before = run.load_solver(observer.warn, memories=True)
     notes += time_notes(solver, run.config)
     truncate_metrics(run.metrics_path, solver.iteration)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,26 +48,28 @@ from deepcfr.solvers.tabular import TabularRecord
 
 PLAYERS = (0, 1)
 MOST_CHUNK = 4_096  # traversals that a thread runs at a time
+_TRIAL = 10_000  # traversals that are enough to say how long many take
 
 Table = npt.NDArray[np.floating]
 Floats = npt.NDArray[np.float64]
 
 
-def memory_bytes(game: PokerGame | OpenSpielGame, abstraction: Abstraction | None, precision: str) -> int:
+def memory_bytes(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None, precision: str) -> int:
     """What regrets and averages of a solver take, counted before anything is made.
 
-    `abstraction` is that of a poker game; None stands for the lossless one, which is not made either. Raises ConfigError
-    for a precision that is neither float32 nor float64.
+    `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not made
+    either. Raises ConfigError for a precision that is neither float32 nor float64.
     """
-    return 2 * _entries(game, abstraction) * _dtype(precision).itemsize
+    return 2 * _entries(game, counts) * _dtype(precision).itemsize
 
 
-def _entries(game: PokerGame | OpenSpielGame, abstraction: Abstraction | None) -> int:
+def _entries(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None) -> int:
     if isinstance(game, OpenSpielGame):
         return int(game.explicit.infoset_actions.sum())
     rules = game.rules
-    counts = (round_classes(rules, r) for r in range(rules.num_rounds)) if abstraction is None else abstraction.counts
-    return table_layout(game.tree, tuple(counts)).size
+    if counts is None:
+        counts = tuple(round_classes(rules, round_) for round_ in range(rules.num_rounds))
+    return table_layout(game.tree, counts).size
 
 
 def _dtype(precision: str) -> np.dtype[np.floating]:
@@ -97,7 +100,7 @@ class MCCFR:
         self.iteration = 0
         self.nodes_touched = 0
         self.workers = Workers(threads)
-        entries = _entries(game, abstraction)
+        entries = _entries(game, abstraction.counts if abstraction else None)
         # pages of zeros take no memory until a traversal comes to them
         self._regret: Table = np.zeros(entries, _dtype(config.precision))
         self._average: Table = np.zeros(entries, _dtype(config.precision))
@@ -116,6 +119,16 @@ class MCCFR:
             self.iteration = t
             self.nodes_touched += touched
             yield TabularRecord(t, touched, time.perf_counter() - start)
+
+    def seconds_per_iteration(self) -> float:
+        """What an iteration will take, by a few traversals with empty tables."""
+        few = min(self.config.traversals, _TRIAL)
+        config = replace(self.config, traversals=few, iterations=2)
+        abstraction = self.abstraction if isinstance(self.game, PokerGame) else None
+        trial = MCCFR(self.game, config, self.seed, self.workers.count, abstraction)
+        records = list(trial.iterations())  # the first one compiles
+        trial.workers.shutdown()
+        return records[1].iteration_seconds * self.config.traversals / few
 
     def _traverse(self, t: int, traverser: int) -> int:
         """K traversals for one player; returns the nodes touched, histories and deals."""

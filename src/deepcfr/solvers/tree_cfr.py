@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numba as nb
 import numpy as np
@@ -50,6 +51,11 @@ class TreeCFR:
             start = time.perf_counter()
             touched = self._iterate()
             yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
+
+    def seconds_per_iteration(self) -> float:
+        """What an iteration will take, by trying two with empty tables."""
+        trial = TreeCFR(self.game, replace(self.config, iterations=2))
+        return list(trial.iterations())[1].iteration_seconds  # the first one compiles
 
     def _iterate(self) -> int:
         """One iteration; returns the nodes touched, which are all histories for each player."""

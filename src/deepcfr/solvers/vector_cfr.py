@@ -128,8 +128,8 @@ class VectorCFR:
                 tree.actor, tree.first_edge, tree.edge_slot, player,
                 keep_positive, keep_negative, least, values, regret,
             )  # fmt: skip
-            regrets.store(board, regret, player, key(t, "regret", player, board.round, board.index) >> 32)
-            averages.store(board, average, player, key(t, "average", player, board.round, board.index) >> 32)
+            regrets.store(board, regret, player)
+            averages.store(board, average, player, key(t, player, board.round, board.index) >> 32)
             return values[None, tree.entries]
 
         return visit
