@@ -261,7 +261,7 @@ def test_an_export_measures_the_same_and_has_no_regrets(tmp_path: Path, name: st
     for command in (("exploitability", small, "--policy", "current"), ("resume", small)):
         assert re.search("without its (memories|regrets)", problem(deepcfr(*command)))
     if name != "openspiel":
-        assert "was saved without" in problem(deepcfr("strategy", small, "K", "--policy", "current"))
+        assert "was exported without" in problem(deepcfr("strategy", small, "K", "--policy", "current"))
         asked = [deepcfr("strategy", p, "K / c", "--json").json for p in (small, path)]
         assert asked[0] == asked[1]
     assert contents(small) == before
