@@ -19,7 +19,7 @@ from deepcfr.runs.metrics import read_metrics
 ROOT = Path(__file__).parents[1]
 TRAVERSALS = 100_000  # per iteration and player
 AT = (5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560)  # iterations that are evaluated
-RUNS = {200: 640, 2_000: 640, 20_000: 1_000, 0: 1_280}  # iterations by buckets of the flop; 0 is lossless
+RUNS = {200: 2_560, 2_000: 640, 20_000: 1_000, 0: 1_280}  # iterations by buckets of the flop; 0 is lossless
 
 
 RESULT = ROOT / "benchmarks" / "results" / "figure2.json"
