@@ -19,7 +19,7 @@ from deepcfr.runs.metrics import environment
 from deepcfr.solvers.mccfr import MCCFR
 
 SEEDS = 8
-CASES = (("kuhn", "external", 400), ("leduc", "external", 400), ("leduc", "outcome", 400))
+CASES = (("kuhn", "external", 150), ("leduc", "external", 150), ("leduc", "outcome", 150))
 TRAVERSALS = 8_192
 
 
