@@ -40,7 +40,7 @@ def solve(name: str, options: str) -> dict[str, Any]:
         "seconds_per_iteration": sum(later) / len(later),
         "peak_memory_gb_of_all_so_far": peak,
         "curve": [
-            {"iteration": line["iteration"], "seconds": line["seconds"], **line["evaluation"]}
+            {"iteration": line["iteration"], **line["evaluation"], "seconds": line["seconds"]}
             for line in lines
             if "evaluation" in line
         ],

@@ -1,9 +1,9 @@
 """The runs of figure 2: card abstractions of flop hold'em solved by Linear Monte Carlo CFR, and no abstraction.
 
-    python benchmarks/figure2.py [NAME ...]        # all runs, or only those named
+    python benchmarks/figure2.py [BUCKETS ...]     # all runs, or only those of so many flop buckets; 0 is lossless
 
-Makes the abstractions and the runs in runs/, and writes their curves to benchmarks/results/figure2.json. `deepcfr report
-fig2` draws whatever is in runs/, with the run of `make run` and those of `benchmarks/fhp_solve.py` if they are there.
+Makes the abstractions and the runs in runs/figure2-*, and writes their curves to benchmarks/results/figure2.json. `deepcfr
+report fig2` draws whatever is in runs/, with the run of `make run` and those of `benchmarks/fhp_solve.py` if they are there.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from typing import Any
 from deepcfr.runs.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
-TRAVERSALS = 100_000  # per iteration and player
-AT = (5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560)  # iterations that are evaluated
-RUNS = {200: 2_560, 2_000: 640, 20_000: 1_000, 0: 1_280}  # iterations by buckets of the flop; 0 is lossless
-
-
+# per iteration and player; the opponent's strategy stands still meanwhile, so that early progress goes with iterations
+TRAVERSALS = 10_000
+AT = (50, 100, 200, 400, 800, 1_600, 3_200)  # iterations that are evaluated, besides the last
+RUNS = {200: 6_400, 2_000: 3_200, 20_000: 6_400, 0: 6_400}  # iterations by buckets of the flop; 0 is lossless
 RESULT = ROOT / "benchmarks" / "results" / "figure2.json"
+
+
+def name_of(buckets: int) -> str:
+    """The run's folder."""
+    return f"figure2-{f'b{buckets}' if buckets else 'lossless'}"
 
 
 def deepcfr(command: str) -> None:
@@ -33,16 +37,15 @@ def deepcfr(command: str) -> None:
 
 def make(buckets: int) -> None:
     """The abstraction, if it is not there, and its run."""
-    name = f"b{buckets}" if buckets else "lossless"
     abstraction = ""
     if buckets:
-        if not (ROOT / "runs" / name).is_dir():
-            deepcfr(f"abstract fhp --buckets {buckets} --out runs/{name}")
-        abstraction = f"--abstraction runs/{name} "
+        if not (ROOT / "runs" / f"b{buckets}").is_dir():
+            deepcfr(f"abstract fhp --buckets {buckets} --out runs/b{buckets}")
+        abstraction = f"--abstraction runs/b{buckets} "
     at = " ".join(str(iteration) for iteration in AT if iteration < RUNS[buckets])
     deepcfr(
         f"solve fhp --algorithm mccfr {abstraction}--traversals {TRAVERSALS} --iterations {RUNS[buckets]} "
-        f"--evaluation.at {at} --out runs/mccfr-{name}"
+        f"--evaluation.at {at} --out runs/{name_of(buckets)}"
     )
 
 
@@ -54,8 +57,12 @@ def curve(name: str) -> dict[str, Any]:
         "command": made["command"],
         "commit": made["commit"],
         "curve": [
-            {"seconds": line["seconds"], "nodes_touched": line["total_nodes_touched"], **line["evaluation"]}
-            | {"iteration": line["iteration"]}
+            {
+                "iteration": line["iteration"],
+                "nodes_touched": line["total_nodes_touched"],
+                **line["evaluation"],
+                "seconds": line["seconds"],
+            }
             for line in read_metrics(run / "metrics.jsonl")
             if "evaluation" in line
         ],
@@ -63,7 +70,7 @@ def curve(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for size in sys.argv[1:] or RUNS:
-        make(int(size))
-    found = {path.name: curve(path.name) for path in sorted((ROOT / "runs").glob("mccfr-*"))}
-    RESULT.write_text(json.dumps(found, indent=2) + "\n")
+    for size in map(int, sys.argv[1:] or RUNS):
+        make(size)
+    names = [name_of(buckets) for buckets in RUNS if (ROOT / "runs" / name_of(buckets)).is_dir()]
+    RESULT.write_text(json.dumps({name: curve(name) for name in names}, indent=2) + "\n")
