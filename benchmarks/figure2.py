@@ -2,8 +2,8 @@
 
     python benchmarks/figure2.py [BUCKETS ...]     # all runs, or only those of so many flop buckets; 0 is lossless
 
-Makes the abstractions and the runs in runs/figure2-*, and writes their curves to benchmarks/results/figure2.json. `deepcfr
-report fig2` draws whatever is in runs/, with the run of `make run` and those of `benchmarks/fhp_solve.py` if they are there.
+Makes the abstractions and the runs in runs/figure2-*, and writes their curves to benchmarks/results/figure2.json. Then
+`deepcfr report fig2` draws whatever is in runs/, with the run of `make run` and those of `benchmarks/fhp_solve.py` too.
 """
 
 from __future__ import annotations

@@ -245,6 +245,8 @@ def _match(command: MatchUp) -> None:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
     from rich.progress import Progress
 
+    if command.seed < 0:
+        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     from deepcfr.evaluation.match import exact_match, sampled_match
     from deepcfr.runs.folder import RunFolder
 

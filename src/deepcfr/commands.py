@@ -63,7 +63,7 @@ class Train:
 class Solve:
     """Solve a game in tables: full-width CFR, or Monte Carlo CFR on a card abstraction.
 
-    Settings start from the algorithm's defaults, or from --config; every one of them can be overridden here.
+    Settings start from their defaults, or from --config; every one of them can be overridden here.
     """
 
     game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh), a game-definition file, or openspiel:NAME
@@ -85,7 +85,7 @@ class Solve:
 class Abstract:
     """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
 
-    game: Positional[str]  # a preset (leduc, fhp, hulh) or a game-definition file
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh) or a game-definition file
     buckets: tuple[int, ...]  # for every round with board cards, or one number for each round
     out: Path  # the folder to create
     features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # what hands are compared by
@@ -128,9 +128,7 @@ class MatchUp:
 
     first: Positional[Path]  # a run folder or a shipped model
     second: Positional[Path]  # another one
-    hands: int | None = (
-        None  # deals to sample, each played twice with the seats exchanged; without it the value is exact
-    )
+    hands: int | None = None  # deals to sample, each played in both seats; without it the value is exact
     seed: int = 0  # of the deals and the actions
     policy: PolicyName = "average"  # of both
     threads: int = 2  # CPU threads

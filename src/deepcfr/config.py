@@ -69,7 +69,7 @@ class FitConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """When to fit the average strategy and compute its exact exploitability; the last iteration always does."""
+    """When to compute the exact exploitability of the average strategy (fitted first if a network); always at the end."""
 
     every: int = 0  #: iterations between evaluations; 0 is at the end only
     at: tuple[int, ...] = ()  #: further iterations to evaluate
@@ -77,7 +77,11 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class RuntimeConfig:
-    """Where and how a run is carried out; the results depend on `device` and `threads` only by rounding."""
+    """Where and how a run is carried out.
+
+    The results depend on `device` and `threads` only by rounding, but for Monte Carlo CFR in several threads, whose order
+    of updates is not fixed.
+    """
 
     device: str = "cpu"  #: a torch device
     threads: int = 2  #: CPU threads
@@ -114,9 +118,12 @@ class TabularConfig:
     alpha: float = 1.5  #: dcfr: positive regrets are multiplied by t^alpha / (t^alpha + 1)
     beta: float = 0.0  #: dcfr: negative regrets are multiplied by t^beta / (t^beta + 1)
     gamma: float = 2.0  #: dcfr: the average strategy is multiplied by (t / (t + 1))^gamma
-    precision: Literal["float64", "float32", "int16"] = "float32"  #: of regrets and averages; int16 is for full-width
+    precision: Literal["float64", "float32", "int16"] = (
+        "float32"  #: of tables; int16 is for full-width CFR on poker games
+    )
     sampler: Literal["external", "outcome"] = "external"  #: mccfr
-    traversals: int = 10_000  #: mccfr: traversals K per iteration and player
+    #: mccfr: traversals K per iteration and player; the opponent's strategy stands still meanwhile, so small games want few
+    traversals: int = 2_000
     weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
     exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
     abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless
@@ -163,9 +170,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "fit.averaging": (0.0, 0.999999),
     "fit.clip": (1e-9, 1e9),
     "solve.iterations": (1, 100_000_000),
-    "solve.alpha": (-1000.0, 1000.0),
-    "solve.beta": (-1000.0, 1000.0),
-    "solve.gamma": (0.0, 1000.0),
+    "solve.alpha": (-30.0, 30.0),
+    "solve.beta": (-30.0, 30.0),
+    "solve.gamma": (0.0, 30.0),
     "solve.traversals": (1, 1_000_000_000),
     "solve.exploration": (0.0, 1.0),
     "evaluation.every": (0, 100_000_000),
@@ -296,7 +303,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
 
 
 def _solve_problems(settings: TabularConfig) -> Iterator[str]:
-    """One sentence for every setting that its algorithm does not take."""
+    """One sentence for every setting that contradicts the algorithm; those that only other algorithms read are ignored."""
     if settings.algorithm != "mccfr":
         if settings.abstraction != "lossless":
             yield f"{settings.algorithm} is full-width and takes no abstraction: mccfr does."

@@ -199,7 +199,11 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     assert sum(array.nbytes for name, array in half.arrays().items() if "values" in name) == taken / 2
 
 
-def test_nodes_touched_are_slots_of_both_players() -> None:
+def test_nodes_touched_are_decisions_and_ends_for_both_players() -> None:
+    game, solver = PokerGame(LEDUC), solver_of(LEDUC, "cfr", 1)
+    sizes = [sum(map(len, boards)) for boards in solver.boards.kept]
+    by_round = [int((game.tree.round == round_).sum()) for round_ in range(2)]
+    assert next(solver.iterations()).nodes_touched == 2 * sum(n * u for n, u in zip(by_round, sizes, strict=True))
     solver = solver_of(KUHN, "cfr", 3)
     assert [record.nodes_touched for record in solver.iterations()] == [
         2 * 9 * 3
@@ -258,3 +262,15 @@ def test_merged_boards_of_flop_holdem_are_the_canonical_ones() -> None:
     for board in boards.kept[1]:
         np.add.at(total, board.up, board.weight)
     np.testing.assert_allclose(total, (50 * 49 * 48) / (48 * 47 * 46))
+
+
+def test_the_seed_decides_how_sixteen_bits_are_rounded() -> None:
+    def averages(seed: int) -> npt.NDArray[np.generic]:
+        config = TabularConfig(algorithm="dcfr", iterations=5, precision="int16")
+        solver = VectorCFR(PokerGame(LEDUC), config, seed=seed)
+        for _ in solver.iterations():
+            pass
+        return solver.arrays()["average-1-values"]
+
+    assert np.array_equal(averages(0), averages(0))
+    assert not np.array_equal(averages(0), averages(1))

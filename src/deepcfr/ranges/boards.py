@@ -19,7 +19,7 @@ from deepcfr.games.poker import PokerGame, payoff_table
 from deepcfr.parallel import Workers
 from deepcfr.ranges.kernels import add_up
 
-VECTOR_STEP = 32  # float32 numbers; loops over other counts spend most of their time on the rest
+VECTOR_STEP = 32  # numbers at most; loops over other counts spend most of their time on the rest
 NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN
 Ints = npt.NDArray[np.int64]
 

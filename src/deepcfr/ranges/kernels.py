@@ -16,7 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 16  # columns that are transposed together: one cache line of float32
+_BLOCK = 16  # columns that are turned together: two cache lines
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -118,7 +118,7 @@ def _shrink(
                 largest = max(largest, abs(values[edge, u]))
         # one step below the largest integer, so that rounding up cannot leave the range
         scale[node] = largest / np.float32(32766**2)
-        inverse = np.float32(1) / scale[node] if largest > 0 else np.float32(0)
+        inverse = np.float32(1) / scale[node] if scale[node] > 0 else np.float32(0)  # 0 also if the largest is tiny
         for edge in range(first_edge[node], first_edge[node + 1]):
             seed = np.uint32(stream + edge * 0x9E3779B1)
             for u in range(block.shape[1]):

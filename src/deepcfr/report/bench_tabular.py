@@ -152,17 +152,21 @@ def _nodes_per_second(game: PokerGame, abstraction: Abstraction | None, seed: in
 
 
 def random_abstraction(rules: PokerRules, buckets: int, seed: int) -> Abstraction:
-    """Tables of the right shape with random buckets in every round with board cards; lossless before them."""
+    """Random buckets for every hand in every round with board cards, and as many as there are hands before them."""
     random = np.random.default_rng(key(seed, "random abstraction"))
-    hands = len(all_hands(rules.num_cards, rules.hole_cards))
+    holes = all_hands(rules.num_cards, rules.hole_cards)
+    holds = (holes[:, :, None] == np.arange(rules.num_cards)).any(axis=1).T  # [cards, hands]
     counts = tuple(
         buckets if sum(rules.board_cards[: r + 1]) else round_classes(rules, r) for r in range(rules.num_rounds)
     )
-    tables = tuple(
-        random.integers(count, size=(len(round_boards(rules, r)), hands), dtype=bucket_dtype(count))
-        for r, count in enumerate(counts)
-    )
-    return Abstraction(rules, counts, tables)
+    tables = []
+    for round_, count in enumerate(counts):
+        boards = round_boards(rules, round_).boards
+        table = random.integers(count, size=(len(boards), len(holes)), dtype=bucket_dtype(count))
+        for card in range(boards.shape[1]):
+            table[holds[boards[:, card]]] = np.iinfo(table.dtype).max
+        tables.append(table)
+    return Abstraction(rules, counts, tuple(tables))
 
 
 def _stepper(solver: MCCFR | VectorCFR | TreeCFR) -> Callable[[], object]:

@@ -24,8 +24,8 @@ FAMILIES: tuple[Family, ...] = ("deep", "buckets", "lossless", "full width")  # 
 
 _SAMPLED = "histories that sampled traversals visited, at decisions and at the end, and the deals on the way"
 _SWEPT = (
-    "decision and terminal slots of every canonical board, once for each distinct hand and traversing player; "
-    "a slot stands for many histories at once"
+    "decisions and ends of every canonical board, once for each distinct hand and traversing player; "
+    "each stands for many histories at once"
 )
 _LISTED = "all histories of the game, once for each traversing player"
 _FULL_WIDTH = {"cfr": "CFR", "cfr+": "CFR+", "linear-cfr": "Linear CFR", "dcfr": "Discounted CFR"}

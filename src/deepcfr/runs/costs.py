@@ -15,7 +15,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.machine import physical_memory
-from deepcfr.solvers import deep_cfr, mccfr, vector_cfr
+from deepcfr.solvers import deep_cfr, mccfr, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 
@@ -30,7 +30,9 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
         return _tabular_notes(config, source, abstraction)
     available = _memory_of(config.runtime.device)
     if not isinstance(source, PokerRules):
-        return [_size(build_game(source))]
+        game = build_game(source)
+        assert isinstance(game, OpenSpielGame)
+        return [_size(game)]
     needed = deep_cfr.memory_bytes(PokerGame(source, config.network.suits), config)
     if available and needed > 0.9 * available:
         raise ConfigError(
@@ -54,14 +56,21 @@ def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | 
         needed = _poker_bytes(config, source, abstraction)
     else:
         game = build_game(source)
+        assert isinstance(game, OpenSpielGame)
         notes = [_size(game)]
-        needed = mccfr.memory_bytes(game, None, settings.precision if sampled else "float64")
+        needed = mccfr.memory_bytes(game, None, settings.precision) if sampled else tree_cfr.memory_bytes(game)
     if available and needed > 0.9 * available:
         raise ConfigError(
             f"The tables of {source.name} in {settings.precision} need {needed / 1e9:.1f} GB, and there are "
-            f"{available / 1e9:.1f} GB: choose {'' if sampled else 'int16, or mccfr with '}an abstraction."
+            f"{available / 1e9:.1f} GB{_advice(source, sampled)}."
         )
     return [*notes, f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"]
+
+
+def _advice(source: GameSource, sampled: bool) -> str:
+    if not isinstance(source, PokerRules):
+        return ""
+    return ": choose an abstraction" if sampled else ": choose int16, or mccfr with an abstraction"
 
 
 def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | None) -> int:
@@ -71,8 +80,7 @@ def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | Non
     return mccfr.memory_bytes(PokerGame(rules), counts, config.solve.precision)
 
 
-def _size(game: PokerGame | OpenSpielGame) -> str:
-    assert isinstance(game, OpenSpielGame)
+def _size(game: OpenSpielGame) -> str:
     return f"{game.explicit.num_nodes:,} histories, {game.explicit.num_infosets:,} infosets"
 
 

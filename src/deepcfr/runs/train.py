@@ -69,7 +69,8 @@ def catch_interrupt() -> Iterator[Interrupt]:
 def train(run: RunFolder, observer: Observer) -> Summary:
     """Carry a run on from its newest checkpoint to its last iteration.
 
-    At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would. Ctrl-C
+    At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
+    Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C
     finishes the iteration, with its evaluation if one is due, and saves.
     Raises CheckpointError, ConfigError, TrainingError.
     """

@@ -29,5 +29,5 @@ def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction
     if settings.abstraction != "lossless":
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: mccfr does.")
     if isinstance(game, PokerGame):
-        return VectorCFR(game, settings, threads)
+        return VectorCFR(game, settings, threads, config.seed)
     return TreeCFR(game, settings)

@@ -1,7 +1,9 @@
 """Monte Carlo CFR on tables (Lanctot et al. 2009), for abstract poker games and for explicit trees.
 
-One iteration t is K traversals for player 0, then K for player 1; regrets take effect at once. With linear weighting
-(Brown and Sandholm 2019) regrets and averages of iteration t have weight t.
+One iteration t is K traversals for player 0, then K for player 1; regrets take effect at once. During a player's K
+traversals the opponent's strategy stands still, so early progress goes with iterations as much as with traversals: many
+iterations of few traversals are better than few of many, until starting threads costs more than it gains. With linear
+weighting (Brown and Sandholm 2019) regrets and averages of iteration t have weight t.
 
 **Rounding.** Weighted sums are not rescaled: dividing all by t^2 would change no strategy, and they stay far below the
 largest float32. An addition to a float32 sum S is rounded to a multiple of about 1e-7 S, and the n-th addition to an entry

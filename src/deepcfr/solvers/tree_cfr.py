@@ -29,6 +29,11 @@ from deepcfr.solvers.tabular import TabularRecord, discounting
 PLAYERS = (0, 1)
 
 
+def memory_bytes(game: OpenSpielGame) -> int:
+    """What regrets and averages of a solver take: float64 [K, L] each."""
+    return 2 * 8 * game.explicit.legal.size
+
+
 class TreeCFR:
     """The state of a solver: iterate over `iterations()` to advance it.
 

@@ -55,12 +55,12 @@ def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
 class VectorCFR:
     """The state of a full-width solver: iterate over `iterations()` to advance it."""
 
-    def __init__(self, game: PokerGame, config: TabularConfig, threads: int = 1) -> None:
+    def __init__(self, game: PokerGame, config: TabularConfig, threads: int = 1, seed: int = 0) -> None:
         if game.suits != "canonical":
             raise GameError("Full-width CFR merges boards by suit, so it needs a game that shows canonical suits.")
-        self.game, self.config = game, config
+        self.game, self.config, self.seed = game, config, seed  # of the random rounding of 16 bits
         self.iteration = 0
-        self.nodes_touched = 0  # decision and terminal slots of every board, once for each view and traversing player
+        self.nodes_touched = 0  # decisions and ends of every board, once for each view and traversing player
         self.workers = Workers(threads)
         self.boards = Boards(game, merge=True, keep=True)
         self._discounting = discounting(config)
@@ -68,7 +68,7 @@ class VectorCFR:
         rounds = list(zip(self.boards.rounds, self.boards.kept, strict=True))
         self._regrets = [self._table(tree, boards) for tree, boards in rounds]
         self._averages = [self._table(tree, boards) for tree, boards in rounds]
-        self._slots = 2 * sum(tree.num_slots * sum(map(len, boards)) for tree, boards in rounds)
+        self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
         if self.config.precision == "int16":
@@ -84,8 +84,8 @@ class VectorCFR:
                 update = self._update(t, player, self._regrets, self._averages)
                 self.boards.visit_all(update, self.workers)
             self.iteration = t
-            self.nodes_touched += self._slots
-            yield TabularRecord(t, self._slots, time.perf_counter() - start)
+            self.nodes_touched += self._touched
+            yield TabularRecord(t, self._touched, time.perf_counter() - start)
 
     def seconds_per_iteration(self) -> float:
         """What an iteration will take, by trying it on a few boards of the last round with empty tables."""
@@ -129,7 +129,8 @@ class VectorCFR:
                 keep_positive, keep_negative, least, values, regret,
             )  # fmt: skip
             regrets.store(board, regret, player)
-            averages.store(board, average, player, key(t, player, board.round, board.index) >> 32)
+            stream = key(self.seed, "rounding", t, player, board.round, board.index)
+            averages.store(board, average, player, stream >> 32)
             return values[None, tree.entries]
 
         return visit
