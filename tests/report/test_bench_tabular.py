@@ -92,6 +92,7 @@ def test_a_random_abstraction_has_the_shape_of_a_real_one() -> None:
     real, random = lossless(rules), random_abstraction(rules, 5, seed=1)
     assert random.counts == (real.counts[0], 5)
     assert [table.shape for table in random.tables] == [table.shape for table in real.tables]
-    assert set(np.unique(random.tables[1])) == set(range(5))
+    assert set(np.unique(random.tables[1])) == {*range(5), 255}
+    assert ((random.tables[1] == 255) == (real.tables[1] == np.iinfo(real.tables[1].dtype).max)).all()
     assert (random.tables[1] == random_abstraction(rules, 5, seed=1).tables[1]).all()
     assert (random.tables[1] != random_abstraction(rules, 5, seed=2).tables[1]).any()
