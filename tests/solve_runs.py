@@ -1,19 +1,11 @@
 """What tests of tabular runs share: the command in this process, small games, and what a run leaves behind."""
 
-import io
-import json
 import os
-import re
 import signal
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-from deepcfr import cli
 from deepcfr.abstraction.files import save_abstraction
 from deepcfr.abstraction.make import make_abstraction
 from deepcfr.evaluation.result import Exploitability
@@ -55,54 +47,6 @@ def make_places(path: Path) -> Places:
     places.game.write_text(SMALL_FLOP)
     save_abstraction(places.abstraction, make_abstraction(load_rules("leduc"), (3, 5), seed=0), {})
     return places
-
-
-class Outcome(NamedTuple):
-    """How the command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The one object on standard output."""
-        assert self.status == 0, self.err
-        assert self.out.count("\n") == 1
-        value = json.loads(self.out)
-        assert isinstance(value, dict)
-        return value
-
-
-def deepcfr(*arguments: object, answers: str = "") -> Outcome:
-    """Run the command in this process; an exception that the command would show as a traceback passes through."""
-    out, err = io.StringIO(), io.StringIO()
-    status: Any = 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["deepcfr", *map(str, arguments)])
-        patch.setattr(sys, "stdin", io.StringIO(answers))
-        patch.setenv("COLUMNS", "120")
-        try:
-            cli.main()
-        except SystemExit as stop:
-            status = stop.code or 0
-    return Outcome(status, out.getvalue(), err.getvalue())
-
-
-def problems(outcome: Outcome) -> list[str]:
-    """The sentences of a refusal: status 2 and nothing on standard output."""
-    assert outcome.status == 2
-    assert outcome.out.strip() == ""
-    lines = outcome.err.strip().splitlines()
-    for line in lines:
-        assert re.fullmatch(r"deepcfr: .*[.?]", line), line
-    return [line.removeprefix("deepcfr: ") for line in lines]
-
-
-def problem(outcome: Outcome) -> str:
-    """The one sentence of a refusal."""
-    (sentence,) = problems(outcome)
-    return sentence
 
 
 class Recorder:

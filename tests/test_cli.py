@@ -1,6 +1,5 @@
 """The command: its figures, its sentences for mistakes, and that a mistake costs nothing."""
 
-import io
 import json
 import math
 import os
@@ -8,14 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import torch
 
+from command_line import Outcome, deepcfr, problem, problems
 from deepcfr import cli
 from deepcfr.config import RunConfig, default_config, load_config
 from deepcfr.games.acpc_definition import format_game_definition
@@ -30,52 +29,6 @@ TINY = (
     "--advantage.steps", "4", "--advantage.batch-size", "16", "--average.steps", "4", "--average.batch-size", "16",
     "--memory.advantage-capacity", "100", "--memory.strategy-capacity", "100",
 )  # fmt: skip
-
-
-class Outcome(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The one object on standard output."""
-        assert self.status == 0, self.err
-        assert self.out.count("\n") == 1
-        value = json.loads(self.out)
-        assert isinstance(value, dict)
-        return value
-
-
-def deepcfr(*arguments: object, answers: str = "") -> Outcome:
-    """Run the command in this process; an exception that the command would show as a traceback passes through."""
-    out, err = io.StringIO(), io.StringIO()
-    status: Any = 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["deepcfr", *map(str, arguments)])
-        patch.setattr(sys, "stdin", io.StringIO(answers))
-        patch.setenv("COLUMNS", "120")
-        try:
-            cli.main()
-        except SystemExit as stop:
-            status = stop.code or 0
-    return Outcome(status, out.getvalue(), err.getvalue())
-
-
-def problems(outcome: Outcome) -> list[str]:
-    """The sentences of a refusal: status 2 and nothing on standard output."""
-    assert outcome.status == 2
-    assert outcome.out.strip() == ""
-    lines = outcome.err.strip().splitlines()
-    for line in lines:
-        assert re.fullmatch(r"deepcfr: .*\.", line), line
-        assert "Traceback" not in line
-    return [line.removeprefix("deepcfr: ") for line in lines]
-
-
-def problem(outcome: Outcome) -> str:
-    (sentence,) = problems(outcome)
-    return sentence
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from command_line import Outcome, deepcfr, problem, problems
 from deepcfr.config import (
     EvaluationConfig,
     RuntimeConfig,
@@ -30,15 +31,11 @@ from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import costs
 from solve_runs import (
-    Outcome,
     Places,
     contents,
-    deepcfr,
     make_places,
     metrics,
     newest,
-    problem,
-    problems,
     tables,
 )
 
