@@ -75,6 +75,16 @@ def speed_table() -> list[str]:
     ]
 
 
+def up(value: float, digits: int) -> str:
+    """A figure of which less is better, never rounded down."""
+    return f"{ceil(value * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def down(value: float, digits: int) -> str:
+    """A figure of which more is better, never rounded up."""
+    return f"{floor(value * 10**digits) / 10**digits:,.{digits}f}"
+
+
 def solved_table() -> list[str]:
     """Flop hold'em solved full-width, and what is then known of its value."""
     runs = load("fhp_solve.json")
@@ -83,15 +93,16 @@ def solved_table() -> list[str]:
         "|---|---|---|",
     ]
     for run in runs.values():
-        curve = ", ".join(f"{p['nash_conv']:.2f} at {p['iteration']} ({ceil(p['seconds'])} s)" for p in run["curve"])
-        lines.append(f"| `{run['command']}` | {curve} | {run['seconds_per_iteration']:.2f} |")
+        curve = ", ".join(f"{up(p['nash_conv'], 2)} at {p['iteration']} ({ceil(p['seconds'])} s)" for p in run["curve"])
+        note = f" ({run['note']})" if "note" in run else ""
+        lines.append(f"| `{run['command']}` | {curve} | {up(run['seconds_per_iteration'], 2)}{note} |")
     best = min((point for run in runs.values() for point in run["curve"]), key=lambda point: point["nash_conv"])
     high, low = best["best_response_values"][0], -best["best_response_values"][1]
     return [
         *lines,
         "",
         "**The value of flop hold'em** to the dealer, who is the small blind, lies between "
-        f"{floor(low * 100) / 100:.2f} and {ceil(high * 100) / 100:.2f} mbb/g: the best of these strategies wins at least "
+        f"{down(low, 2)} and {up(high, 2)} mbb/g: the best of these strategies wins at least "
         "the one as the dealer against anybody, and loses at most the other as the big blind (exact best responses over "
         "all boards, in double precision).",
     ]
@@ -102,7 +113,7 @@ def figure2_table() -> list[str]:
     lines = ["| run | exact NashConv, mbb/g, at nodes touched |", "|---|---|"]
     for name, run in load("figure2.json").items():
         points = [p for i, p in enumerate(run["curve"]) if i % 2 == 1 or p is run["curve"][-1]]
-        curve = ", ".join(f"{p['nash_conv']:.1f} at {p['nodes_touched'] / 1e6:,.0f} M" for p in points)
+        curve = ", ".join(f"{up(p['nash_conv'], 1)} at {p['nodes_touched'] / 1e6:,.0f} M" for p in points)
         lines.append(f"| `{name}` ({ceil(run['curve'][-1]['seconds'])} s in all) | {curve} |")
     return lines
 
@@ -119,19 +130,19 @@ def tabular_table() -> list[str]:
         f"{floor(facts['cfr_plus_leduc_ratio'])} × ({floor(facts['cfr_plus_leduc_suit_isomorphism_ratio'])} ×) |",
         f"| liar's dice with 5 sides, goofspiel with 5 cards: CFR against OpenSpiel's C++ | "
         f"{floor(facts['liars_dice_cfr_ratio'])} ×, {floor(facts['goofspiel_cfr_ratio'])} × |",
-        f"| FHP, Linear CFR in float32 | {facts['fhp_linear_cfr_seconds_per_iteration']:.2f} s an iteration, "
-        f"{facts['fhp_linear_cfr_memory_gb']:.2f} GB |",
-        f"| the same in 16 bits | {facts['fhp_linear_cfr_int16_seconds_per_iteration']:.2f} s, "
-        f"{facts['fhp_linear_cfr_int16_memory_gb']:.2f} GB |",
-        f"| FHP, lossless MCCFR | {facts['fhp_mccfr_nodes_per_second'] / 1e6:.1f} million nodes/s |",
-        f"| HULH, MCCFR on 1,000 (random) buckets a round | {facts['hulh_mccfr_nodes_per_second'] / 1e6:.1f} million "
+        f"| FHP, Linear CFR in float32 | {up(facts['fhp_linear_cfr_seconds_per_iteration'], 2)} s an iteration, "
+        f"{up(facts['fhp_linear_cfr_memory_gb'], 2)} GB |",
+        f"| the same in 16 bits | {up(facts['fhp_linear_cfr_int16_seconds_per_iteration'], 2)} s, "
+        f"{up(facts['fhp_linear_cfr_int16_memory_gb'], 2)} GB |",
+        f"| FHP, lossless MCCFR | {down(facts['fhp_mccfr_nodes_per_second'] / 1e6, 1)} million nodes/s |",
+        f"| HULH, MCCFR on 1,000 (random) buckets a round | {down(facts['hulh_mccfr_nodes_per_second'] / 1e6, 1)} million "
         "nodes/s |",
         f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts "
         f"(`benchmarks/abstraction.py`) | {ceil(features['seconds'])} s |",
     ]
     for name, part in cards.items():
         if isinstance(part, dict) and "buckets" in part:
-            lines.append(f"| abstraction: {name} | {ceil(part['seconds'])} s, {part['peak_memory_gb']:.2f} GB |")
+            lines.append(f"| abstraction: {name} | {ceil(part['seconds'])} s, {up(part['peak_memory_gb'], 2)} GB |")
     for case in races["cases"]:
         lines.append(
             f"| {case['game']}, {case['sampler']} sampling, mean NashConv/2 of {races['seeds']} seeds, one thread against "
@@ -158,7 +169,8 @@ def provenance() -> str:
     listed = ", ".join(f"{name} {short(commit)}" for name, commit in commits.items())
     return (
         f"Measured on {made['processor']}, {made['cores']} cores that other programs shared at times, torch "
-        f"{made['versions']['torch']}, seed 0 unless said. Commits: {listed} (files in `benchmarks/results`).{notes}"
+        f"{made['versions']['torch']}, seed 0 unless said. Commits: {listed} (files in `benchmarks/results`; +changes are "
+        f"results of other measurements in the same folder).{notes}"
     )
 
 
