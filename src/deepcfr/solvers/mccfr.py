@@ -14,7 +14,7 @@ matters have room for float64.
 races are tolerated. Of two additions to one entry at the same moment, one can be lost; and a row can be read while another
 thread has written a part of it. Strategies are made of numbers that were read once, so they always sum to 1, and aligned
 numbers of 4 and 8 bytes are never torn. `benchmarks/races.py` compares one thread with two on Kuhn and Leduc, the
-games where threads meet most: over eight seeds exploitability was no higher. With one thread a run is deterministic.
+games where threads meet most: over eight seeds the difference is within its noise. With one thread a run is deterministic.
 """
 
 from __future__ import annotations
