@@ -179,9 +179,9 @@ def short(commit: str) -> str:
     return " and ".join(part[:10] + "+changes" * ("+" in part) for part in commit.split(" and "))
 
 
-def main() -> None:
-    """Replace the README's section between the markers."""
-    text = [
+def results() -> list[str]:
+    """The README's results, line by line."""
+    return [
         provenance(),
         "",
         *agents_table(),
@@ -200,9 +200,19 @@ def main() -> None:
         "",
         *tabular_table(),
     ]
-    readme = (ROOT / "README.md").read_text()
-    before, after = readme.split(BEGIN)[0], readme.split(END)[1]
-    (ROOT / "README.md").write_text(before + BEGIN + "\n" + "\n".join(text) + "\n" + END + after)
+
+
+def replaced(page: str, begin: str, end: str, lines: list[str]) -> str:
+    """The text of a page with `lines` between the two markers, each of which it must have once."""
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    return "\n".join([before + begin, *lines, end + after])
+
+
+def main() -> None:
+    """Replace the README's section between the markers."""
+    readme = ROOT / "README.md"
+    readme.write_text(replaced(readme.read_text(encoding="utf-8"), BEGIN, END, results()), encoding="utf-8")
 
 
 if __name__ == "__main__":

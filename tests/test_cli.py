@@ -16,13 +16,14 @@ import torch
 
 from command_line import Outcome, deepcfr, problem, problems
 from deepcfr import cli
-from deepcfr.config import RunConfig, default_config, load_config
+from deepcfr.config import RunConfig, load_config
+from deepcfr.defaults import default_config
 from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 
 COMMANDS = (
     "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
-    "bench",
+    "bench", "error-budget",
 )  # fmt: skip
 TINY = (
     "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
@@ -73,7 +74,7 @@ def test_every_command_has_help(command: str) -> None:
 def test_the_help_names_every_command() -> None:
     outcome = deepcfr("--help")
     assert (outcome.status, outcome.err) == (0, "")
-    (listed,) = re.findall(r"\{([a-z,]+)\}", outcome.out.split("\n\n")[0].replace("\n", ""))
+    (listed,) = re.findall(r"\{([a-z,-]+)\}", outcome.out.split("\n\n")[0].replace("\n", ""))
     assert set(listed.split(",")) == set(COMMANDS)
 
 

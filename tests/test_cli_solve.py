@@ -22,11 +22,11 @@ from deepcfr.config import (
     SolveConfig,
     TabularConfig,
     config_to_toml,
-    default_solve_config,
     load_any_config,
     load_solve_config,
     solve_config_from_table,
 )
+from deepcfr.defaults import default_solve_config
 from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import costs

@@ -17,16 +17,21 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
     config_from_table,
+    config_problems,
     config_to_toml,
     load_config,
     validate_config,
 )
 from deepcfr.errors import ConfigError
 
-SECTIONS = ("cfr", "memory", "network", "advantage", "average", "evaluation", "runtime")
+SECTIONS = ("cfr", "public_chance", "memory", "network", "advantage", "average", "evaluation", "runtime")
+
+
+BOARDS = {"cfr": {"sampler": "public-chance"}}
 
 
 def problems_of(table: dict[str, Any]) -> tuple[str, ...]:
@@ -120,6 +125,17 @@ CONFIGS = st.builds(
         chunk=whole(1, 10_000_000),
         weighting=st.sampled_from(["linear", "uniform"]),
         fallback=st.sampled_from(["highest", "uniform"]),
+        first_round=st.sampled_from(["network", "table"]),
+        keep_networks=whole(0, 1_000_000),
+    ),
+    public_chance=st.builds(
+        PublicChanceConfig,
+        boards=whole(1, 10_000_000),
+        later_boards=whole(1, 10_000),
+        stratified=st.booleans(),
+        hands=whole(0, 10_000),
+        samples=whole(1, 1_000_000),
+        record=st.sampled_from(["hands", "infosets"]),
     ),
     memory=st.builds(
         MemoryConfig,
@@ -203,6 +219,20 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ({"evaluation": {"at": [0]}}, ["'evaluation.at'", "from 1", "0"]),
         ({"seed": -1}, ["'seed'", "between 0 and", "-1"]),
         ({"seed": 2**63}, ["'seed'", "between 0 and"]),
+        ({"public_chance": {"boards": 0}}, ["'public_chance.boards'", "between 1 and", "is 0"]),
+        ({"public_chance": {"hands": -1}}, ["'public_chance.hands'", "between 0 and", "-1"]),
+        ({"public_chance": {"record": "all"}}, ["'public_chance.record'", "hands, infosets", "'all'"]),
+        ({"public_chance": {"panel": True}}, ["'public_chance.panel'", "public-chance", "external"]),
+        (
+            {**BOARDS, "public_chance": {"panel": True, "record": "infosets"}},
+            ["'public_chance.panel'", "'public_chance.record'", "hands", "infosets"],
+        ),
+        (
+            {**BOARDS, "public_chance": {"panel": True}, "memory": {"kind": "window"}},
+            ["'public_chance.panel'", "'memory.kind'", "reservoir", "window"],
+        ),
+        ({**BOARDS, "advantage": {"merge_infosets": True}}, ["'advantage.merge_infosets'", "'public_chance.record'"]),
+        ({**BOARDS, "average": {"held_out": 0.1}}, ["'average.held_out'", "0.1", "'public_chance.panel'"]),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
         ({"average": {"averaging": 1.0}}, ["'average.averaging'", "between 0 and 0.999999", "is 1"]),
@@ -239,6 +269,20 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
         problems = problems_of({sections[0]: table} if sections else table)
         assert len(problems) == 1
         assert f"'{name}' must be between" in problems[0]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {**BOARDS, "public_chance": {"panel": True}, "average": {"held_out": 0.1}},
+        {**BOARDS, "public_chance": {"record": "infosets"}, "memory": {"kind": "window"}},
+        {**BOARDS, "public_chance": {"record": "infosets"}, "average": {"held_out": 0.1, "merge_infosets": True}},
+        {**BOARDS, "memory": {"kind": "window"}},
+        {"average": {"merge_infosets": True, "held_out": 0.1}},
+    ],
+)
+def test_ways_of_sampling_that_agree_are_accepted(table: dict[str, Any]) -> None:
+    assert list(config_problems(config_from_table(table))) == []
 
 
 def test_unknown_names_and_wrong_types_are_reported_together() -> None:

@@ -18,6 +18,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.play import PlayResult, amount, cards_markup, play, summarise
 from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import parse_situation, situation_infosets
 from deepcfr.rng import key
 from deepcfr.types import Infosets
@@ -300,3 +301,21 @@ def test_bad_arguments_are_refused_before_the_first_hand() -> None:
 def test_any_answers_end_in_a_result_that_the_replay_confirms(name: str, answers: list[str], seed: int) -> None:
     result, lines = session(UniformPolicy(GAMES[name]), Script(answers), seed=seed, hands=20)
     assert result == summarise([replay(PRESETS[name], hand) for hand in hands_of(lines)])
+
+
+def test_a_mixture_plays_one_of_its_policies_from_the_first_action_of_a_hand_to_its_last() -> None:
+    game = GAMES["leduc"]
+    bold, timid = Always(game, "rcf"), Always(game, "cf")
+    mixture = MixturePolicy(game, [bold, timid], [1.0, 2.0])
+    asked = []
+    for hands in range(1, 25):  # a session of one hand more asks the same and then for one hand more
+        bold.asked.clear()
+        timid.asked.clear()
+        session(mixture, Script("c" * 1_000), seed=3, hands=hands)
+        asked.append((len(bold.asked), len(timid.asked)))
+    drawn = mixture.draw_for(key(3, "play", "draw"), torch.arange(24))
+    assert set(drawn.tolist()) == {0, 1}
+    for hand in range(1, 24):
+        more = [after - before for before, after in zip(asked[hand - 1], asked[hand], strict=True)]
+        assert more[drawn[hand]] > 0
+        assert more[1 - drawn[hand]] == 0

@@ -18,6 +18,7 @@ from tyro.conf import subcommand
 from deepcfr.commands import (
     Abstract,
     Bench,
+    Budget,
     Exploit,
     Export,
     Games,
@@ -29,14 +30,8 @@ from deepcfr.commands import (
     StrategyQuery,
     Train,
 )
-from deepcfr.config import (
-    RunConfig,
-    SolveConfig,
-    default_config,
-    default_solve_config,
-    load_config,
-    load_solve_config,
-)
+from deepcfr.config import RunConfig, SolveConfig, load_config, load_solve_config
+from deepcfr.defaults import default_config, default_solve_config
 from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError
 from deepcfr.games.rules import PRESETS
 
@@ -228,6 +223,36 @@ def _exploitability(command: Exploit) -> None:
     show_result(console, result, solver.iteration)
 
 
+def _error_budget(command: Budget) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.error_budget import BudgetSettings
+    from deepcfr.report.budget import run_budget, show_budget
+    from deepcfr.runs.folder import RunFolder
+
+    settings = BudgetSettings(
+        skip=frozenset(command.skip),
+        solve_iterations=command.solve_iterations,
+        steps=command.steps,
+        examples=command.examples,
+        deviate=command.deviate,
+        threads=command.threads,
+    )
+    console = Console(stderr=True, highlight=False, markup=False)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("error budget", total=None)
+        budget = run_budget(
+            RunFolder.open(command.run),
+            settings,
+            _warn,
+            lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+        )
+    if command.json:
+        _print_json(budget.facts())
+    else:
+        show_budget(budget, _console(False))
+
+
 def _strategy(command: StrategyQuery) -> None:
     from deepcfr.policies.query import query
     from deepcfr.runs.folder import RunFolder
@@ -288,7 +313,7 @@ def _play(command: Play) -> None:
 def _export(command: Export) -> None:
     from deepcfr.runs.folder import RunFolder
 
-    RunFolder.open(command.run).export(command.out, _warn)
+    RunFolder.open(command.run).export(command.out, _warn, command.keep_networks)
     print(f"Exported to {command.out}.")
 
 
@@ -344,6 +369,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "abstract": (Abstract, _abstract),
     "resume": (Resume, _resume),
     "exploitability": (Exploit, _exploitability),
+    "error-budget": (Budget, _error_budget),
     "strategy": (StrategyQuery, _strategy),
     "match": (MatchUp, _match),
     "play": (Play, _play),

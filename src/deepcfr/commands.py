@@ -15,6 +15,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
     SolveConfig,
@@ -22,7 +23,8 @@ from deepcfr.config import (
     validate_config,
 )
 
-PolicyName = Literal["average", "network", "current"]
+BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "deviations"]
+PolicyName = Literal["average", "network", "current", "sd-cfr"]
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Train:
     json: bool = False  # print one JSON object, and progress to standard error
     seed: int = 0
     cfr: CFRConfig = field(default_factory=CFRConfig)
+    public_chance: PublicChanceConfig = field(default_factory=PublicChanceConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     advantage: FitConfig = field(default_factory=FitConfig)
@@ -107,7 +110,21 @@ class Exploit:
     """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
 
     run: Positional[Path]  # a run folder or a shipped model
-    policy: PolicyName = "average"  # the average strategy (its network), or the newest iteration's strategy
+    policy: PolicyName = "average"  # average strategy (its network), newest iteration's, or exact average of all
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class Budget:
+    """Say which part of a Deep CFR run limits: exact NashConv of each part, and what deviations gain by decision."""
+
+    run: Positional[Path]  # a run folder or a shipped model of a poker game
+    skip: tuple[BudgetPart, ...] = ()  # parts to leave out
+    solve_iterations: int | None = None  # of the solved game; by default twice those of the run, at least 100
+    steps: int | None = None  # of the network fitted to the solved game; by default as the run's average network
+    examples: int | None = None  # drawn from it, at most; by default 4,000,000 infosets or 1,000,000 hands
+    deviate: Literal["average", "sd-cfr", "current"] = "average"  # the policy whose deviations are valued
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
 
@@ -151,6 +168,7 @@ class Export:
 
     run: Positional[Path]  # a run folder
     out: Path  # the folder to create
+    keep_networks: int = 1  # of the networks kept for --policy sd-cfr every n-th, or none with 0
 
 
 @dataclass

@@ -28,6 +28,25 @@ class CFRConfig:
     chunk: int = 4_096
     weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
     fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
+    sampler: Literal["external", "public-chance"] = "external"  #: sample histories, or boards with all their hands
+    first_round: Literal["network", "table"] = "network"  #: what holds the first betting round's regrets and strategy
+    keep_networks: int = 1  #: iterations between those whose networks are kept for SD-CFR; 0 keeps none
+
+
+@dataclass(frozen=True)
+class PublicChanceConfig:
+    """What one public-chance traversal samples, for one player in one iteration; `cfr.traversals` is not read then."""
+
+    boards: int = 100  #: boards of the first round that deals one; all if there are not more
+    #: visit the same boards in every iteration, so that the memories hold the exact sums of their hands over iterations
+    panel: bool = False
+    later_boards: int = 1  #: boards of every later round, for each of the round before
+    stratified: bool = True  #: spread the boards evenly over kinds of boards, or draw them independently of their kind
+    #: private hands of each player that are played out on a board, about, in a game that deals all cards at once; 0 is all
+    hands: int = 0
+    samples: int = 500  #: hands of a board, of those played out, that go to the memories
+    #: what a sample is: a hand with all decisions of a round, weighted by reach, or infosets drawn in proportion to reach
+    record: Literal["hands", "infosets"] = "hands"
 
 
 @dataclass(frozen=True)
@@ -35,8 +54,8 @@ class MemoryConfig:
     """Memories of samples: one of advantages for each player, one of strategies."""
 
     kind: Literal["reservoir", "window"] = "reservoir"  #: uniform over everything seen, or the newest samples
-    advantage_capacity: int = 40_000_000  #: infosets in each player's advantage memory
-    strategy_capacity: int = 40_000_000  #: infosets in the strategy memory
+    advantage_capacity: int = 40_000_000  #: samples in each player's advantage memory: infosets, or hands of each round
+    strategy_capacity: int = 40_000_000  #: samples in the strategy memory; hands of each round and player
 
 
 @dataclass(frozen=True)
@@ -50,6 +69,7 @@ class NetworkConfig:
     card_embedding: bool = False  #: an embedding for every single card beside rank and suit
     outputs: int = 4  #: outputs of the paper network; those beyond the game's actions are ignored
     suits: Literal["canonical", "raw"] = "canonical"  #: inputs in canonical suits, or cards as dealt
+    strength: bool = False  #: how strong the hand is beside its cards: domain knowledge, which the paper does without
 
 
 @dataclass(frozen=True)
@@ -57,14 +77,30 @@ class FitConfig:
     """How one network is fitted to a memory."""
 
     steps: int = 4_000  #: mini-batch steps
-    batch_size: int = 10_000  #: samples in a mini-batch, drawn with replacement
-    learning_rate: float = 1e-3  #: of Adam
+    steps_per_million: int = 0  #: further steps for every million examples in the memory
+    batch_size: int = 10_000  #: examples in a mini-batch, drawn with replacement
+    #: of each hand in a mini-batch, so many decisions of a round, drawn in proportion to how often they are reached; 0 is
+    #: all. Memories of infosets do not read it
+    decisions: int = 0
+    batch_growth: float = 1.0  #: the last mini-batches are this many times larger than the first, in four stages
+    #: Adam as in the paper; or Muon (Jordan et al. 2024), which orthogonalises the steps of hidden matrices, with Adam for
+    #: the rest. On CUDA its steps are not graphs
+    optimizer: Literal["adam", "muon"] = "adam"
+    learning_rate: float = 1e-3  #: of the optimizer
     schedule: Literal["constant", "cosine"] = "constant"  #: learning rate over the fit; cosine decays to zero
     averaging: float = 0.0  #: decay of an exponential moving average of the weights that replaces them; 0 is off
     clip: float = 1.0  #: largest gradient norm
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     scale_targets: bool = True  #: fit advantages in units of their root mean square (never applied to probabilities)
     merge_infosets: bool = False  #: replace each target by the weighted mean over its infoset's samples in the memory
+    #: share of hands that are never trained on but watched: the weights with the smallest loss on them are kept. With a
+    #: cosine schedule the loss falls to the end, so there let `patience` last for most of the fit
+    held_out: float = 0.0
+    check_every: int = 100  #: steps between looks at the held-out loss
+    patience: int = 5  #: looks without a smaller held-out loss that end the fit
+    precision: Literal["float32", "bfloat16"] = "float32"  #: of matrix products; weights stay in float32
+    compile: bool = False  #: let torch compile the loss; on a CPU this takes a C++ compiler
+    graphs: bool = True  #: on CUDA, replay whole steps as one graph; elsewhere it changes nothing
 
 
 @dataclass(frozen=True)
@@ -97,6 +133,7 @@ class RunConfig:
     game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
     seed: int = 0
     cfr: CFRConfig = field(default_factory=CFRConfig)
+    public_chance: PublicChanceConfig = field(default_factory=PublicChanceConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     advantage: FitConfig = field(default_factory=FitConfig)
@@ -158,6 +195,11 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "cfr.iterations": (1, 1_000_000),
     "cfr.traversals": (1, 100_000_000),
     "cfr.chunk": (1, 10_000_000),
+    "cfr.keep_networks": (0, 1_000_000),
+    "public_chance.boards": (1, 10_000_000),
+    "public_chance.later_boards": (1, 10_000),
+    "public_chance.hands": (0, 10_000),
+    "public_chance.samples": (1, 1_000_000),
     "memory.advantage_capacity": (1, 10**10),
     "memory.strategy_capacity": (1, 10**10),
     "network.width": (1, 8192),
@@ -165,10 +207,16 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "network.card_width": (1, 64),
     "network.outputs": (1, 1024),
     "fit.steps": (1, 100_000_000),
+    "fit.steps_per_million": (0, 100_000_000),
     "fit.batch_size": (1, 10_000_000),
+    "fit.decisions": (0, 1_000_000),
+    "fit.batch_growth": (1.0, 64.0),
     "fit.learning_rate": (1e-12, 10.0),
     "fit.averaging": (0.0, 0.999999),
     "fit.clip": (1e-9, 1e9),
+    "fit.held_out": (0.0, 0.5),
+    "fit.check_every": (1, 100_000_000),
+    "fit.patience": (1, 100_000_000),
     "solve.iterations": (1, 100_000_000),
     "solve.alpha": (-30.0, 30.0),
     "solve.beta": (-30.0, 30.0),
@@ -300,6 +348,38 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield f"'runtime.device' must be cpu for tabular solvers, but is '{config.runtime.device}'."
     if isinstance(config, SolveConfig):
         yield from _solve_problems(config.solve)
+    else:
+        yield from _public_chance_problems(config)
+        yield from _fit_problems("advantage", config.advantage)
+        yield from _fit_problems("average", config.average)
+
+
+def _public_chance_problems(config: RunConfig) -> Iterator[str]:
+    """One sentence for every setting that contradicts how boards are sampled and what is recorded on them."""
+    sampled, settings = config.cfr.sampler == "public-chance", config.public_chance
+    if settings.panel and not sampled:
+        yield f"'public_chance.panel' needs 'cfr.sampler' to be public-chance, but it is {config.cfr.sampler}."
+    if settings.panel and settings.record != "hands":
+        yield f"'public_chance.panel' needs 'public_chance.record' to be hands, but it is {settings.record}."
+    if settings.panel and config.memory.kind != "reservoir":
+        # there is nothing to choose: every hand of the panel is kept
+        yield f"'public_chance.panel' needs 'memory.kind' to be reservoir, but it is {config.memory.kind}."
+    if not sampled or settings.record != "hands":
+        return
+    for section in ("advantage", "average"):
+        if getattr(config, section).merge_infosets:
+            yield f"'{section}.merge_infosets' merges samples of infosets, and 'public_chance.record' is hands."
+    if config.average.held_out > 0 and not settings.panel:
+        yield (
+            f"'average.held_out' is {config.average.held_out}, but hands of both players are drawn together, and they are "
+            "the same hands only with 'public_chance.panel'."
+        )
+
+
+def _fit_problems(section: str, settings: FitConfig) -> Iterator[str]:
+    if settings.held_out > 0 and settings.refit == "fine-tune":
+        # every fit holds out other hands, so the network has been trained on them before
+        yield f"'{section}.held_out' is {settings.held_out}, which needs '{section}.refit' to be scratch."
 
 
 def _solve_problems(settings: TabularConfig) -> Iterator[str]:
@@ -359,64 +439,3 @@ def _toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return repr(value)
-
-
-def default_solve_config() -> SolveConfig:
-    """The configuration that `solve` starts from: iterations may be short or long, so checkpoints go by the clock."""
-    return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120))
-
-
-def default_config(game: str) -> RunConfig:
-    """The configuration that `train GAME` starts from: tuned for small games where they are, else the ten-minute one."""
-    if game in ("kuhn", "leduc"):
-        return config_from_table({"game": game, **_SMALL_GAMES[game]})
-    if game.startswith(OPENSPIEL):
-        return config_from_table({"game": game, **_SMALL_GAMES["leduc"]})
-    return config_from_table({"game": game, **_QUICK})
-
-
-# Chosen by measurement on two cores; the files in configs/ say the same and what to expect.
-_SMALL_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
-_SMALL_GAMES: dict[str, dict[str, Any]] = {
-    "kuhn": {
-        "cfr": {"iterations": 100, "traversals": 1_500},
-        "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 1_000_000},
-        "network": {"kind": "mlp", "width": 32, "layers": 2},
-        "advantage": {"steps": 100, "batch_size": 128, "refit": "fine-tune", **_SMALL_FIT},
-        "average": {"steps": 1_000, "batch_size": 128, **_SMALL_FIT},
-        "evaluation": {"every": 25},
-        "runtime": {"threads": 1, "checkpoint_every": 25},
-    },
-    "leduc": {
-        "cfr": {"iterations": 200, "traversals": 1_500},
-        "memory": {"advantage_capacity": 2_000_000, "strategy_capacity": 2_000_000},
-        "network": {"kind": "mlp", "width": 64, "layers": 3},
-        "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_SMALL_FIT},
-        "average": {"steps": 2_000, "batch_size": 256, **_SMALL_FIT},
-        "evaluation": {"every": 50},
-        "runtime": {"threads": 1, "checkpoint_every": 25},
-    },
-}
-_QUICK: dict[str, Any] = {
-    "cfr": {"iterations": 64, "traversals": 30_000},
-    "memory": {"advantage_capacity": 4_000_000, "strategy_capacity": 4_000_000},
-    "network": {"card_width": 1},
-    "advantage": {
-        "steps": 200,
-        "batch_size": 4_096,
-        "learning_rate": 3e-3,
-        "schedule": "cosine",
-        "refit": "fine-tune",
-        "merge_infosets": True,
-    },
-    "average": {
-        "steps": 1_500,
-        "batch_size": 4_096,
-        "learning_rate": 3e-3,
-        "schedule": "cosine",
-        "refit": "fine-tune",
-        "merge_infosets": True,
-    },
-    "evaluation": {"at": [16, 32]},
-    "runtime": {"checkpoint_every": 16},
-}

@@ -1,7 +1,8 @@
 """A person against an agent in the terminal, at any poker game that the library knows.
 
 Everything random comes from the seed: hand `h` is dealt from `key(seed, "play", h)`, and the agent's action at a node
-of it uses the uniform addressed by `(h, node)` in `key(seed, "play", "agent")`. The same answers give the same session.
+of it uses the uniform addressed by `(h, node)` in `key(seed, "play", "agent")`. An agent that is a mixture draws one of its
+policies for every hand, by the hand's number in `key(seed, "play", "draw")`. The same answers give the same session.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
+from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import ACTION_KEYS, action_name, legal_actions, pot, round_name, to_call
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
@@ -112,13 +114,14 @@ class Table:
         game, person = self.game, hand % 2
         cards = game.deal_cards(1, key(self.seed, "play", hand))
         deals = game.deals_of(cards, torch.tensor([hand]))
+        agent = self._agent(hand)
         self._open(hand, person, cards[0])
         node = int(game.start(deals)[0])
         while game.tree.actor[node] != TERMINAL:
             if game.tree.actor[node] == person:
                 action, who = self._ask(node), "You"
             else:
-                action, who = self._agent_action(node, deals), "Agent"
+                action, who = self._agent_action(agent, node, deals), "Agent"
             self.say(f"  {who}: {action_name(game, node, action)}")
             after = int(game.tree.child[node, action])
             if game.tree.round[after] > game.tree.round[node]:
@@ -139,9 +142,15 @@ class Table:
         shown = f" {cards_markup(rules, board)}," if len(board) else ""
         self.say(f"  {round_name(rules, round_).capitalize()}:{shown} pot {amount(rules, pot(self.game, node))}")
 
-    def _agent_action(self, node: int, deals: Deals) -> int:
+    def _agent(self, hand: int) -> Policy:
+        """The policy that the agent plays from the first action of a hand to its last."""
+        if isinstance(self.policy, MixturePolicy):
+            return self.policy.draw(key(self.seed, "play", "draw"), hand)
+        return self.policy
+
+    def _agent_action(self, agent: Policy, node: int, deals: Deals) -> int:
         at = torch.tensor([node], device=deals.traversal.device)
-        probabilities = self.policy.probabilities(infosets_at(self.game, at, torch.zeros_like(at), deals))
+        probabilities = agent.probabilities(infosets_at(self.game, at, torch.zeros_like(at), deals))
         chance = addressed_uniforms(key(self.seed, "play", "agent"), deals.traversal, at)
         return int(sample_actions(probabilities, chance)[0])
 

@@ -41,6 +41,27 @@ class Samples:
     def __len__(self) -> int:
         return len(self.infosets)
 
+    def __getitem__(self, index: torch.Tensor | slice) -> Samples:
+        return Samples(self.infosets[index], self.target[index], self.iteration[index])
+
+
+@dataclass(frozen=True)
+class HandSamples:
+    """Training examples of one player in one betting round: all of its n nodes there, with E legal actions in all.
+
+    `values` are weighted by `reach`, so what a network should learn is values / reach. Of advantages, reach is the
+    counterfactual one: the share of the opponent's hands, each weighted by its reach, that would be at the node, between
+    0 and 1. Of strategies, it is the player's own. Sums over iterations of both are again such samples.
+    """
+
+    cards: torch.Tensor  # uint8 [I, C], what the player sees
+    values: torch.Tensor  # float [I, E], of the player's edges in the round
+    reach: torch.Tensor  # float [I, n], of the player's nodes in the round
+    iteration: torch.Tensor  # integer [I], 1 .. T
+
+    def __len__(self) -> int:
+        return len(self.cards)
+
 
 @dataclass(frozen=True)
 class Encoding:

@@ -125,11 +125,11 @@ def test_deep_cfr_learns_to_bluff_and_to_call() -> None:
     assert exploitability_of(strategy) < 0.1  # 0.25 for uniform play
     assert float(strategy[~solver.game.encoding.legal].abs().max()) == 0
     # one deal, one decision, a pass, a bet and its answer and end; or a deal, a decision and what follows it
-    samples = solver.strategy_memory[slice(0, None)]
+    samples = solver.memories.strategies[slice(0, None)]
     owners = torch.bincount(samples.infosets.node.long(), minlength=3)
     assert owners[FACING_BET] == 40 * 200  # player 0's traversals always reach a bet
     assert owners[STRONG] + owners[WEAK] == 40 * 200
-    answered = len(solver.advantage_memories[1])  # traversals of player 1 that reach a bet
+    answered = len(solver.memories.advantages[1])  # traversals of player 1 that reach a bet
     assert solver.nodes_touched == 40 * 200 * (5 + 3) + 2 * answered
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deepcfr.config import RunConfig, default_config
+from deepcfr.config import RunConfig
+from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.report.charts import curve, draw_curves
 from deepcfr.runs.folder import RunFolder

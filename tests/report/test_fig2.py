@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from deepcfr.commands import Report
-from deepcfr.config import AnyConfig, SolveConfig, TabularConfig, default_config
+from deepcfr.config import AnyConfig, SolveConfig, TabularConfig
+from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError
 from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules

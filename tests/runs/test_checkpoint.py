@@ -22,6 +22,7 @@ from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, Ru
 from deepcfr.errors import CheckpointError
 from deepcfr.files import json_bytes
 from deepcfr.games.presets import load_rules
+from deepcfr.policies.iterates import iterate_tensors
 from deepcfr.policies.query import query
 from deepcfr.runs import checkpoint as checkpoints
 from deepcfr.runs.folder import RunFolder
@@ -47,9 +48,10 @@ State = dict[str, Any]
 
 
 def state_of(solver: DeepCFR) -> State:
-    """All that Algorithm 1 goes on from: networks and memories as bytes, and the counters."""
+    """All that Algorithm 1 goes on from: networks, memories and iterates as bytes, and the counters."""
     networks = {"0": solver.advantage_networks[0], "1": solver.advantage_networks[1], "average": solver.average_network}
-    memories = dict(zip(MEMORIES, (*solver.advantage_memories, solver.strategy_memory), strict=True))
+    memories = dict(solver.memories.named())
+    assert tuple(memories) == MEMORIES
     state: State = {
         f"{name}.{key}": tensor.numpy().tobytes()
         for name, network in networks.items()
@@ -59,6 +61,7 @@ def state_of(solver: DeepCFR) -> State:
     for name, memory in memories.items():
         state[name] = memory.seen
         state |= {f"{name}.{column}": tensor.numpy().tobytes() for column, tensor in memory.contents().items()}
+    state |= {name: tensor.numpy().tobytes() for name, tensor in iterate_tensors(solver.iterates).items()}
     counters = ("iteration", "nodes_touched", "average_iteration")
     return state | {name: getattr(solver, name) for name in counters}
 
@@ -134,7 +137,8 @@ def test_a_restored_solver_is_the_one_that_was_saved_and_goes_on_like_it(
     solver = DeepCFR(run.game(), config)
     for _ in range(3):
         advance(solver, average=average)
-    assert solver.strategy_memory.seen > solver.strategy_memory.capacity  # what was seen is more than what is held
+    strategies = dict(solver.memories.named())["strategy"]
+    assert strategies.seen > strategies.capacity  # what was seen is more than what is held
     run.save(solver, 12.5)
     restored, seconds = RunFolder.open(tmp_path / "run").load_solver(pytest.fail, memories=True)
     assert seconds == 12.5

@@ -23,6 +23,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
     config_to_toml,
@@ -133,10 +134,13 @@ def newest(path: Path) -> tuple[str, dict[str, bytes]]:
 def assert_same_run(path: Path, other: Path) -> None:
     (name, files), (other_name, other_files) = newest(path), newest(other)
     assert name == other_name
-    assert len(files) == 13
+    assert len(files) in (1 + 3 * 4, 1 + 4 * 4)  # networks, and four columns of each memory of infosets or of hands
     assert files.keys() == other_files.keys()
     assert [n for n in files if files[n] != other_files[n]] == []
-    assert metrics(path) == metrics(other)
+    for line, same in zip(metrics(path), metrics(other), strict=True):
+        # a resumed run has forgotten what its networks said about a panel, and asks again
+        assert line | {"evaluated": 0} == same | {"evaluated": 0}
+        assert line["evaluated"] <= 2 * same["evaluated"] <= 4 * line["evaluated"]
 
 
 @pytest.fixture(scope="module")
@@ -150,10 +154,10 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # What is recorded
 
 EVERY_LINE = {
-    "iteration", "traversals", "nodes_touched", "traversal_seconds", "fit_seconds", "advantage_loss",
-    "advantage_samples", "strategy_samples", "total_nodes_touched", "seconds",
+    "iteration", "traversals", "nodes_touched", "evaluated", "trained", "traversal_seconds", "fit_seconds",
+    "advantage_loss", "advantage_samples", "strategy_samples", "total_nodes_touched", "seconds",
 }  # fmt: skip
-EVALUATED_LINE = EVERY_LINE | {"average_loss", "average_fit_seconds", "evaluation"}
+EVALUATED_LINE = EVERY_LINE | {"average_loss", "average_examples", "average_fit_seconds", "evaluation"}
 
 
 def test_every_iteration_has_its_line_with_the_documented_keys(reference: Path) -> None:
@@ -162,6 +166,9 @@ def test_every_iteration_has_its_line_with_the_documented_keys(reference: Path) 
     for line in lines:
         assert set(line) == (EVALUATED_LINE if line["iteration"] in EVALUATED else EVERY_LINE)
         assert line["traversals"] == 2 * CONFIG.cfr.traversals
+        assert line["trained"] == 2 * FIT.steps * FIT.batch_size
+        assert line.get("average_examples", FIT.steps * FIT.batch_size) == FIT.steps * FIT.batch_size
+        assert 0 < line["evaluated"] < line["nodes_touched"]
         assert len(line["advantage_loss"]) == len(line["advantage_samples"]) == 2
         assert min(line["advantage_loss"]) > 0
         assert line["seconds"] > line["traversal_seconds"] + line["fit_seconds"] > 0
@@ -230,8 +237,23 @@ def test_same_seed_same_bytes_and_another_seed_other_bytes(tmp_path: Path, refer
 
 # Stopping and going on
 
+BOARDS = replace(
+    CONFIG,
+    game="leduc",
+    cfr=replace(CONFIG.cfr, sampler="public-chance", first_round="table"),
+    public_chance=PublicChanceConfig(boards=2, samples=9),
+)
 VARIANTS = {
     "as it is": CONFIG,
+    "table": replace(CONFIG, game="leduc", cfr=replace(CONFIG.cfr, first_round="table")),
+    "boards": BOARDS,
+    "panel": replace(BOARDS, public_chance=replace(BOARDS.public_chance, panel=True)),
+    "boards in two threads": replace(BOARDS, runtime=replace(CONFIG.runtime, threads=2)),
+    "infosets of boards": replace(
+        BOARDS,
+        cfr=replace(BOARDS.cfr, first_round="network"),
+        public_chance=replace(BOARDS.public_chance, record="infosets", hands=3),
+    ),
     "two threads": replace(CONFIG, runtime=replace(CONFIG.runtime, threads=2)),
     "window": replace(CONFIG, memory=replace(CONFIG.memory, kind="window")),
     "fine-tuned advantages": replace(CONFIG, advantage=replace(FIT, refit="fine-tune")),
@@ -460,6 +482,27 @@ def test_the_cost_is_said_before_it_is_paid(tmp_path: Path) -> None:
     start(tmp_path / "other", observer=observer)
     other = RunFolder.open(tmp_path / "other")
     assert observer.notes == cost_notes(other.config, other.source)
+
+
+def test_the_cost_of_boards_is_said_and_games_with_too_many_are_refused(tmp_path: Path) -> None:
+    memory = MemoryConfig(advantage_capacity=10**6, strategy_capacity=10**6)
+    run = RunFolder.create(tmp_path / "run", replace(BOARDS, memory=memory))
+    # each of four memories keeps 2 cards, the iteration and 2 bytes for 35 actions and 15 nodes: 106 bytes a hand
+    assert cost_notes(run.config, run.source) == [
+        "memories take up to 0.42 GB, and a checkpoint as much on disk",
+        "boards take up to 0.00 GB",
+    ]
+    large = RunFolder.create(tmp_path / "large", replace(BOARDS, game="hulh"))
+    with pytest.raises(ConfigError) as caught:
+        cost_notes(large.config, large.source)
+    (sentence,) = caught.value.problems
+    assert re.search(
+        r"keep all boards of hulh, which need [\d,.]+ GB, and there are \d+\.\d GB: cfr\.sampler", sentence
+    )
+    some = replace(BOARDS, game="hulh", public_chance=PublicChanceConfig(hands=30))
+    other = RunFolder.create(tmp_path / "some", some)
+    with pytest.raises(ConfigError, match="has betting rounds after the first board"):
+        cost_notes(other.config, other.source)
 
 
 def test_a_folder_that_holds_a_run_is_not_started_again(tmp_path: Path, reference: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from deepcfr.config import default_config
+from deepcfr.defaults import default_config
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.presets import load_game
 from deepcfr.runs.folder import RunFolder
@@ -24,7 +24,7 @@ def test_training_on_cuda_draws_the_samples_of_the_cpu_and_resumes(tmp_path: Pat
     other = DeepCFR(load_game("kuhn"), config)
     next(solver.iterations())
     next(other.iterations())
-    ours, theirs = solver.advantage_memories[0][:], other.advantage_memories[0][:]
+    ours, theirs = solver.memories.advantages[0][:], other.memories.advantages[0][:]
     assert torch.equal(ours.infosets.cards.cpu(), theirs.infosets.cards)
     assert torch.allclose(ours.target.cpu(), theirs.target)
     solver.fit_average()

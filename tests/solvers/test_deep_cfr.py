@@ -59,8 +59,8 @@ def rows(memory: Memory) -> Counter[tuple[int, tuple[int, ...], int, tuple[float
 def assert_same_state(one: DeepCFR, other: DeepCFR) -> None:
     assert (one.iteration, one.nodes_touched) == (other.iteration, other.nodes_touched)
     pairs = [
-        *zip(one.advantage_memories, other.advantage_memories, strict=True),
-        (one.strategy_memory, other.strategy_memory),
+        *zip(one.memories.advantages, other.memories.advantages, strict=True),
+        (one.memories.strategies, other.memories.strategies),
     ]
     for mine, theirs in pairs:
         assert mine.seen == theirs.seen
@@ -119,11 +119,11 @@ def test_the_records_add_up(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None
     assert {record.traversals for record in records} == {600}
     assert solver.nodes_touched == sum(record.nodes_touched for record in records)
     last = records[-1]
-    assert last.advantage_samples == tuple(len(memory) for memory in solver.advantage_memories)
-    assert last.strategy_samples == len(solver.strategy_memory)
+    assert last.advantage_samples == tuple(len(memory) for memory in solver.memories.advantages)
+    assert last.strategy_samples == len(solver.memories.strategies)
     # Player 0's traversal has the deal, the root, two answers and an end to each, and after check and bet two ends more;
     # player 1's has the deal, the root, an answer and two ends, and after check and bet player 0's answer.
-    again = [held(memory) for memory in (solver.advantage_memories[0], solver.strategy_memory)]
+    again = [held(memory) for memory in (solver.memories.advantages[0], solver.memories.strategies)]
     second = int(KUHN.tree.child[KUHN.tree.child[0, 1], 2])
     for record in records:
         seen = [int(((s.infosets.node == second) & (s.iteration == record.iteration)).sum()) for s in again]
@@ -133,7 +133,7 @@ def test_the_records_add_up(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None
 
 def weighted_mean_strategy(solver: DeepCFR) -> torch.Tensor:
     """What the average network is to learn: the mean of the memory with weight t, [12, A]."""
-    samples = held(solver.strategy_memory)
+    samples = held(solver.memories.strategies)
     index = 3 * samples.infosets.node.long() + samples.infosets.cards[:, 0].long()
     weight = samples.iteration.float()
     total = torch.zeros(12, 3).index_add_(0, index, samples.target * weight[:, None])
@@ -151,7 +151,7 @@ def test_the_average_policy_is_the_linear_average_with_the_default_options_too(
 ) -> None:
     solver, _ = kuhn
     other = DeepCFR(KUHN, CONFIG, iteration=solver.iteration)
-    other.strategy_memory = solver.strategy_memory
+    other.memories = solver.memories
     other.fit_average(replace(CONFIG.average, scale_targets=FitConfig().scale_targets))
     distance = other.average_policy().probabilities(EVERY) - weighted_mean_strategy(solver)
     assert distance.abs().max() < 0.06
@@ -176,7 +176,7 @@ def test_strategy_samples_are_those_of_the_newest_networks_at_the_time(fallback:
     before = solver.current_policy().probabilities(EVERY)
     for record in solver.iterations():
         after = solver.current_policy().probabilities(EVERY)
-        samples = held(solver.strategy_memory)
+        samples = held(solver.memories.strategies)
         index = 3 * samples.infosets.node.long() + samples.infosets.cards[:, 0].long()
         now = samples.iteration == record.iteration
         # player 0 traverses first, against player 1 of the iteration before; then player 1 against the new player 0
@@ -190,7 +190,7 @@ def test_strategy_samples_are_those_of_the_newest_networks_at_the_time(fallback:
 def test_the_first_strategies_are_uniform() -> None:
     solver = DeepCFR(KUHN, BRIEF)
     next(solver.iterations())
-    samples = held(solver.strategy_memory)
+    samples = held(solver.memories.strategies)
     first = infoset_owner(KUHN)[samples.infosets.node.long()] == 1  # collected before any network was fitted
     legal = KUHN.encoding.legal[samples.infosets.node.long()]
     uniform = legal / legal.sum(1, keepdim=True)
@@ -202,8 +202,8 @@ def test_samples_carry_the_iteration_that_made_them() -> None:
     solver = DeepCFR(KUHN, BRIEF)
     sizes = []
     for _ in solver.iterations():
-        sizes.append([len(memory) for memory in (*solver.advantage_memories, solver.strategy_memory)])
-    for column, memory in enumerate((*solver.advantage_memories, solver.strategy_memory)):
+        sizes.append([len(memory) for memory in (*solver.memories.advantages, solver.memories.strategies)])
+    for column, memory in enumerate((*solver.memories.advantages, solver.memories.strategies)):
         ends = [0, *(size[column] for size in sizes)]
         expected = [t for t in (1, 2, 3) for _ in range(ends[t] - ends[t - 1])]
         assert held(memory).iteration.tolist() == expected
@@ -212,13 +212,13 @@ def test_samples_carry_the_iteration_that_made_them() -> None:
 def test_each_player_has_a_memory_of_its_own_advantages() -> None:
     solver = solved(BRIEF)
     owner = infoset_owner(KUHN)
-    for player, memory in enumerate(solver.advantage_memories):
+    for player, memory in enumerate(solver.memories.advantages):
         samples = held(memory)
         assert set(owner[samples.infosets.node.long()].tolist()) == {player}
         assert bool((samples.target[~KUHN.encoding.legal[samples.infosets.node.long()]] == 0).all())
-    assert set(owner[held(solver.strategy_memory).infosets.node.long()].tolist()) == {0, 1}
+    assert set(owner[held(solver.memories.strategies).infosets.node.long()].tolist()) == {0, 1}
     # every traversal of player 0 starts at its first decision, so that K samples an iteration are there
-    assert int((held(solver.advantage_memories[0]).infosets.node == 0).sum()) == 3 * 40
+    assert int((held(solver.memories.advantages[0]).infosets.node == 0).sum()) == 3 * 40
 
 
 def test_the_weighting_and_the_iteration_reach_the_fit() -> None:
@@ -227,8 +227,8 @@ def test_the_weighting_and_the_iteration_reach_the_fit() -> None:
         for weighting in ("linear", "uniform")
     )
     # the first iteration's weights are 2 and 1, later ones differ between samples
-    assert rows(linear.advantage_memories[0]) != rows(uniform.advantage_memories[0])
-    first = [held(solver.advantage_memories[0]) for solver in (linear, uniform)]
+    assert rows(linear.memories.advantages[0]) != rows(uniform.memories.advantages[0])
+    first = [held(solver.memories.advantages[0]) for solver in (linear, uniform)]
     assert torch.equal(*(samples.target[samples.iteration == 1] for samples in first))
 
 
@@ -273,7 +273,7 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not() -> None:
     torch.manual_seed(123)  # the global generator plays no part
     assert_same_state(one, solved(BRIEF))
     other = solved(replace(BRIEF, seed=1))
-    assert rows(other.advantage_memories[0]) != rows(one.advantage_memories[0])
+    assert rows(other.memories.advantages[0]) != rows(one.memories.advantages[0])
 
 
 def test_a_run_can_be_left_and_taken_up_again() -> None:
@@ -308,16 +308,16 @@ def test_the_chunk_changes_only_the_order_of_what_is_collected(chunk: int) -> No
     still = replace(BRIEF, advantage=replace(FIT, steps=1, learning_rate=1e-12))
     one, other = (solved(replace(still, cfr=replace(still.cfr, chunk=size))) for size in (chunk, 10_000))
     assert one.nodes_touched == other.nodes_touched
-    pairs = [*zip(one.advantage_memories, other.advantage_memories, strict=True)]
-    for mine, theirs in [*pairs, (one.strategy_memory, other.strategy_memory)]:
+    pairs = [*zip(one.memories.advantages, other.memories.advantages, strict=True)]
+    for mine, theirs in [*pairs, (one.memories.strategies, other.memories.strategies)]:
         sums, expected = totals(mine), totals(theirs)
         assert {at: total[0] for at, total in sums.items()} == {at: total[0] for at, total in expected.items()}
         assert {iteration for _, _, iteration in sums} == {1, 2, 3}
         for at, total in sums.items():
             torch.testing.assert_close(total, expected[at], atol=1e-4, rtol=1e-5)
     # bit for bit where all play is uniform
-    assert {r for r in rows(one.advantage_memories[0]).items() if r[0][2] == 1} == {
-        r for r in rows(other.advantage_memories[0]).items() if r[0][2] == 1
+    assert {r for r in rows(one.memories.advantages[0]).items() if r[0][2] == 1} == {
+        r for r in rows(other.memories.advantages[0]).items() if r[0][2] == 1
     }
 
 
@@ -328,7 +328,7 @@ def test_the_chunk_changes_only_the_order_of_what_is_collected(chunk: int) -> No
 def test_memories_are_bounded_and_of_the_configured_kind(kind: str) -> None:
     memory = MemoryConfig(kind=kind, advantage_capacity=50, strategy_capacity=30)  # type: ignore[arg-type]
     solver = solved(replace(BRIEF, memory=memory, cfr=replace(BRIEF.cfr, iterations=6)))
-    for one, capacity in zip((*solver.advantage_memories, solver.strategy_memory), (50, 50, 30), strict=True):
+    for one, capacity in zip((*solver.memories.advantages, solver.memories.strategies), (50, 50, 30), strict=True):
         assert len(one) == capacity
         assert one.seen >= 6 * 40
         iterations = set(held(one).iteration.tolist())
@@ -363,7 +363,7 @@ def test_the_average_network_is_fitted_anew_or_further() -> None:
 
 def test_the_memory_of_a_run_is_known_before_it_is_allocated() -> None:
     solver = DeepCFR(KUHN, replace(BRIEF, memory=MemoryConfig("reservoir", 1000, 300)))
-    memories = (*solver.advantage_memories, solver.strategy_memory)
+    memories = (*solver.memories.advantages, solver.memories.strategies)
     allocated = sum(column.nbytes for memory in memories for column in memory.columns.values())
     assert memory_bytes(KUHN, solver.config) == allocated
     assert memory_bytes(load_game("fhp"), RunConfig()) <= 120_000_000 * 32
@@ -390,10 +390,10 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
     for seed in range(12):
         solver = DeepCFR(load_game("fhp"), replace(rare, seed=seed))
         next(solver.iterations())
-        silent = not len(solver.advantage_memories[1])
+        silent = not len(solver.memories.advantages[1])
         for _ in solver.iterations():
             pass
-        if silent and len(solver.advantage_memories[1]):
+        if silent and len(solver.memories.advantages[1]):
             late += 1
             assert float(solver.advantage_networks[1].state_dict()["head.weight"].abs().max()) > 0
     assert late

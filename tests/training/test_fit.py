@@ -1,95 +1,48 @@
 """Fits: a network learns the weighted mean target of each infoset, whatever the targets' unit, and repeatably."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 import torch
 
-from deepcfr.config import FitConfig, NetworkConfig
-from deepcfr.errors import TrainingError
-from deepcfr.games.presets import load_game
+from deepcfr.config import FitConfig, config_from_table
+from deepcfr.errors import ConfigError, TrainingError
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
-from deepcfr.training.fit import FitResult, fit, linear_weights, uniform_weights
+from deepcfr.training.examples import InfosetExamples, linear_weights, uniform_weights
+from deepcfr.training.fit import FitResult, fit, steps_for
 from deepcfr.training.losses import advantage_loss, strategy_loss
-from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.types import Infosets, Samples
+from deepcfr.training.networks import SplitNetwork
+from fit_data import (
+    EVERY,
+    GAME,
+    LEGAL,
+    NEWEST,
+    NODES,
+    Data,
+    Downhill,
+    advantages,
+    new_network,
+    predicted,
+    strategies,
+)
 
-GAME = load_game("kuhn")
-LEGAL = GAME.encoding.legal
-NEWEST = 10  # the iteration at which all memories here are fitted
-NODES = torch.arange(4).repeat_interleave(3)  # the 12 infosets
-CARDS = torch.arange(3, dtype=torch.uint8).repeat(4)[:, None]
-EVERY = Infosets(NODES, CARDS)
 QUICK = FitConfig(steps=500, batch_size=256, learning_rate=1e-2, schedule="cosine")
 SMALL = FitConfig(steps=30, batch_size=64)
 ALONE = Workers(1)
 
 
-@dataclass(frozen=True)
-class Data:
-    """Noisy targets whose mean at each infoset moves with the iteration."""
-
-    memory: Memory
-    samples: Samples
-    index: torch.Tensor  # infoset of each sample
-
-    def mean(self, weight: torch.Tensor) -> torch.Tensor:
-        """The weighted mean target of every infoset, [12, A]."""
-        total = torch.zeros(12, 3).index_add_(0, self.index, self.samples.target * weight[:, None])
-        return total / torch.zeros(12).index_add_(0, self.index, weight)[:, None]
-
-    def floor(self, weight: torch.Tensor) -> float:
-        """The smallest loss that any function of the infoset can have."""
-        error = (self.samples.target - self.mean(weight)[self.index]).square().sum(1)
-        return float((weight * error).mean())
-
-
-def remembered(target: torch.Tensor, index: torch.Tensor, iteration: torch.Tensor, capacity: int = 5000) -> Data:
-    samples = Samples(EVERY[index], target * LEGAL[NODES[index]], iteration.int())
-    memory = Memory(GAME.encoding, capacity)
-    memory.add(samples, stream=0)
-    return Data(memory, samples, index)
-
-
-def advantages(count: int = 3000, noise: float = 0.5, unit: float = 1.0) -> Data:
-    draw = generator(key(0, "advantages"))
-    index = torch.randint(12, (count,), generator=draw)
-    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
-    start, slope = torch.randn(12, 3, generator=draw), torch.randn(12, 3, generator=draw)
-    target = start[index] + slope[index] * iteration[:, None] / NEWEST
-    target = target + noise * torch.randn(count, 3, generator=draw)
-    return remembered(unit * target, index, iteration)
-
-
-def strategies(count: int = 3000) -> Data:
-    """Mixed strategies that move from one end of the simplex towards another, as they do in a run."""
-    draw = generator(key(0, "strategies"))
-    index = torch.randint(12, (count,), generator=draw)
-    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
-    ends = torch.rand(2, 12, 3, generator=draw) * LEGAL[NODES]
-    ends = ends / ends.sum(2, keepdim=True)
-    share = (iteration / NEWEST)[:, None]
-    return remembered(ends[0, index] * (1 - share) + ends[1, index] * share, index, iteration)
-
-
-def new_network(seed: int = 0, kind: str = "mlp") -> SplitNetwork:
-    config = NetworkConfig(kind=kind, width=32, layers=2, card_width=1)  # type: ignore[arg-type]
-    return build_network(GAME.encoding, config, generator(seed))
-
-
 def fitted(data: Data, config: FitConfig, **changes: object) -> tuple[SplitNetwork, FitResult]:
-    arguments = {"loss": advantage_loss, "weights": linear_weights, "stream": key(1, "fit"), "workers": ALONE} | changes
+    chosen = {"loss": advantage_loss, "weights": linear_weights, "stream": key(1, "fit"), "workers": ALONE} | changes
+    examples = InfosetExamples(data.memory, LEGAL, chosen["loss"], chosen["weights"], NEWEST, config)  # type: ignore[arg-type]
     network = new_network()
-    return network, fit(network, data.memory, LEGAL, config=config, iteration=NEWEST, **arguments)  # type: ignore[arg-type]
+    return network, fit(network, examples, config, chosen["stream"], chosen["workers"])  # type: ignore[arg-type]
 
 
-@torch.no_grad()
-def predicted(network: SplitNetwork) -> torch.Tensor:
-    """What the network says about every infoset in the targets' unit, 0 where illegal."""
-    return network(EVERY) * network.scale * LEGAL[NODES]
+def examples_of(data: Data, config: FitConfig) -> InfosetExamples:
+    return InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, config)
 
 
 # Weights
@@ -121,7 +74,7 @@ def test_a_fit_learns_the_weighted_mean_of_each_infoset(weights: type) -> None:
 
 def test_the_paper_network_learns_the_same_means() -> None:
     data, network = advantages(), new_network(kind="paper")
-    fit(network, data.memory, LEGAL, advantage_loss, QUICK, linear_weights, NEWEST, 1, ALONE)
+    fit(network, examples_of(data, QUICK), QUICK, 1, ALONE)
     assert (predicted(network) - data.mean(linear_weights(data.samples.iteration, NEWEST))).abs().max() < 0.15
 
 
@@ -248,7 +201,7 @@ def test_averaging_later_forgets_by_its_decay() -> None:
 
 def downhill(predicted: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
     """A loss whose gradient to the last biases is constant, so that Adam moves them by exactly the rate."""
-    return predicted.sum(1).mean()
+    return predicted.sum()
 
 
 @pytest.mark.parametrize("steps", [1, 10, 40])
@@ -328,7 +281,7 @@ def test_fine_tuning_starts_from_the_networks_weights() -> None:
     data = advantages()
     network, first = fitted(data, QUICK)
     brief = FitConfig(steps=20, batch_size=256, learning_rate=1e-5)
-    warm = fit(network, data.memory, LEGAL, advantage_loss, brief, linear_weights, NEWEST, 3, ALONE)
+    warm = fit(network, examples_of(data, brief), brief, 3, ALONE)
     _, cold = fitted(data, brief)
     assert warm.loss == pytest.approx(first.loss, rel=0.15)
     assert cold.loss > 1.5 * warm.loss
@@ -353,3 +306,180 @@ def test_infinite_targets_stop_the_fit() -> None:
     data.memory.columns["target"][:, 1] = torch.inf
     with pytest.raises(TrainingError, match="not a number"):
         fitted(data, SMALL)
+
+
+# The steps
+
+
+def test_a_fit_is_a_plain_loop_of_adam() -> None:
+    data, config = advantages(), FitConfig(steps=7, batch_size=40, learning_rate=1e-2, schedule="cosine", clip=0.5)
+    network, _ = fitted(data, config)
+    plain, draw = new_network(), generator(key(1, "fit"))
+    plain.scale.fill_(network.scale)
+    adam = torch.optim.Adam(plain.parameters())
+    for step in range(config.steps):
+        adam.param_groups[0]["lr"] = 1e-2 * (1 + float(torch.tensor(torch.pi * step / 7).cos())) / 2
+        batch = data.memory[torch.randint(3000, (40,), generator=draw)]
+        error = (plain(batch.infosets) - batch.target / plain.scale) * LEGAL[batch.infosets.node]
+        adam.zero_grad()
+        (batch.iteration * 2 / NEWEST * error.square().sum(1)).mean().backward()
+        norm = torch.stack([p.grad.square().sum() for p in plain.parameters()]).sum().sqrt()
+        for parameter in plain.parameters():
+            parameter.grad *= min(1.0, 0.5 / float(norm))
+        adam.step()
+    torch.testing.assert_close(predicted(network), predicted(plain), atol=1e-5, rtol=1e-4)
+
+
+def travel(examples: Downhill, config: FitConfig, workers: Workers = ALONE) -> tuple[float, FitResult]:
+    """A fit that moves the first of the last biases down; how far it went."""
+    network = new_network()
+    start = network.head.bias[0].item()
+    result = fit(network, examples, config, key(2, "fit"), workers)
+    return start - network.head.bias[0].item(), result
+
+
+STEADY = FitConfig(steps=60, batch_size=64, learning_rate=0.01, clip=1e9)
+
+
+def test_batches_grow_in_four_equal_stages_to_the_last_size() -> None:
+    examples = Downhill()
+    travelled, _ = travel(examples, replace(STEADY, steps=40, batch_size=10, batch_growth=8.0))
+    assert [len(index) for index in examples.drawn] == [10] * 10 + [20] * 10 + [40] * 10 + [80] * 10
+    assert travelled == pytest.approx(0.4, rel=1e-3)  # Adam's state goes on from stage to stage
+
+
+def test_fewer_steps_than_stages_are_no_harm() -> None:
+    examples = Downhill()
+    travel(examples, replace(STEADY, steps=2, batch_size=10, batch_growth=8.0))
+    assert [len(index) for index in examples.drawn] == [20, 80]
+
+
+def test_the_budget_grows_with_the_memory() -> None:
+    config = replace(STEADY, steps=5, steps_per_million=2_000)
+    assert steps_for(config, 0) == 5
+    assert steps_for(config, 3_000_000) == 6_005
+    _, result = travel(Downhill(count=10_000), config)
+    assert result.steps == 25
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_piece_is_larger_than_a_share_and_a_batch_is_whole(count: int) -> None:
+    examples, config = Downhill(share=7), replace(STEADY, steps=1, batch_size=50)
+    workers = Workers(count)
+    try:
+        travelled, _ = travel(examples, config, workers)
+        assert travelled == pytest.approx(0.01, rel=1e-3)
+    finally:
+        workers.shutdown()
+    assert max(map(len, examples.drawn)) == 7
+    whole = Downhill()
+    travel(whole, config)
+    assert torch.equal(torch.cat(examples.drawn).sort().values, whole.drawn[0].sort().values)
+
+
+def test_draws_do_not_depend_on_how_many_steps_are_drawn_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Downhill(), Downhill()
+    travel(one, STEADY)
+    monkeypatch.setattr("deepcfr.training.fit._BLOCK", 200)  # three steps
+    travel(other, STEADY)
+    assert len(one.drawn) == 60
+    assert torch.equal(torch.stack(one.drawn), torch.stack(other.drawn))
+
+
+# Held-out examples
+
+
+HELD = replace(STEADY, held_out=0.2, check_every=5, patience=3)
+
+
+def test_held_out_groups_are_never_trained_on() -> None:
+    examples = Downhill()
+    travel(examples, HELD)
+    trained, held = torch.cat(examples.drawn), torch.cat(examples.looked_at)
+    trained_groups, held_groups = (set(examples.group(index).tolist()) for index in (trained, held))
+    assert not trained_groups & held_groups
+    assert len(trained_groups | held_groups) == 200
+    assert 20 < len(held_groups) < 60  # of 200, at a share of 0.2
+
+
+def test_a_fit_stops_when_the_held_out_loss_has_not_improved_and_takes_back_the_best_weights() -> None:
+    start = new_network().head.bias[0].item()
+    examples = Downhill(goal=start - 0.2)  # which 20 steps of 0.01 reach
+    travelled, result = travel(examples, HELD)
+    assert result.steps == 20 + 3 * 5
+    assert travelled == pytest.approx(0.2, rel=1e-3)
+    assert result.held_out_loss == pytest.approx(0, abs=1e-6)
+
+
+def test_a_fit_goes_on_while_the_held_out_loss_improves() -> None:
+    travelled, result = travel(Downhill(goal=-100.0), replace(HELD, steps=62))
+    assert result.steps == 62
+    assert travelled == pytest.approx(0.62, rel=1e-3)  # the weights of the last step are looked at as well
+
+
+def test_it_is_the_averaged_weights_that_are_looked_at_and_kept() -> None:
+    start = new_network().head.bias[0].item()
+    # the mean of 0.01 .. 0.01 n is 0.005 (n + 1): 0.13 after 25 steps
+    travelled, result = travel(Downhill(goal=start - 0.13), replace(HELD, averaging=0.999))
+    assert result.steps == 25 + 3 * 5
+    assert travelled == pytest.approx(0.13, rel=1e-3)
+
+
+def test_without_a_held_out_share_there_is_no_held_out_loss() -> None:
+    examples = Downhill()
+    _, result = travel(examples, STEADY)
+    assert result.held_out_loss is None
+    assert not examples.looked_at
+
+
+def test_too_few_groups_to_hold_any_out_are_an_error() -> None:
+    with pytest.raises(
+        TrainingError, match=r"^(All|None) of 2,000 examples would be held out at a share of 0\.2: .*\.$"
+    ):
+        travel(Downhill(group_size=2000), HELD)
+
+
+class Broken(Downhill):
+    def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
+        return super().loss(network, index) * torch.nan
+
+
+def test_a_loss_that_is_not_a_number_is_noticed_before_it_is_held_out() -> None:
+    with pytest.raises(TrainingError, match="not a number after 5 of 60 steps"):
+        travel(Broken(), HELD)
+
+
+def test_held_out_hands_need_a_fit_from_scratch() -> None:
+    config_from_table({"advantage": {"held_out": 0.1}})
+    with pytest.raises(
+        ConfigError, match=r"'advantage\.held_out' is 0\.1, which needs 'advantage\.refit' to be scratch"
+    ):
+        config_from_table({"advantage": {"held_out": 0.1, "refit": "fine-tune"}})
+
+
+# Precision
+
+
+def test_bfloat16_learns_the_same_means_with_weights_in_float32() -> None:
+    data = advantages()
+    weight = linear_weights(data.samples.iteration, NEWEST)
+    network, result = fitted(data, replace(QUICK, precision="bfloat16"))
+    exact, _ = fitted(data, QUICK)
+    assert {p.dtype for p in network.parameters()} == {torch.float32}
+    assert not torch.equal(predicted(network), predicted(exact))
+    assert (predicted(network) - data.mean(weight)).abs().max() < 0.15
+    assert result.loss == pytest.approx(data.floor(weight), rel=0.1)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_denormal_numbers_are_zero_in_every_thread_of_a_fit_and_nowhere_else(count: int) -> None:
+    examples, workers = Downhill(), Workers(count)
+    try:
+        travel(examples, replace(HELD, steps=10), workers)
+        assert examples.denormals == {False}
+        assert len(examples.threads) == count
+        small = torch.full((), 1e-40)
+        assert all(bool(small * 1 > 0) for small in workers.map(lambda x: x * 1, [small] * 8))
+        assert bool(small * 1 > 0)
+    finally:
+        workers.shutdown()

@@ -17,9 +17,9 @@ Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.
 def test_advantage_loss_by_hand() -> None:
     predicted = torch.tensor([[1.0, 2.0, 50.0], [0.0, -1.0, 2.0]])
     advantage = torch.tensor([[0.0, 4.0, 0.0], [1.0, 1.0, 2.0]])
-    # first sample 1 + 4, second 1 + 4 + 0; the mean of 0.5 * 5 and 2 * 5
-    assert float(advantage_loss(predicted, advantage, LEGAL, torch.tensor([0.5, 2.0]))) == 6.25
-    assert float(advantage_loss(predicted, advantage, LEGAL, torch.tensor([1.0, 0.0]))) == 2.5
+    # first sample 1 + 4, second 1 + 4 + 0; the sum of 0.5 * 5 and 2 * 5
+    assert float(advantage_loss(predicted, advantage, LEGAL, torch.tensor([0.5, 2.0]))) == 12.5
+    assert float(advantage_loss(predicted, advantage, LEGAL, torch.tensor([1.0, 0.0]))) == 5.0
     assert float(advantage_loss(advantage, advantage, LEGAL, torch.ones(2))) == 0.0
 
 
@@ -27,16 +27,16 @@ def test_advantage_gradient_by_hand() -> None:
     predicted = torch.tensor([[1.0, 2.0, 50.0], [0.0, -1.0, 2.0]], requires_grad=True)
     advantage = torch.tensor([[0.0, 4.0, 0.0], [1.0, 1.0, 2.0]])
     advantage_loss(predicted, advantage, LEGAL, torch.tensor([0.5, 2.0])).backward()
-    # 2 * weight * (predicted - advantage) / 2 samples
-    assert predicted.grad.tolist() == [[0.5, -1.0, 0.0], [-2.0, -4.0, 0.0]]
+    # 2 * weight * (predicted - advantage)
+    assert predicted.grad.tolist() == [[1.0, -2.0, 0.0], [-4.0, -8.0, 0.0]]
 
 
 def test_strategy_loss_by_hand() -> None:
     logits = torch.tensor([[0.0, 0.0, 7.0], [math.log(1.0), math.log(3.0), math.log(4.0)]])
     strategy = torch.tensor([[1.0, 0.0, 0.0], [0.125, 0.625, 0.25]])
-    # first (1/2, 1/2, 0): 1/4 + 1/4; second (1/8, 3/8, 4/8): 0 + 1/16 + 1/16; the mean of 1 * 1/2 and 4 * 1/8
-    assert float(strategy_loss(logits, strategy, LEGAL, torch.tensor([1.0, 4.0]))) == pytest.approx(0.5, abs=1e-6)
-    assert float(strategy_loss(logits, strategy, LEGAL, torch.tensor([0.0, 1.0]))) == pytest.approx(0.0625, abs=1e-6)
+    # first (1/2, 1/2, 0): 1/4 + 1/4; second (1/8, 3/8, 4/8): 0 + 1/16 + 1/16; the sum of 1 * 1/2 and 4 * 1/8
+    assert float(strategy_loss(logits, strategy, LEGAL, torch.tensor([1.0, 4.0]))) == pytest.approx(1.0, abs=1e-6)
+    assert float(strategy_loss(logits, strategy, LEGAL, torch.tensor([0.0, 1.0]))) == pytest.approx(0.125, abs=1e-6)
 
 
 def test_strategy_gradient_by_hand() -> None:
@@ -72,14 +72,14 @@ def test_advantages_of_illegal_actions_have_no_influence(illegal: float) -> None
 
 
 @pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
-def test_losses_are_means_of_single_losses_and_linear_in_the_weight(loss: Loss) -> None:
+def test_losses_are_sums_of_single_losses_and_linear_in_the_weight(loss: Loss) -> None:
     generator = torch.Generator().manual_seed(0)
     predicted, target = torch.randn(6, 3, generator=generator), torch.rand(6, 3, generator=generator)
     legal = torch.tensor([[True, True, True]]).repeat(6, 1)
     weight = torch.rand(6, generator=generator)
     whole = loss(predicted, target, legal, weight)
     single = [loss(predicted[i : i + 1], target[i : i + 1], legal[:1], torch.ones(1)) * weight[i] for i in range(6)]
-    torch.testing.assert_close(whole, torch.stack(single).mean())
+    torch.testing.assert_close(whole, torch.stack(single).sum())
     torch.testing.assert_close(loss(predicted, target, legal, 2 * weight), 2 * whole)
 
 

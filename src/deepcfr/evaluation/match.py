@@ -24,6 +24,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.games.sequence_form import realization
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, board_strategy
+from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.tree import table_of
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, RoundTree
 from deepcfr.ranges.kernels import pull_values, push_both
@@ -198,7 +199,9 @@ def sampled_match(
     """What `first` gains on average against `second` in `hands` deals of any game, each played in both seats.
 
     The interval comes from the standard error over deals, because the two games of a deal share its cards; they share the
-    uniforms that pick actions too. Results depend neither on `threads` nor on `chunk`, the deals played together.
+    uniforms that pick actions too. A mixture draws one of its policies for each deal, and plays it in both seats: the
+    expected value is that of its exact average. Results depend neither on `threads` nor on `chunk`, the deals played
+    together.
     `on_hands(done, total)` reports progress. Torch is set to one thread in this process from then on.
     Raises GameError for policies of different games, and ConfigError for fewer than two hands.
     """
@@ -231,20 +234,35 @@ def _play_deals(first: Policy, second: Policy, count: int, seed: int, begin: int
     deals = game.deal(count, dealt, begin)
     # the same cards in the other policy's encoding
     others = deals if second.game is game else second.game.deal(count, dealt, begin)
-    mine, theirs = _sampled_strategy(first, deals), _sampled_strategy(second, others)
+    # draws of their own, because two mixtures of the same policies must not draw the same ones
+    mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
+    theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
     actions = key(seed, "match", "action")
     as_zero = play_games(game, deals, (mine, theirs), actions)
     as_one = -play_games(game, deals, (theirs, mine), actions)
     return torch.stack([as_zero, as_one]).cpu().numpy()
 
 
-def _sampled_strategy(policy: Policy, deals: Deals) -> Strategy:
-    """The policy at histories of `deals`, which are in its own game's encoding; nodes may be on another device."""
+def _sampled_strategy(policy: Policy, deals: Deals, stream: int) -> Strategy:
+    """The policy at histories of `deals`, which are in its own game's encoding; nodes may be on another device.
+
+    A mixture draws a policy for each deal in `stream`.
+    """
     game = policy.game
+    if isinstance(policy, MixturePolicy):
+        drawn = policy.draw_for(stream, deals.traversal)
 
     def ask(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        infosets: Infosets = infosets_at(game, node.to(game.device), row.to(game.device), deals)
-        return policy.probabilities(infosets).to(node.device)
+        here = row.to(game.device)
+        infosets: Infosets = infosets_at(game, node.to(game.device), here, deals)
+        if not isinstance(policy, MixturePolicy):
+            return policy.probabilities(infosets).to(node.device)
+        result = torch.empty(len(infosets), game.encoding.num_actions, dtype=torch.float64, device=game.device)
+        mine = drawn[row.cpu().numpy()]
+        for index in np.unique(mine):
+            same = torch.from_numpy(np.flatnonzero(mine == index)).to(game.device)
+            result[same] = policy.policies[index].probabilities(infosets[same]).double()
+        return result.to(node.device)
 
     return ask
 

@@ -23,37 +23,30 @@ def _node_type(encoding: Encoding) -> torch.dtype:
     return torch.int16 if len(encoding.legal) <= 1 << 15 else torch.int32
 
 
-class Memory:
-    """Up to `capacity` samples of everything added so far.
+class Store:
+    """Up to `capacity` rows of everything added so far, in columns of fixed width.
 
-    A reservoir keeps every sample ever added with the same probability; a window keeps the newest ones.
+    A reservoir keeps every row ever added with the same probability; a window keeps the newest ones.
     """
 
-    def __init__(self, encoding: Encoding, capacity: int, kind: MemoryKind = "reservoir", device: str = "cpu") -> None:
-        self.encoding = encoding
+    def __init__(self, columns: dict[str, torch.Tensor], capacity: int, kind: MemoryKind) -> None:
+        self.columns = columns  # each [capacity, ...]
         self.capacity = capacity
         self.kind: MemoryKind = kind
-        self.seen = 0  # samples ever added
-        self.columns = {
-            "node": torch.empty(capacity, dtype=_node_type(encoding), device=device),
-            "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
-            "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
-            "target": torch.empty(capacity, encoding.num_actions, dtype=torch.float32, device=device),
-        }
+        self.seen = 0  # rows ever added
 
     def __len__(self) -> int:
         return min(self.seen, self.capacity)
 
-    def add(self, samples: Samples, stream: int) -> None:
-        """Offer `samples` in order; which ones stay, and in whose place, is drawn from `stream`."""
-        arrival = torch.arange(self.seen, self.seen + len(samples), device=samples.target.device)
+    def put(self, rows: dict[str, torch.Tensor], stream: int) -> None:
+        """Offer `rows` in order, one entry for each column; which ones stay, and in whose place, is drawn from `stream`."""
+        count, device = len(rows["iteration"]), rows["iteration"].device
+        arrival = torch.arange(self.seen, self.seen + count, device=device)
         slot = arrival % self.capacity if self.kind == "window" else self._reservoir_slots(arrival, stream)
         source, slot = _last_writers(slot, self.capacity)
-        self.columns["node"][slot] = samples.infosets.node[source].to(self.columns["node"].dtype)
-        self.columns["cards"][slot] = samples.infosets.cards[source]
-        self.columns["iteration"][slot] = samples.iteration[source]
-        self.columns["target"][slot] = samples.target[source]
-        self.seen += len(samples)
+        for name, column in self.columns.items():
+            column[slot.to(column.device)] = rows[name][source].to(column)
+        self.seen += count
 
     def _reservoir_slots(self, arrival: torch.Tensor, stream: int) -> torch.Tensor:
         """Algorithm R: the first `capacity` arrivals fill the memory, arrival i later replaces a slot drawn from 0 .. i."""
@@ -63,13 +56,48 @@ class Memory:
         drawn = (chance * (arrival + 1)).long()
         return torch.where(arrival < self.capacity, arrival, drawn)
 
-    def __getitem__(self, index: torch.Tensor | slice) -> Samples:
-        columns = {name: self.filled(name)[index] for name in self.columns}
-        return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
-
     def filled(self, name: str) -> torch.Tensor:
         """The filled part of a column, without a copy."""
         return self.columns[name][: len(self)]
+
+    def contents(self) -> dict[str, torch.Tensor]:
+        """The filled part of every column, for a checkpoint."""
+        return {name: self.filled(name) for name in self.columns}
+
+    def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
+        """Take back what `contents` returned."""
+        self.seen = seen
+        for name, column in self.columns.items():
+            column[: len(self)] = contents[name].to(column.device)
+
+
+class Memory(Store):
+    """A store of infoset samples: advantages or strategies."""
+
+    def __init__(self, encoding: Encoding, capacity: int, kind: MemoryKind = "reservoir", device: str = "cpu") -> None:
+        self.encoding = encoding
+        columns = {
+            "node": torch.empty(capacity, dtype=_node_type(encoding), device=device),
+            "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
+            "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
+            "target": torch.empty(capacity, encoding.num_actions, dtype=torch.float32, device=device),
+        }
+        super().__init__(columns, capacity, kind)
+
+    def add(self, samples: Samples, stream: int) -> None:
+        """Offer `samples` in order, as `put` does."""
+        infosets = samples.infosets
+        rows = {
+            "node": infosets.node,
+            "cards": infosets.cards,
+            "iteration": samples.iteration,
+            "target": samples.target,
+        }
+        self.put(rows, stream)
+
+    def __getitem__(self, index: torch.Tensor | slice) -> Samples:
+        columns = {name: self.filled(name)[index] for name in self.columns}
+        return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
 
     def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:
         """For every sample, the mean target of all samples of its infoset, weighted by `weight` [I]; float32 [I, A]."""
@@ -83,16 +111,6 @@ class Memory:
         sums = torch.zeros(groups, weighted.shape[1], dtype=torch.float64, device=group.device)
         sums.index_add_(0, group, weighted)
         return (sums / total[:, None]).float()[group]
-
-    def contents(self) -> dict[str, torch.Tensor]:
-        """The filled part of every column, for a checkpoint."""
-        return {name: self.filled(name) for name in self.columns}
-
-    def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
-        """Take back what `contents` returned."""
-        self.seen = seen
-        for name, column in self.columns.items():
-            column[: len(self)] = contents[name].to(column.device)
 
 
 def _last_writers(slot: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,15 +12,18 @@ import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.betting import SHOWDOWN, PublicTree
+from deepcfr.games.board_index import count_classes
 from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.isomorphism import extend_board, pack_cards
 from deepcfr.games.poker import PokerGame, payoff_table
+from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.ranges.kernels import add_up
 
 VECTOR_STEP = 32  # numbers at most; loops over other counts spend most of their time on the rest
 NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN
+_BYTES_OF_HAND = 80  # what a `Board` keeps for each of its hands, at most
 Ints = npt.NDArray[np.int64]
 
 
@@ -181,6 +184,10 @@ class Board:
     example: Ints  # [U] a hand of the view, as a position in `holes`
     view_of: Ints  # [all hands] the view, -1 if the hand is dead
     num_cards: int  # of the deck
+    copies: int  # boards of the same suit class, of which this one stands for all
+    # [2, U] how often a view counts as the traverser's and as the opponent's hand, where only some are played out
+    counts: npt.NDArray[np.float64] | None = None
+    emphasis: float = 1.0  # hands of it to record, in proportion to a board that was drawn as often as it has copies
 
     def __len__(self) -> int:
         return len(self.size)
@@ -191,6 +198,25 @@ Deal = Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]
 Visit = Callable[[Board, npt.NDArray[np.floating], Deal], npt.NDArray[np.floating]]
 """(board, reach [P, entries, U], deal) to values [M, entries, U]."""
 OnBoard = Callable[[int, int], None]
+Choose = Callable[[Board, list[Board]], list[Board]]
+"""(board, all boards of the next round) to those of them that are visited, with their weights as they then count."""
+
+
+def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
+    """How many boards each round has, counted without making them; with `merge`, up to a renaming of suits."""
+    counts, cards = [], 0
+    one_by_one = 1
+    for round_, new_cards in enumerate(rules.board_cards):
+        groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
+        one_by_one *= comb(rules.num_cards - cards, new_cards)
+        cards += new_cards
+        counts.append(count_classes(rules.num_ranks, rules.num_suits, groups) if merge else one_by_one)
+    return counts
+
+
+def kept_bytes(rules: PokerRules, *, merge: bool) -> int:
+    """What `Boards` takes that keeps all boards of a game, at most."""
+    return sum(count_boards(rules, merge=merge)) * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
 
 
 @dataclass
@@ -216,7 +242,7 @@ class Boards:
             raise GameError(f"Exact evaluation needs one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
         self.rounds = round_trees(self.game)
         self.holes = all_hands(rules.num_cards, rules.hole_cards)
-        self.root = self._board(-1, (), (), 0, None, 1.0)
+        self.root = self._board(-1, (), (), 0, None, 1, 1.0)
         if self.keep:
             self._keep_all()
 
@@ -237,15 +263,18 @@ class Boards:
             return self._children[board.round + 1, board.cards]
         return list(self._make_children(board, 0))
 
-    def visit_all(self, visit: Visit, workers: Workers, on_board: OnBoard | None = None) -> npt.NDArray[np.float64]:
+    def visit_all(
+        self, visit: Visit, workers: Workers, on_board: OnBoard | None = None, choose: Choose | None = None
+    ) -> npt.NDArray[np.float64]:
         """The visit's M values for a game played from the deal, float64 [M]; boards go to `workers`.
 
-        `on_board(done, total)` is told of the boards of the first round that has several.
+        `on_board(done, total)` is told of the boards of the first round that has several. With `choose` the values are
+        those of the boards that it returns.
         """
         reach = np.ones((2, 1, len(self.root)))
         rules = self.game.rules
         deals = comb(rules.num_cards, rules.hole_cards) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
-        return self._deal(visit, self.root, reach, workers, on_board)[:, 0] @ self.root.size / deals
+        return self._deal(visit, self.root, reach, workers, on_board, choose)[:, 0] @ self.root.size / deals
 
     def _deal(
         self,
@@ -254,14 +283,17 @@ class Boards:
         reach: npt.NDArray[np.floating],
         workers: Workers | None,
         on_board: OnBoard | None,
+        choose: Choose | None,
     ) -> npt.NDArray[np.float64]:
         """The mean over all deals of the next round's cards of the values at its entries, [M, X, U]."""
         later = self.children(board)
+        if choose:
+            later = choose(board, later)
         several = len(later) > 1
 
         def play(child: Board) -> npt.NDArray[np.floating]:
             def deal(at_exits: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-                return self._deal(visit, child, at_exits, None if several else workers, on_board)
+                return self._deal(visit, child, at_exits, None if several else workers, on_board, choose)
 
             return visit(child, np.ascontiguousarray(reach[:, :, child.up]), deal)
 
@@ -284,7 +316,7 @@ class Boards:
         for index, (cards, copies) in enumerate(zip(found.cards, found.multiplicity, strict=True), first_index):
             grown = (*groups, new_cards) if new_cards else groups
             whole = (*board.cards, *(int(c) for c in cards))
-            yield self._board(board.round + 1, whole, grown, index, board, float(copies) * chance)
+            yield self._board(board.round + 1, whole, grown, index, board, int(copies), chance)
 
     def _board(
         self,
@@ -293,7 +325,8 @@ class Boards:
         groups: tuple[int, ...],
         index: int,
         before: Board | None,
-        copies: float,
+        copies: int,
+        chance: float,
     ) -> Board:
         strength = board_strengths(self.holes, np.array(cards, np.uint8), self.game.rules.num_suits)
         order = np.argsort(strength, kind="stable")
@@ -314,11 +347,12 @@ class Boards:
             view_cards=rows[example],
             size=size,
             up=up,
-            weight=copies * share,
+            weight=copies * chance * share,
             holes=holes,
             view=view,
             group=np.flatnonzero(np.diff(strength[order], prepend=-2, append=-2)),
             example=example,
             view_of=view_of,
             num_cards=self.game.rules.num_cards,
+            copies=copies,
         )

@@ -163,6 +163,34 @@ def _unblocked(
 
 
 @nb.njit(cache=True, nogil=True)
+def unblocked_reach(
+    rows: Ints,
+    reach: Floats,
+    holes: npt.NDArray[np.uint8],
+    view: Ints,
+    example: Ints,
+    out: Floats,
+) -> None:
+    """For some `rows` of the opponent's `reach` [rows, U], its sum over hands that share no card with each view, [n, U]."""
+    by_card = np.empty(holes.max() + 1)
+    for k in range(len(rows)):
+        source, target = reach[rows[k]], out[k]
+        by_card[:] = 0
+        total = 0.0
+        for h in range(len(view)):
+            mine = source[view[h]]
+            total += mine
+            for c in range(holes.shape[1]):
+                by_card[holes[h, c]] += mine
+        for u in range(len(example)):
+            hole = holes[example[u]]
+            blocked = by_card[hole[0]]
+            if len(hole) == 2:
+                blocked += by_card[hole[1]] - source[u]  # the same two cards are in both sums
+            target[u] = max(total - blocked, 0.0)
+
+
+@nb.njit(cache=True, nogil=True)
 def pull_values(
     actor: Ints, first_edge: Ints, edge_slot: Ints, player: int, best: bool, strategy: Floats, values: Floats
 ) -> None:
@@ -175,6 +203,34 @@ def pull_values(
         first, last = first_edge[node], first_edge[node + 1]
         own = actor[node] == player
         if own and not best:
+            mean_value(first, last, edge_slot, node, strategy, values)
+            continue
+        value = values[node]
+        value[:] = values[edge_slot[first]]
+        for edge in range(first + 1, last):
+            child = values[edge_slot[edge]]
+            for u in range(len(value)):
+                value[u] = max(value[u], child[u]) if own else value[u] + child[u]
+
+
+@nb.njit(cache=True, nogil=True)
+def pull_restricted(
+    actor: Ints,
+    first_edge: Ints,
+    edge_slot: Ints,
+    player: int,
+    free: npt.NDArray[np.bool_],
+    strategy: Floats,
+    values: Floats,
+) -> None:
+    """As `pull_values`, for a player who picks the best action at nodes in `free` [n] and elsewhere keeps to the strategy.
+
+    Leaves are only read, so one array of values serves several `free` in turn.
+    """
+    for node in range(len(actor) - 1, -1, -1):
+        first, last = first_edge[node], first_edge[node + 1]
+        own = actor[node] == player
+        if own and not free[node]:
             mean_value(first, last, edge_slot, node, strategy, values)
             continue
         value = values[node]

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from deepcfr.config import CFRConfig, MemoryConfig, NetworkConfig, RunConfig, default_config
+from deepcfr.config import CFRConfig, MemoryConfig, NetworkConfig, RunConfig
+from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame

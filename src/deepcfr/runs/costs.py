@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from deepcfr.abstraction.files import read_description
-from deepcfr.config import AnyConfig, SolveConfig
+from deepcfr.config import AnyConfig, PublicChanceConfig, SolveConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games.openspiel import OpenSpielGame
@@ -15,9 +15,12 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.machine import physical_memory
+from deepcfr.ranges.boards import round_trees
+from deepcfr.ranges.public_chance import check_settings
 from deepcfr.solvers import deep_cfr, mccfr, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.memories import board_bytes
 
 
 def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None = None) -> list[str]:
@@ -33,15 +36,29 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
         game = build_game(source)
         assert isinstance(game, OpenSpielGame)
         return [_size(game)]
-    needed = deep_cfr.memory_bytes(PokerGame(source, config.network.suits), config)
+    poker = PokerGame(source, config.network.suits)
+    needed = deep_cfr.memory_bytes(poker, config)
     if available and needed > 0.9 * available:
         raise ConfigError(
             f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
             "lower memory.advantage_capacity or memory.strategy_capacity."
         )
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
+    if config.cfr.sampler == "public-chance":
+        notes.append(_board_note(poker, config.public_chance))
     reason = refusal(source)
     return [*notes, reason] if reason else notes
+
+
+def _board_note(game: PokerGame, settings: PublicChanceConfig) -> str:
+    check_settings(game.rules, settings)
+    needed, available = board_bytes(game, settings, round_trees(game)), physical_memory()
+    if available and needed > 0.9 * available:
+        raise ConfigError(
+            f"Public-chance traversals keep all boards of {game.name}, which need {needed / 1e9:,.1f} GB, and there are "
+            f"{available / 1e9:.1f} GB: cfr.sampler = external keeps none."
+        )
+    return f"boards take up to {needed / 1e9:.2f} GB"
 
 
 def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | None) -> list[str]:

@@ -13,19 +13,22 @@ from typing import Any
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config
-from deepcfr.errors import CheckpointError, GameError
+from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, load_source
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
+from deepcfr.policies.iterates import thin
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 Warn = Callable[[str], None]
+# network settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
+_YOUNG_SETTINGS = {"strength": False}
 
 
 class RunFolder:
@@ -97,7 +100,9 @@ class RunFolder:
         """What a checkpoint must agree with: the game, and what decides the shape and the meaning of the state."""
         parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
         if isinstance(self.config, RunConfig):
-            parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
+            network = dataclasses.asdict(self.config.network).items()
+            parts += [{k: v for k, v in network if (k, v) not in _YOUNG_SETTINGS.items()}]
+            parts += [dataclasses.asdict(self.config.memory)]
         else:
             parts += [{k: v for k, v in dataclasses.asdict(self.config.solve).items() if k != "iterations"}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
@@ -135,7 +140,7 @@ class RunFolder:
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
     def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
-        """The run's `average` strategy or its `current` one, and the solver it comes from.
+        """The run's `average` strategy, its `current` one or the `sd-cfr` average, and the solver it comes from.
 
         Raises CheckpointError if the run has no such policy yet.
         """
@@ -149,6 +154,8 @@ class RunFolder:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
         if which == "current":
             return solver.current_policy(), solver
+        if which == "sd-cfr":
+            return self._sd_cfr_policy(solver), solver
         if isinstance(solver, DeepCFR) and solver.average_network is None:
             raise CheckpointError(
                 f"'{self.path}' has no average-strategy network yet: 'deepcfr resume {self.path}' fits one at its end, "
@@ -156,14 +163,34 @@ class RunFolder:
             )
         return solver.average_policy(), solver
 
-    def export(self, target: Path, warn: Warn) -> None:
-        """Copy the run without its memories: small, playable, measurable, but not resumable."""
+    def _sd_cfr_policy(self, solver: Solver) -> Policy:
+        if not isinstance(solver, DeepCFR):
+            raise CheckpointError(
+                f"'{self.path}' is the run of a tabular solver, and the average of SD-CFR is one of networks: "
+                "--policy average is its exact average."
+            )
+        if not solver.iterates:
+            raise CheckpointError(
+                f"'{self.path}' has kept no networks for the average of SD-CFR: runs keep them every cfr.keep_networks "
+                "iterations, and exports as many as asked for."
+            )
+        return solver.sd_cfr_policy()
+
+    def export(self, target: Path, warn: Warn, keep_networks: int = 1) -> None:
+        """Copy the run without its memories: small, playable, measurable, but not resumable.
+
+        Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0.
+        """
+        if keep_networks < 0:
+            raise ConfigError(f"--keep-networks must be at least 0, but is {keep_networks}.")
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             what = "is not empty" if target.is_dir() else "is a file"
             raise CheckpointError(f"'{target}' {what}: choose another folder.")
         solver, seconds = self.load_solver(warn, memories=False)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")
+        if isinstance(solver, DeepCFR):
+            solver.iterates = thin(solver.iterates, keep_networks)
         for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
             if (self.path / name).is_file():
                 write_atomically(target / name, (self.path / name).read_bytes())

@@ -119,7 +119,7 @@ def _what(run: RunFolder, solver: Solver) -> str:
         assert isinstance(solver, DeepCFR)
         parameters = count_parameters(solver.advantage_networks[0])
         return (
-            f"Deep CFR on {run.source.name}: {config.iterations} iterations of {config.cfr.traversals:,} traversals, "
+            f"Deep CFR on {run.source.name}: {config.iterations} iterations of {_sampled(config)}, "
             f"networks of {parameters:,} parameters, seed {config.seed}"
         )
     settings = config.solve
@@ -132,11 +132,17 @@ def _what(run: RunFolder, solver: Solver) -> str:
     )
 
 
+def _sampled(config: RunConfig) -> str:
+    if config.cfr.sampler == "external":
+        return f"{config.cfr.traversals:,} traversals"
+    return f"about {config.public_chance.boards:,} boards"
+
+
 def _figures(record: IterationRecord | TabularRecord) -> str:
     if isinstance(record, TabularRecord):
         return f"{record.nodes_touched / max(record.iteration_seconds, 1e-9):,.0f} nodes/s"
     return (
-        f"{record.traversals / record.traversal_seconds:,.0f} traversals/s, "
+        f"{record.nodes_touched / max(record.traversal_seconds, 1e-9):,.0f} nodes/s, "
         f"loss {record.advantage_loss[0]:.2f} {record.advantage_loss[1]:.2f}"
     )
 

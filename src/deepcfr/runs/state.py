@@ -11,7 +11,8 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import CheckpointError
-from deepcfr.memory.reservoir import Memory
+from deepcfr.memory.reservoir import Store
+from deepcfr.policies.iterates import iterate_bytes, iterate_tensors, iterates_from
 from deepcfr.solvers.build import Solver, TabularSolver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
@@ -36,17 +37,21 @@ def state_facts(solver: Solver, memories: bool) -> dict[str, Any]:
 
 
 def state_tensors(solver: Solver) -> dict[str, torch.Tensor]:
-    """The weights of a solver's networks, by name."""
+    """The weights of a solver's networks by name, and those of its iterates, stacked."""
     if not isinstance(solver, DeepCFR):
         return {}
     networks = {"advantage-0": solver.advantage_networks[0], "advantage-1": solver.advantage_networks[1]}
     if solver.average_network is not None:
         networks["average"] = solver.average_network
-    return {
-        f"{name}.{key}": tensor.cpu().contiguous()
-        for name, network in networks.items()
-        for key, tensor in network.state_dict().items()
-    }
+    return (
+        {
+            f"{name}.{key}": tensor.cpu().contiguous()
+            for name, network in networks.items()
+            for key, tensor in network.state_dict().items()
+        }
+        | iterate_tensors(solver.iterates)
+        | _tables(solver)
+    )
 
 
 def state_arrays(solver: Solver, memories: bool) -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
@@ -61,11 +66,11 @@ def state_arrays(solver: Solver, memories: bool) -> Iterator[tuple[str, npt.NDAr
 
 
 def state_bytes(solver: Solver, memories: bool) -> int:
-    """What `state_arrays` takes, without copying anything from a device."""
+    """What `state_arrays` and the iterates take, without copying anything from a device."""
     if not isinstance(solver, DeepCFR):
         return sum(array.nbytes for _, array in state_arrays(solver, memories))
     columns = [c for _, memory in _memories(solver) for c in memory.contents().values()] if memories else []
-    return sum(c.nbytes for c in columns)
+    return sum(c.nbytes for c in columns) + iterate_bytes(solver.iterates)
 
 
 def put_back(
@@ -95,6 +100,9 @@ def _put_back_deep_cfr(
         solver.average_network = solver.new_average_network()
         solver.average_network.load_state_dict(average)
     solver.average_iteration = int(state["average_iteration"])
+    solver.iterates = iterates_from(tensors)
+    for name, table in _tables(solver).items():
+        table.copy_(tensors[name])
     for name, memory in _memories(solver) if memories else []:
         columns = {column: np.load(folder / f"memory-{name}-{column}.npy") for column in memory.columns}
         memory.restore(
@@ -106,9 +114,14 @@ def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tens
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _memories(solver: DeepCFR) -> list[tuple[str, Memory]]:
-    first, second = solver.advantage_memories
-    return [("advantage-0", first), ("advantage-1", second), ("strategy", solver.strategy_memory)]
+def _tables(solver: DeepCFR) -> dict[str, torch.Tensor]:
+    """The first round's table, if there is one, in the solver's own memory."""
+    arrays = solver.table.arrays() if solver.table else {}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _memories(solver: DeepCFR) -> list[tuple[str, Store]]:
+    return solver.memories.named()
 
 
 def _regrets(solver: TabularSolver) -> list[tuple[str, npt.NDArray[np.generic]]]:

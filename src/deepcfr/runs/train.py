@@ -128,7 +128,11 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
     fitted = None
     if isinstance(solver, DeepCFR):
         fitted = solver.fit_average()
-        line |= {"average_loss": fitted.loss, "average_fit_seconds": fitted.seconds}
+        line |= {
+            "average_loss": fitted.loss,
+            "average_examples": fitted.examples,
+            "average_fit_seconds": fitted.seconds,
+        }
     result = _measure(run, solver, observer)
     if result:
         line["evaluation"] = dataclasses.asdict(result)

@@ -9,19 +9,31 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from deepcfr.config import FitConfig, RunConfig
+from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game, card_codes
-from deepcfr.memory.reservoir import Memory, bytes_per_sample
+from deepcfr.games.poker import PokerGame
+from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy, board_strategy
+from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
+from deepcfr.policies.iterates import Iterate, compact, expand, iterate_weight
+from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.policies.remembered import RememberedStrategies
+from deepcfr.ranges.boards import Board, Boards, RoundTree, round_trees
+from deepcfr.ranges.public_chance import RoundPart, check_settings, drawn_infosets, traverse_boards
 from deepcfr.rng import generator, key
 from deepcfr.sampling.external import Strategy, Traversals, traverse
-from deepcfr.training.fit import WEIGHTS, FitResult, Loss, fit
-from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.solvers.memories import HandMemories, InfosetMemories, hand_memory_bytes, panel_rows
+from deepcfr.training.examples import WEIGHTS
+from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.types import Samples
 
 PLAYERS = (0, 1)
-NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0)
+NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
 
 
 @dataclass(frozen=True)
@@ -29,13 +41,24 @@ class IterationRecord:
     """What one CFR iteration did; pairs are of players 0 and 1."""
 
     iteration: int
-    traversals: int  # of both players
+    traversals: int  # of both players: histories from a deal, or boards
     nodes_touched: int
+    evaluated: int  # infosets at which networks were asked for a strategy
+    trained: int  # examples in the mini-batches of both players' fits
     traversal_seconds: float
     fit_seconds: float
     advantage_loss: tuple[float, float]
     advantage_samples: tuple[int, int]  # in the memories
     strategy_samples: int
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What one player's traversals in one iteration did."""
+
+    traversals: int
+    nodes_touched: int
+    evaluated: int
 
 
 @dataclass
@@ -52,16 +75,32 @@ class DeepCFR:
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)
     average_network: SplitNetwork | None = field(init=False, default=None)
-    advantage_memories: list[Memory] = field(init=False)
-    strategy_memory: Memory = field(init=False)
+    memories: InfosetMemories | HandMemories = field(init=False)
+    table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
+    boards: Boards | None = field(init=False)  # what public-chance traversals sample from
+    remembered: RememberedStrategies = field(init=False, default_factory=RememberedStrategies)  # on a panel of boards
+    iterates: list[Iterate] = field(init=False, default_factory=list)  # kept for SD-CFR, oldest first
     workers: Workers = field(init=False)
 
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
-        memory, encoding, device = self.config.memory, self.game.encoding, self.game.device
-        self.advantage_memories = [Memory(encoding, memory.advantage_capacity, memory.kind, device) for _ in PLAYERS]
-        self.strategy_memory = Memory(encoding, memory.strategy_capacity, memory.kind, device)
-        self.workers = Workers(self.config.runtime.threads if device == "cpu" else 1)
+        cfr, game = self.config.cfr, self.game
+        on_cores = game.device == "cpu" or cfr.sampler == "public-chance"  # boards are swept by the processor
+        self.workers = Workers(self.config.runtime.threads if on_cores else 1)
+        self.table = None
+        if cfr.first_round == "table":
+            self.table = FirstRoundTable(poker_game(game), cfr.weighting, cfr.fallback)
+        self.boards = None
+        if cfr.sampler == "public-chance":
+            check_settings(poker_game(game).rules, self.config.public_chance)
+            self.boards = Boards(poker_game(game), merge=poker_game(game).suits == "canonical", keep=True)
+        if self.boards is not None and self.config.public_chance.record == "hands":
+            first, rows = 1 if self.table else 0, panel_rows(self.boards.game, self.config.public_chance)
+            self.memories = HandMemories(
+                self.boards.game, self.config.memory, self.boards.rounds, first, rows, cfr.weighting
+            )
+        else:
+            self.memories = InfosetMemories(game, self.config.memory)
 
     def iterations(self) -> Iterator[IterationRecord]:
         """Algorithm 1's outer loop, from where the state is up to the configured number of iterations."""
@@ -70,50 +109,98 @@ class DeepCFR:
 
     def _iterate(self) -> IterationRecord:
         t = self.iteration + 1
-        losses = [0.0, 0.0]
-        touched = 0
-        traversal_seconds = fit_seconds = 0.0
+        self._keep_iterate(t)
+        found, fits = [], []
+        start = time.perf_counter()
         for player in PLAYERS:
-            start = time.perf_counter()
-            touched += self._collect(t, player)
-            traversal_seconds += time.perf_counter() - start
-            result = self._fit_advantages(t, player)
-            fit_seconds += result.seconds
-            losses[player] = result.loss
+            found.append(self._traverse_boards(t, player) if self.boards else self._collect(t, player))
+            fits.append(self._fit_advantages(t, player))
+        fit_seconds = sum(result.seconds for result in fits)
         self.iteration = t
+        touched = sum(collected.nodes_touched for collected in found)
         self.nodes_touched += touched
+        advantage_samples, strategy_samples = self.memories.sizes()
         return IterationRecord(
             iteration=t,
-            traversals=2 * self.config.cfr.traversals,
+            traversals=sum(collected.traversals for collected in found),
             nodes_touched=touched,
-            traversal_seconds=traversal_seconds,
+            evaluated=sum(collected.evaluated for collected in found),
+            trained=sum(result.examples for result in fits),
+            traversal_seconds=time.perf_counter() - start - fit_seconds,
             fit_seconds=fit_seconds,
-            advantage_loss=(losses[0], losses[1]),
-            advantage_samples=(len(self.advantage_memories[0]), len(self.advantage_memories[1])),
-            strategy_samples=len(self.strategy_memory),
+            advantage_loss=(fits[0].loss, fits[1].loss),
+            advantage_samples=advantage_samples,
+            strategy_samples=strategy_samples,
         )
 
-    def _collect(self, t: int, traverser: int) -> int:
-        """K traversals for one player; returns the nodes touched."""
+    def _collect(self, t: int, traverser: int) -> Collected:
+        """K external-sampling traversals for one player."""
+        assert isinstance(self.memories, InfosetMemories)
         total, chunk = self.config.cfr.traversals, self.config.cfr.chunk
         deal_stream, action_stream = self._stream("deal", t, traverser), self._stream("action", t, traverser)
+        first_round = self.first_round_strategy()
 
         def run_chunk(first: int) -> Traversals:
             deals = self.game.deal(min(chunk, total - first), deal_stream, first)
-            strategies = tuple(self._strategy(self.advantage_networks[player], player, deals) for player in PLAYERS)
-            return traverse(self.game, deals, traverser, (strategies[0], strategies[1]), action_stream, t)
+            mine, theirs = (
+                self._strategy(self.advantage_networks[player], player, deals, first_round) for player in PLAYERS
+            )
+            return traverse(self.game, deals, traverser, (mine, theirs), action_stream, t)
 
-        touched = 0
+        touched = evaluated = 0
         starts = range(0, total, chunk)
         for first, found in zip(starts, self.workers.map(run_chunk, starts), strict=True):
-            self.advantage_memories[traverser].add(
-                found.advantages, self._stream("advantage slot", t, traverser, first)
-            )
-            self.strategy_memory.add(found.strategies, self._stream("strategy slot", t, traverser, first))
+            advantages, strategies = self._after_table(found.advantages, found.strategies, t)
+            self.memories.advantages[traverser].add(advantages, self._stream("advantage slot", t, traverser, first))
+            self.memories.strategies.add(strategies, self._stream("strategy slot", t, traverser, first))
             touched += found.nodes_touched
-        return touched
+            evaluated += len(advantages) + len(strategies)
+        return Collected(total, touched, evaluated)
 
-    def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:
+    def _after_table(self, advantages: Samples, strategies: Samples, t: int) -> tuple[Samples, Samples]:
+        """What is left for the memories once the table, if there is one, has taken the first round's samples."""
+        if self.table is None:
+            return advantages, strategies
+        early = [self.game.round[s.infosets.node.long()] == 0 for s in (advantages, strategies)]
+        self.table.add_samples(advantages[early[0]], strategies[early[1]], t)
+        return advantages[~early[0]], strategies[~early[1]]
+
+    def _traverse_boards(self, t: int, player: int) -> Collected:
+        """A public-chance traversal for one player."""
+        assert self.boards is not None
+        settings, memories = self.config.public_chance, self.memories
+        policy = self.current_policy()
+        if settings.panel:
+            strategy, stream = self.remembered.of(policy, self._matching()), self._stream("panel")
+        else:
+            strategy, stream = board_strategy(policy), self._stream("boards", t, player)
+        found = traverse_boards(self.boards, strategy, player, settings, t, stream, self.workers)
+        if self.table:
+            self.table.add_strategy(player, t)
+            self.table.add_values(found.first_values, player, t)
+        most = max(map(len, found.advantages))
+        for round_ in range(1 if self.table else 0, len(self.boards.rounds)):
+            tree, slots = self.boards.rounds[round_], self._stream("slot", t, player, round_)
+            part = RoundPart.of(tree, player)
+            if not len(part.nodes):
+                continue
+            hands = (found.advantages[round_], found.strategies[round_])
+            if isinstance(memories, HandMemories):
+                memories.add(player, round_, hands, slots)
+                continue
+            # a traversal of histories meets every round once, so rounds of which fewer hands were recorded count more
+            times, actions = most / max(1, len(hands[0])), self.game.encoding.num_actions
+            advantages, strategies = (
+                drawn_infosets(h, tree, part, actions, times, self._stream("infosets", slots, i))
+                for i, h in enumerate(hands)
+            )
+            memories.advantages[player].add(advantages, slots)
+            memories.strategies.add(strategies, slots + 1)
+        return Collected(
+            found.boards, found.nodes_touched, self.remembered.asked() if settings.panel else found.evaluated
+        )
+
+    def _strategy(self, network: SplitNetwork, player: int, deals: Deals, first_round: FirstRound | None) -> Strategy:
         """sigma^t of one player on some deals: what it sees in each round is encoded once, before the traversals."""
         game, fallback = self.game, self.config.cfr.fallback
         with torch.no_grad():
@@ -132,50 +219,84 @@ class DeepCFR:
             advantage = network.joint(hands[view[row * rounds + game.round[node]]] + nodes[infoset])
             return regret_matching(advantage, game.legal[node], fallback)
 
-        return strategy
+        return strategy if first_round is None else with_table(game, strategy, first_round, deals, player)
 
     def _fit_advantages(self, t: int, player: int) -> FitResult:
         config = self.config.advantage
-        if not len(self.advantage_memories[player]):
+        examples = self.memories.advantage_examples(player, WEIGHTS[self.config.cfr.weighting], t, config)
+        if not len(examples):
             return NO_FIT  # the player has never had to act; its network stays as it is
         if config.refit == "scratch" or self.advantage_networks[player].is_zero():
             self.advantage_networks[player] = self._new_network("advantage", t, player)
         stream = self._stream("advantage fit", t, player)
-        network, memory = self.advantage_networks[player], self.advantage_memories[player]
-        return self._fit(network, memory, advantage_loss, config, stream, t)
+        self.remembered.changed(player)
+        return fit(self.advantage_networks[player], examples, config, stream, self.workers)
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
         config = replace(config or self.config.average, scale_targets=False)  # probabilities have no unit to scale
-        if not len(self.strategy_memory):
+        t = self.iteration
+        examples = self.memories.strategy_examples(WEIGHTS[self.config.cfr.weighting], t, config)
+        if not len(examples):
             self.average_network = self.new_average_network().zero_()
             return NO_FIT
         if self.average_network is None or config.refit == "scratch":
             self.average_network = self.new_average_network()
-        self.average_iteration = self.iteration
-        stream = self._stream("average fit", self.iteration)
-        return self._fit(self.average_network, self.strategy_memory, strategy_loss, config, stream, self.iteration)
+        self.average_iteration = t
+        return fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
 
-    def _fit(
-        self, network: SplitNetwork, memory: Memory, loss: Loss, config: FitConfig, stream: int, t: int
-    ) -> FitResult:
-        weights = WEIGHTS[self.config.cfr.weighting]
-        return fit(network, memory, self.game.encoding.legal, loss, config, weights, t, stream, self.workers)
+    def _keep_iterate(self, t: int) -> None:
+        """Keep sigma^t, from the networks as they are before iteration t, if it is due."""
+        every = self.config.cfr.keep_networks
+        if every == 0 or t % every:
+            return
+        table = self.first_round_strategy()
+        self.iterates.append(
+            Iterate(
+                iteration=t,
+                weight=iterate_weight(t, every, self.config.cfr.weighting),
+                networks=(compact(self.advantage_networks[0]), compact(self.advantage_networks[1])),
+                first_round=None if table is None else table.probabilities,
+            )
+        )
+
+    def first_round_strategy(self) -> FirstRound | None:
+        """sigma^t in the first betting round where a table plays it, else None."""
+        return self.table.strategy() if self.table else None
+
+    def sd_cfr_policy(self) -> MixturePolicy:
+        """The exact average of the iterates that were kept (Steinberger 2019); there must be one."""
+        iterates = self.iterates
+        kind = f"exact average of {len(iterates)} iterates up to {iterates[-1].iteration} (SD-CFR)"
+        first = first_board(self.game) if iterates[0].first_round is not None else None
+        policies = [self._iterate_policy(iterate, first) for iterate in iterates]
+        return MixturePolicy(self.game, policies, [iterate.weight for iterate in iterates], kind)
+
+    def _iterate_policy(self, iterate: Iterate, first: tuple[RoundTree, Board] | None) -> Policy:
+        networks = [expand(self._new_network("iterate"), weights) for weights in iterate.networks]
+        policy = RegretMatchingPolicy(self.game, (networks[0], networks[1]), self.config.cfr.fallback)
+        if first is None or iterate.first_round is None:
+            return policy
+        return WithFirstRound(policy, FirstRound(first[0], first[1].view_cards, iterate.first_round))
 
     def new_average_network(self) -> SplitNetwork:
         """An average-strategy network with this iteration's random weights."""
         return self._new_network("average", self.iteration)
 
-    def average_policy(self) -> AveragePolicy:
+    def average_policy(self) -> Policy:
         """The average strategy as a policy; `fit_average` must have run."""
         assert self.average_network is not None
-        return AveragePolicy(self.game, self.average_network)
+        policy = AveragePolicy(self.game, self.average_network)
+        return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
 
-    def current_policy(self) -> RegretMatchingPolicy:
+    def current_policy(self) -> Policy:
         """The newest iteration's strategy as a policy."""
-        return RegretMatchingPolicy(
-            self.game, (self.advantage_networks[0], self.advantage_networks[1]), self.config.cfr.fallback
-        )
+        policy = self._matching()
+        return WithFirstRound(policy, self.table.strategy()) if self.table else policy
+
+    def _matching(self) -> RegretMatchingPolicy:
+        networks = (self.advantage_networks[0], self.advantage_networks[1])
+        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback)
 
     def _new_network(self, *purpose: str | int) -> SplitNetwork:
         return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
@@ -184,7 +305,35 @@ class DeepCFR:
         return key(self.config.seed, *purpose)
 
 
+def poker_game(game: Game) -> PokerGame:
+    """The game as a poker game, whose first round and boards are known. Raises GameError if it is none."""
+    if isinstance(game, PokerGame):
+        return game
+    raise GameError(
+        f"Public-chance traversals and a table for the first round need a poker game, and '{game.name}' is not one."
+    )
+
+
+def with_table(game: Game, later: Strategy, table: FirstRound, deals: Deals, player: int) -> Strategy:
+    """A strategy for traversals that plays `table` in the first round and `later` after it."""
+    column = table.columns(deals.views[:, player, 0].cpu().numpy())
+
+    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        first = game.round[node] == 0
+        result = torch.empty(len(node), game.encoding.num_actions, device=node.device)
+        if not bool(first.all()):
+            result[~first] = later(node[~first], row[~first])
+        rows = table.rows(node[first].cpu().numpy(), column[row[first].cpu().numpy()], result.shape[1])
+        result[first] = torch.from_numpy(rows).to(result)
+        return result
+
+    return strategy
+
+
 def memory_bytes(game: Game, config: RunConfig) -> int:
-    """Bytes that the three memories of a run take when they are full."""
+    """Bytes that the memories of a run take when they are full, of infosets or of hands."""
     memory = config.memory
+    if config.cfr.sampler == "public-chance" and config.public_chance.record == "hands":
+        poker, first = poker_game(game), 1 if config.cfr.first_round == "table" else 0
+        return hand_memory_bytes(poker, memory, round_trees(poker), first, panel_rows(poker, config.public_chance))
     return bytes_per_sample(game.encoding) * (2 * memory.advantage_capacity + memory.strategy_capacity)

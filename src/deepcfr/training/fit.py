@@ -1,137 +1,146 @@
-"""Fitting a network to a memory: mini-batch Adam, as in section 5.2, with the options that the configuration names."""
+"""Fitting a network to examples: mini-batch Adam, as in section 5.2, with the options that the configuration names."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from deepcfr.config import FitConfig
 from deepcfr.errors import TrainingError
-from deepcfr.memory.reservoir import Memory
-from deepcfr.parallel import Workers
-from deepcfr.rng import generator
+from deepcfr.parallel import Workers, flushed_denormals
+from deepcfr.training.draw import Draw
+from deepcfr.training.examples import Examples
 from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.step import Descent, Row
 
-Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 _REPORT = 100  # losses are read from the device, and checked, this often
-_SCALE_SAMPLES = 1 << 20
+_STAGES = 4  # batch sizes of a fit whose batches grow
+_BLOCK = 1 << 18  # examples drawn at a time
+_HELD_OUT = 1024  # held-out examples to look at, at least; two mini-batches if that is more
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit did; `loss` is the weighted mean of the last steps, in squared units of the targets."""
+    """What a fit did; losses are weighted means, in squared units of the targets."""
 
-    loss: float
+    loss: float  # of the last steps
     steps: int
     seconds: float
+    examples: int  # drawn for mini-batches
+    held_out_loss: float | None = None  # of the weights that were kept; None if nothing was held out
 
 
-def linear_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:
-    """Linear CFR's sample weights, 2 t / T for a sample of iteration t (section 5.3), float32 [I]."""
-    return iteration.float() * (2.0 / newest)
+def fit(network: SplitNetwork, examples: Examples, config: FitConfig, stream: int, workers: Workers) -> FitResult:
+    """Fit `network` in place to `examples`, with mini-batches drawn from `stream`.
 
-
-def uniform_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:  # noqa: ARG001
-    """Every iteration alike, float32 [I]."""
-    return torch.ones(len(iteration), device=iteration.device)
-
-
-WEIGHTS = {"linear": linear_weights, "uniform": uniform_weights}
-
-
-def fit(
-    network: SplitNetwork,
-    memory: Memory,
-    legal: torch.Tensor,
-    loss: Loss,
-    config: FitConfig,
-    weights: Callable[[torch.Tensor, int], torch.Tensor],
-    iteration: int,
-    stream: int,
-    workers: Workers,
-) -> FitResult:
-    """Fit `network` in place to the samples in `memory`, with mini-batches drawn from `stream`.
-
-    `legal` is bool [K, A]; `weights(sample iterations, iteration)` gives the weight of each sample. Every worker takes
-    the gradient of an equal share of the mini-batch.
-    With `merge_infosets` every sample's target is first replaced by the weighted mean target of all samples of the same
-    infoset: the loss changes by a constant only, so the minimiser is the same, but mini-batches lose the sampling noise.
+    Every worker takes the gradient of an equal share of the mini-batch, in pieces of `examples.share` at most.
     Raises TrainingError when the loss stops being a number. Source: Algorithm 1 and section 5.2.
     """
     start = time.perf_counter()
-    targets = memory.filled("target")
-    if config.merge_infosets:
-        targets = memory.mean_targets(weights(memory.filled("iteration"), iteration))
-    network.scale.fill_(_root_mean_square(memory, targets, legal) if config.scale_targets else 1.0)
-    parameters = list(network.parameters())
-    adam = torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
-    average = [p.detach().clone() for p in parameters] if config.averaging else []
-    draw = generator(stream, str(legal.device))
-    recent = torch.zeros((), device=legal.device)
+    with flushed_denormals():
+        network.scale.fill_(examples.scale())
+        descent = Descent(network, examples, config, workers)
+        draw = Draw(examples, config.held_out, stream, descent.device)
+        watch = _Watch(descent, draw, config) if config.held_out else None
+        total = steps_for(config, len(examples))
+        last = drawn = 0
+        for block in _blocks(config, total):
+            if block.opens_stage:
+                descent.start_stage(block.room, block.batch)
+            descent.run(draw, [_row(config, step, total) for step in range(block.first, block.last)])
+            last = block.last
+            drawn += block.batch * (block.last - block.first)
+            look = watch is not None and (last % config.check_every == 0 or last == total)
+            if look or last % _REPORT == 0 or last == total:
+                _check(descent.recent, last, total, config)
+            if watch and look and watch.is_over():
+                break
+        if watch:
+            watch.restore()
+        else:
+            descent.swap_average()
+    unit = float(network.scale) ** 2
+    held_out = watch.best * unit if watch else None
+    return FitResult(float(descent.recent * network.scale**2), last, time.perf_counter() - start, drawn, held_out)
 
-    def gradient(index: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        batch = memory[index]
-        weight = weights(batch.iteration, iteration) * (len(index) / config.batch_size)
-        value = loss(network(batch.infosets), targets[index] / network.scale, legal[batch.infosets.node], weight)
-        return value.detach(), torch.autograd.grad(value, parameters, allow_unused=True)
 
-    for step in range(config.steps):
-        for group in adam.param_groups:
-            group["lr"] = config.learning_rate * _rate(config, step)
-        index = torch.randint(len(memory), (config.batch_size,), generator=draw, device=legal.device)
-        value = torch.zeros_like(recent)
-        for share, gradients in workers.map(gradient, index.chunk(workers.count)):
-            value += share
-            _accumulate(parameters, gradients)
-        nn.utils.clip_grad_norm_(parameters, config.clip)
-        adam.step()
-        adam.zero_grad()
-        if average:
-            _update_average(average, parameters, config.averaging, step)
-        recent += (value - recent) / min(step + 1, _REPORT)
-        if (step + 1) % _REPORT == 0 or step + 1 == config.steps:
-            _check(recent, step, config)
-    if average:
+def steps_for(config: FitConfig, examples: int) -> int:
+    """Steps of a fit to a memory of so many examples, if it is not stopped early."""
+    return config.steps + config.steps_per_million * examples // 1_000_000
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Steps `first` to `last` - 1, which are drawn together; `room` is the longest block of its stage."""
+
+    first: int
+    last: int
+    batch: int
+    room: int
+    opens_stage: bool
+
+
+def _blocks(config: FitConfig, total: int) -> Iterator[_Block]:
+    """The steps of a fit, cut where a batch size ends and where losses are looked at."""
+    stages = _STAGES if config.batch_growth > 1 else 1
+    looks = [_REPORT, *([config.check_every] if config.held_out else [])]
+    first = 0
+    for stage in range(stages):
+        end = total * (stage + 1) // stages
+        batch = round(config.batch_size * config.batch_growth ** (stage / max(1, stages - 1)))
+        room, opens = max(1, min(_REPORT, end - first, _BLOCK // batch)), True
+        while first < end:
+            last = min(end, first + room, *(first - first % every + every for every in looks))
+            yield _Block(first, last, batch, room, opens)
+            first, opens = last, False
+
+
+def _row(config: FitConfig, step: int, total: int) -> Row:
+    """The rates of one step; the early steps of an average count evenly, so that the random start leaves no trace."""
+    rate = 1.0 if config.schedule == "constant" else 0.5 * (1 + math.cos(math.pi * step / total))
+    return config.learning_rate * rate, max(1 - config.averaging, 1 / (step + 1)), min(step + 1, _REPORT)
+
+
+class _Watch:
+    """The loss on held-out examples, and the weights at which it was smallest.
+
+    With weight averaging, the weights are the average. A cosine schedule lowers the loss up to its last step, so there a
+    stop gives away the end of it; a constant rate with averaging has no end to miss.
+    """
+
+    def __init__(self, descent: Descent, draw: Draw, config: FitConfig) -> None:
+        self._descent, self._patience = descent, config.patience
+        self._index = draw.some_held_out(max(_HELD_OUT, 2 * config.batch_size))
+        self._weights = [parameter.detach().clone() for parameter in descent.parameters]
+        self._waited = 0
+        self.best = math.inf
+
+    def is_over(self) -> bool:
+        """Whether the loss has not improved for `patience` looks, this one included."""
+        self._descent.swap_average()
+        loss = self._descent.mean_loss(self._index)
+        self._waited += 1
+        if loss < self.best:
+            self.best, self._waited = loss, 0
+            for weight, parameter in zip(self._weights, self._descent.parameters, strict=True):
+                weight.copy_(parameter.detach())
+        self._descent.swap_average()
+        return self._waited >= self._patience
+
+    def restore(self) -> None:
+        """Take back the best weights."""
         with torch.no_grad():
-            for parameter, mean in zip(parameters, average, strict=True):
-                parameter.copy_(mean)
-    return FitResult(float(recent * network.scale**2), config.steps, time.perf_counter() - start)
+            for weight, parameter in zip(self._weights, self._descent.parameters, strict=True):
+                parameter.copy_(weight)
 
 
-def _accumulate(parameters: list[nn.Parameter], gradients: tuple[torch.Tensor | None, ...]) -> None:
-    for parameter, gradient in zip(parameters, gradients, strict=True):
-        if gradient is not None:
-            parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
-
-
-def _root_mean_square(memory: Memory, targets: torch.Tensor, legal: torch.Tensor) -> float:
-    """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
-    some = slice(0, None, 1 + len(memory) // _SCALE_SAMPLES)
-    mask = legal[memory.filled("node")[some].int()]
-    mean = float(targets[some][mask].double().square().mean())
-    return math.sqrt(mean) if mean > 0 else 1.0
-
-
-def _rate(config: FitConfig, step: int) -> float:
-    return 1.0 if config.schedule == "constant" else 0.5 * (1 + math.cos(math.pi * step / config.steps))
-
-
-def _update_average(average: list[torch.Tensor], parameters: list[nn.Parameter], decay: float, step: int) -> None:
-    """Move the running mean; the early steps count evenly, so that the random start leaves no trace."""
-    rate = max(1 - decay, 1 / (step + 1))
-    with torch.no_grad():
-        for mean, parameter in zip(average, parameters, strict=True):
-            mean.lerp_(parameter, rate)
-
-
-def _check(recent: torch.Tensor, step: int, config: FitConfig) -> None:
+def _check(recent: torch.Tensor, done: int, total: int, config: FitConfig) -> None:
     if not bool(torch.isfinite(recent)):
         raise TrainingError(
-            f"The loss is not a number after {step + 1} of {config.steps} steps at learning rate {config.learning_rate:g}: "
+            f"The loss is not a number after {done} of {total} steps at learning rate {config.learning_rate:g}: "
             "lower the learning rate or the gradient clip."
         )

@@ -9,21 +9,21 @@ from torch.nn import functional
 def advantage_loss(
     predicted: torch.Tensor, advantage: torch.Tensor, legal: torch.Tensor, weight: torch.Tensor
 ) -> torch.Tensor:
-    """Mean over samples of w * sum over legal actions of (predicted - advantage)^2.
+    """Sum over samples of w * sum over legal actions of (predicted - advantage)^2.
 
     `predicted`, `advantage` and `legal` are [I, A], `weight` is [I]. Source: Algorithm 1, the loss of theta_p.
     """
-    return (functional.mse_loss(predicted, advantage, reduction="none") * legal).sum(1).mul(weight).mean()
+    return (functional.mse_loss(predicted, advantage, reduction="none") * legal).sum(1).mul(weight).sum()
 
 
 def strategy_loss(
     logits: torch.Tensor, strategy: torch.Tensor, legal: torch.Tensor, weight: torch.Tensor
 ) -> torch.Tensor:
-    """Mean over samples of w * sum over legal actions of (softmax(logits) - strategy)^2.
+    """Sum over samples of w * sum over legal actions of (softmax(logits) - strategy)^2.
 
     Shapes as in `advantage_loss`. Source: Algorithm 1, the loss of theta_Pi, with logits as in section 5.1.
     """
-    return functional.mse_loss(masked_softmax(logits, legal), strategy, reduction="none").sum(1).mul(weight).mean()
+    return functional.mse_loss(masked_softmax(logits, legal), strategy, reduction="none").sum(1).mul(weight).sum()
 
 
 def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:

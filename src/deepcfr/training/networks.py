@@ -13,7 +13,11 @@ from torch.nn import functional
 
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
-from deepcfr.types import Encoding, Infosets
+from deepcfr.games.strength import STRENGTHS, HandStrengths, StrengthTables, strength_tables
+from deepcfr.types import NO_CARD, Encoding, Infosets
+
+_LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
+BUMPS = 24  # for each of a hand's strengths, 0.005 apart at the ends and 0.07 in the middle
 
 
 class Linear(nn.Module):
@@ -59,6 +63,49 @@ class CardCounts(nn.Module):
         return functional.embedding_bag(index, self.table, mode="sum")
 
 
+class StrengthLayer(nn.Module):
+    """A layer on how strong hands are, smoothly encoded, uint8 [I, C] to [I, outputs]: domain knowledge, not the paper's.
+
+    Each strength (see `games.strength`) is given as it is and by `hats`, and indicators of the board cards in sight tell
+    the rounds apart.
+    """
+
+    centre: torch.Tensor
+
+    def __init__(self, tables: StrengthTables, board_cards: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hands, self.board_cards = HandStrengths(tables), board_cards
+        self.register_buffer("centre", torch.arange(BUMPS, dtype=torch.float32), persistent=False)
+        inputs = len(STRENGTHS) * (BUMPS + 1) + board_cards
+        # few inputs are other than 0 at a time, of each strength the number itself and two hats: only those count
+        bound = (3 * len(STRENGTHS)) ** -0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
+
+    def inputs(self, cards: torch.Tensor) -> torch.Tensor:
+        """What the layer is linear in, float32 [I, inputs]: the strengths, their hats, the indicators."""
+        strength = self.hands(cards)
+        seen = (cards[:, cards.shape[1] - self.board_cards :] != NO_CARD).float()
+        return torch.cat([strength, hats(strength, self.centre).flatten(1), seen], dim=1)
+
+    def forward(self, cards: torch.Tensor) -> torch.Tensor:
+        return functional.linear(self.inputs(cards), self.weight)
+
+
+def hats(x: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
+    """A bank of overlapping hat functions of numbers between 0 and 1, [..., BUMPS]; `centre` is 0 .. BUMPS - 1.
+
+    They stand at the Chebyshev points (1 - cos(pi k / (BUMPS - 1))) / 2, close together near 0 and 1, where a hand that
+    ranks a little higher plays differently. Between two of them one hat falls as the next one rises, so they sum to 1.
+    """
+    place = torch.acos(1 - 2 * x) * ((BUMPS - 1) / torch.pi)  # in this measure the hats stand at 0, 1, 2, ...
+    return (place[..., None] - centre).abs_().neg_().add_(1).clamp_(min=0)
+
+
+def _with_strength(x: torch.Tensor, layer: StrengthLayer | None, cards: torch.Tensor) -> torch.Tensor:
+    """The inputs x [I, D] of a layer's activation with the share of hand strength, if the network sees it."""
+    return x if layer is None else x + layer(cards)
+
+
 class SplitNetwork(nn.Module):
     """Outputs for every action at an infoset, as `combine(encode_cards(cards), encode_nodes()[node])`."""
 
@@ -89,6 +136,11 @@ class SplitNetwork(nn.Module):
         nodes = functional.embedding(infosets.node, self.encode_nodes())
         return self.joint(self.encode_cards(infosets.cards) + nodes)
 
+    def hidden_matrices(self) -> list[nn.Parameter]:
+        """The matrices between layers of features, whose gradients Muon orthogonalises: not inputs, outputs and biases."""
+        layers = [module for module in self.modules() if isinstance(module, Linear)]
+        return [layer.weight for layer in layers if min(layer.weight.shape) >= _LEAST_HIDDEN]
+
     def is_zero(self) -> bool:
         """Whether this is still the network that `zero_` leaves."""
         return not any(bool(parameter.any()) for parameter in self.parameters())
@@ -108,7 +160,13 @@ class PaperNetwork(SplitNetwork):
     d = 64 on FHP); with `card_width` 1 and 3 outputs it is Appendix C as printed. Surplus outputs are ignored.
     """
 
-    def __init__(self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        encoding: Encoding,
+        config: NetworkConfig,
+        generator: torch.Generator,
+        tables: StrengthTables | None = None,
+    ) -> None:
         super().__init__(encoding)
         d, hidden, groups = config.width, config.card_width * config.width, len(encoding.card_groups)
         self.counts = CardCounts(encoding, config.card_embedding)
@@ -122,13 +180,15 @@ class PaperNetwork(SplitNetwork):
         self.comb2 = Linear(d, d, generator)
         self.comb3 = Linear(d, d, generator)
         self.head = Linear(d, max(config.outputs, encoding.num_actions), generator)
+        self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), hidden, generator) if tables else None
         self.width = d
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         groups, _, d = self.embedding.shape
         by_group = self.card1.weight.view(-1, groups, d)
         first = torch.einsum("gcd,hgd->gch", self.embedding, by_group).flatten(0, 1)  # embedding and card1 in one
-        x = torch.addmm(self.card1.bias, self.counts(cards), first).relu_()
+        x = torch.addmm(self.card1.bias, self.counts(cards), first)
+        x = _with_strength(x, self.strength, cards).relu_()
         x = self.card2(x).relu_()
         x = self.card3(x).relu_()
         return functional.linear(x, self.comb1.weight[:, :d])
@@ -149,7 +209,13 @@ class PaperNetwork(SplitNetwork):
 class MLP(SplitNetwork):
     """A plain network for small games: hidden layers with ReLU, normalised last features, a linear head."""
 
-    def __init__(self, encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        encoding: Encoding,
+        config: NetworkConfig,
+        generator: torch.Generator,
+        tables: StrengthTables | None = None,
+    ) -> None:
         super().__init__(encoding)
         d = config.width
         self.counts = CardCounts(encoding, single_cards=False) if encoding.card_groups else None
@@ -158,12 +224,14 @@ class MLP(SplitNetwork):
         self.first = Linear(inputs + encoding.node_features.shape[1], d, generator)
         self.hidden = nn.ModuleList(Linear(d, d, generator) for _ in range(config.layers - 1))
         self.head = Linear(d, encoding.num_actions, generator)
+        self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), d, generator) if tables else None
         self.width = d
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         if self.counts is None:
             return torch.zeros(len(cards), self.width, device=cards.device)
-        return functional.linear(self.counts(cards), self.first.weight[:, : self.card_inputs])
+        x = functional.linear(self.counts(cards), self.first.weight[:, : self.card_inputs])
+        return _with_strength(x, self.strength, cards)
 
     def encode_nodes(self) -> torch.Tensor:
         return functional.linear(self.node_features, self.first.weight[:, self.card_inputs :], self.first.bias)
@@ -178,7 +246,8 @@ class MLP(SplitNetwork):
 def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:
     """A network with random initial weights from `generator` (a CPU one), on the encoding's device.
 
-    Raises ConfigError if the paper's network is asked for in a game without cards, and if there is nothing to see at all.
+    Raises ConfigError if the paper's network is asked for in a game without cards, if there is nothing to see at all, and
+    as `strength_tables` does.
     """
     if not encoding.card_groups and not encoding.node_features.shape[1]:
         raise ConfigError("Networks cannot tell the infosets of this game apart: it has neither cards nor features.")
@@ -187,8 +256,12 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
     cpu = Encoding(
         encoding.node_features.cpu(), encoding.legal.cpu(), encoding.card_groups, encoding.num_ranks, encoding.num_suits
     )
-    network = PaperNetwork(cpu, config, generator) if config.kind == "paper" else MLP(cpu, config, generator)
-    return network.to(encoding.node_features.device)
+    device = encoding.node_features.device
+    tables = None
+    if config.strength:  # on the device from the start, where all networks share them
+        tables = strength_tables(encoding.card_groups, encoding.num_ranks, encoding.num_suits, str(device))
+    kind = PaperNetwork if config.kind == "paper" else MLP
+    return kind(cpu, config, generator, tables).to(device)
 
 
 def count_parameters(network: nn.Module) -> int:

@@ -1,0 +1,329 @@
+"""The error budget of a Deep CFR run: how much of its NashConv each part of the method is answerable for.
+
+The parts are set beside what they stand in for: the iterates beside exact tabular CFR of as many iterations, the average
+network beside the exact average of the iterates (SD-CFR), and the architecture beside the solved game that it is fitted to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deepcfr.config import RunConfig, TabularConfig
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.deviations import ALL, Deviation, decision_sets, deviations
+from deepcfr.evaluation.exact_average import first_round_table, solved_examples
+from deepcfr.evaluation.exploitability import exploitability, refusal_of
+from deepcfr.games.base import Game
+from deepcfr.games.poker import PokerGame
+from deepcfr.machine import physical_memory
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy
+from deepcfr.policies.first_round import WithFirstRound
+from deepcfr.policies.network import AveragePolicy
+from deepcfr.policies.ranges import RangePolicy
+from deepcfr.ranges.boards import OnBoard
+from deepcfr.rng import generator, key
+from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
+from deepcfr.training.fit import fit
+from deepcfr.training.networks import build_network
+
+POLICIES = ("sd-cfr", "average", "current")
+SKIPPABLE = ("tabular", "architecture", *POLICIES, "deviations")
+_MEANINGS = {
+    "tabular": "exact tabular {algorithm} after {iterations} iterations, as many as the run",
+    "solved": "exact tabular {algorithm} after {iterations} iterations, which the next line's network is fitted to",
+    "fitted": "average network fitted to that solution in {steps:,} steps: what the architecture can represent",
+    "sd-cfr": "exact average of the run's iterates (SD-CFR)",
+    "average": "the run's average network",
+    "current": "the run's newest iterate",
+}
+UNSPLIT = "iterates and average network"  # where SD-CFR was not measured, which lies between them
+_LIMITS = {
+    "iterations": "number of iterations limits: even exact CFR leaves",
+    "iterates": "iterates limit (advantage networks and samples): they add",
+    "average network": "average network limits: it adds",
+    UNSPLIT: "iterates and the average network together limit: they add",
+}
+_ALGORITHMS: dict[str, Any] = {"linear": "linear-cfr", "uniform": "cfr"}  # by the weighting of Deep CFR's iterations
+Progress = Callable[[str, int, int], None]
+"""(what is being done, done, total)."""
+
+
+@dataclass(frozen=True)
+class BudgetSettings:
+    """What to measure, and how far to go."""
+
+    skip: frozenset[str] = frozenset()  # of SKIPPABLE
+    solve_iterations: int | None = None  # of the solved game; None is twice those of the run, at least 100
+    steps: int | None = None  # of the fit to the solved game; None is as configured for the run's average network
+    examples: int | None = None  # drawn from the solved game, at most; None is as in `exact_average`
+    deviate: str = "average"  # the policy whose deviations are valued
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """An exact NashConv in thousandths of the game's unit, and what it took to make and to measure it."""
+
+    name: str
+    meaning: str
+    nash_conv: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What one part of the method adds to NashConv."""
+
+    name: str
+    formula: str  # of the names of parts
+    value: float
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """What `error_budget` finds; values are in thousandths of the game's unit (`unit`)."""
+
+    game: str
+    unit: str
+    iterations: int
+    parts: tuple[Part, ...]
+    unmeasured: dict[str, str]  # parts that were asked for and are not there, with the reason
+    gaps: tuple[Gap, ...]
+    deviating: str | None  # the policy whose deviations these are
+    deviations: tuple[Deviation, ...]
+    verdict: tuple[str, ...]  # sentences
+
+    def facts(self) -> dict[str, Any]:
+        """The budget as one JSON object."""
+        facts = dataclasses.asdict(self)
+        facts["deviations"] = [dataclasses.asdict(one) | {"nash_conv": one.nash_conv} for one in self.deviations]
+        return facts
+
+
+def error_budget(
+    game: Game,
+    config: RunConfig,
+    iteration: int,
+    policies: Mapping[str, Policy],
+    settings: BudgetSettings,
+    unmeasured: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> ErrorBudget:
+    """Measure the parts of a run that is at `iteration` and has `policies`, of `average`, `sd-cfr` and `current`.
+
+    `unmeasured` says why a policy that should be there is not. Torch is set to one thread in this process.
+    Raises ConfigError for settings that contradict each other and for tables that do not fit into memory, GameError for
+    games that are not poker and games out of reach.
+    """
+    poker = _check(game, config, iteration, settings)
+    tell = progress or _silent
+    missing, valued = dict(unmeasured or {}), []
+    parts = _tabular_parts(poker, config, iteration, settings, tell)
+    deviating = None if "deviations" in settings.skip else settings.deviate
+    if deviating and deviating not in policies:
+        missing["deviations"] = f"Without the policy '{deviating}' its deviations have no value."
+        deviating = None
+    for name, policy in policies.items():
+        if name in settings.skip:
+            continue
+        part, found = _policy_part(poker, name, policy, name == deviating, settings, tell)
+        parts.append(part)
+        valued += found
+    gaps = find_gaps({part.name: part.nash_conv for part in parts})
+    return ErrorBudget(
+        game=poker.name,
+        unit=poker.milli_unit,
+        iterations=iteration,
+        parts=tuple(parts),
+        unmeasured=missing,
+        gaps=tuple(gaps),
+        deviating=deviating,
+        deviations=tuple(valued),
+        verdict=(*explain_gaps(gaps, poker.milli_unit), *explain_deviations(valued, poker.milli_unit)),
+    )
+
+
+def budget_bytes(game: PokerGame, config: RunConfig) -> int:
+    """What the tables of the budget's exact solver take, counted before anything is made."""
+    return memory_bytes(game.rules, _tabular(config, 1))
+
+
+def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettings) -> PokerGame:
+    if not isinstance(game, PokerGame):
+        raise GameError(f"An error budget is made on the boards of a poker game, and '{game.name}' is not one.")
+    reason = refusal_of(game)
+    if reason:
+        raise GameError(f"An error budget is exact. {reason}")
+    if settings.deviate in settings.skip and "deviations" not in settings.skip:
+        raise ConfigError(f"Deviations of the policy '{settings.deviate}' cannot be valued when it is skipped.")
+    if settings.solve_iterations is not None and settings.solve_iterations < iteration:
+        raise ConfigError(
+            f"The solved game needs at least the {iteration} iterations of the run, but {settings.solve_iterations} "
+            "are asked for."
+        )
+    for name, value in (("steps", settings.steps), ("examples", settings.examples), ("threads", settings.threads)):
+        if value is not None and value < 1:
+            raise ConfigError(f"'{name}' must be at least 1, but is {value}.")
+    needed, available = budget_bytes(game, config), physical_memory()
+    if not {"tabular", "architecture"} <= settings.skip and available and needed > 0.9 * available:
+        raise ConfigError(
+            f"The tables of {game.name} need {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
+            "skip tabular and architecture."
+        )
+    return game
+
+
+def _tabular(config: RunConfig, iterations: int) -> TabularConfig:
+    return TabularConfig(algorithm=_ALGORITHMS[config.cfr.weighting], iterations=iterations)
+
+
+def _tabular_parts(
+    game: PokerGame, config: RunConfig, iteration: int, settings: BudgetSettings, tell: Progress
+) -> list[Part]:
+    """Exact CFR after as many iterations as the run, then of the solved game, and the network fitted to that."""
+    goals = [] if "tabular" in settings.skip else [("tabular", iteration)]
+    if "architecture" not in settings.skip:
+        goals.append(("solved", settings.solve_iterations or max(2 * iteration, 100)))
+    if not goals:
+        return []
+    canonical = game if game.suits == "canonical" else PokerGame(game.rules)
+    solver = VectorCFR(canonical, _tabular(config, goals[-1][1]), settings.threads)
+    parts = []
+    try:
+        for name, iterations in goals:
+            start = time.perf_counter()
+            _advance(solver, iterations, name, tell)
+            nash_conv = _nash_conv(solver.average_policy(), name, settings, tell)
+            meaning = _MEANINGS[name].format(algorithm=solver.config.algorithm, iterations=iterations)
+            parts.append(Part(name, meaning, nash_conv, time.perf_counter() - start))
+    finally:
+        solver.workers.shutdown()
+    if "architecture" not in settings.skip:
+        parts.append(_fitted_part(game, config, solver.average_policy(), settings, tell))
+    return parts
+
+
+def _advance(solver: VectorCFR, iterations: int, name: str, tell: Progress) -> None:
+    steps = solver.iterations()
+    while solver.iteration < iterations:
+        next(steps)
+        tell(f"{name}: iterations", solver.iteration, iterations)
+
+
+def _fitted_part(
+    game: PokerGame, config: RunConfig, solved: RangePolicy, settings: BudgetSettings, tell: Progress
+) -> Part:
+    start = time.perf_counter()
+    tell("fitted: network", 0, 1)
+    policy, steps = fit_solved(game, config, solved, settings)
+    nash_conv = _nash_conv(policy, "fitted", settings, tell)
+    return Part("fitted", _MEANINGS["fitted"].format(steps=steps), nash_conv, time.perf_counter() - start)
+
+
+def fit_solved(game: PokerGame, config: RunConfig, solved: RangePolicy, settings: BudgetSettings) -> tuple[Policy, int]:
+    """The policy of a network of the run's architecture that is fitted to the solved strategy, and the steps this took.
+
+    If the run plays its first round from a table, so does the policy: from the solved strategy itself.
+    """
+    # probabilities have no unit to scale, and examples of one infoset all have the same target
+    plan = replace(config.average, scale_targets=False, merge_infosets=False)
+    plan = replace(plan, steps=settings.steps or plan.steps)
+    examples = solved_examples(solved, game, config, plan, settings.examples, key(config.seed, "exact examples"))
+    network = build_network(game.encoding, config.network, generator(key(config.seed, "exact network")))
+    workers = Workers(settings.threads)
+    try:
+        steps = fit(network, examples, plan, key(config.seed, "exact fit"), workers).steps
+    finally:
+        workers.shutdown()
+    policy = AveragePolicy(game, network)
+    if config.cfr.first_round == "network":
+        return policy, steps
+    return WithFirstRound(policy, first_round_table(solved, game)), steps
+
+
+def _policy_part(
+    game: PokerGame, name: str, policy: Policy, deviating: bool, settings: BudgetSettings, tell: Progress
+) -> tuple[Part, list[Deviation]]:
+    """A policy's NashConv, and the value of its deviations if they are wanted: NashConv is one of them."""
+    start = time.perf_counter()
+    found: list[Deviation] = []
+    if deviating:
+        sets = decision_sets(game.rules, game.tree)
+        found = deviations(policy, sets, threads=settings.threads, on_board=_on_board(tell, name))
+        nash_conv = next(one.nash_conv for one in found if one.name == ALL)
+    else:
+        nash_conv = _nash_conv(policy, name, settings, tell)
+    return Part(name, _MEANINGS[name], nash_conv, time.perf_counter() - start), found
+
+
+def _nash_conv(policy: Policy, name: str, settings: BudgetSettings, tell: Progress) -> float:
+    return exploitability(policy, threads=settings.threads, on_board=_on_board(tell, name)).nash_conv
+
+
+def _on_board(tell: Progress, name: str) -> OnBoard:
+    return lambda done, total: tell(f"{name}: boards", done, total)
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass
+
+
+def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:
+    """What each part of the method adds, from the NashConv of the parts by name, without gaps to unmeasured parts.
+
+    Of the average network, `iterations + iterates + average network` is its NashConv; the architecture is no part of this
+    sum, but the least of what a fit adds if it could see the exact average.
+    """
+    formulas = [
+        ("iterations", ("tabular", None)),
+        ("iterates", ("sd-cfr", "tabular")),
+        ("average network", ("average", "sd-cfr")),
+        ("architecture", ("fitted", "solved")),
+    ]
+    if "sd-cfr" not in nash_conv:
+        formulas[1:3] = [(UNSPLIT, ("average", "tabular"))]
+    return [
+        Gap(name, more if less is None else f"{more} - {less}", nash_conv[more] - (nash_conv[less] if less else 0.0))
+        for name, (more, less) in formulas
+        if more in nash_conv and (less is None or less in nash_conv)
+    ]
+
+
+def explain_gaps(gaps: Sequence[Gap], unit: str) -> list[str]:
+    """Sentences on which part limits; none that the gaps do not tell."""
+    size = {gap.name: gap.value for gap in gaps}
+    chain = [gap for gap in gaps if gap.name != "architecture"]
+    if len(chain) < 2:
+        return ["Too few parts were measured to say which of them limits."]
+    most = max(chain, key=lambda gap: gap.value)
+    said = [f"The {_LIMITS[most.name]} {most.value:.3f} {unit} ({most.formula}), more than any other part."]
+    if "architecture" not in size:
+        return said
+    said.append(f"Fitted to a solved game, the architecture adds {size['architecture']:.3f} {unit} to it.")
+    if most.name == "average network":
+        half = size["architecture"] >= 0.5 * most.value
+        said.append(
+            "So what the network can represent in that many steps explains half or more of the average network's part."
+            if half
+            else "So samples and fit of the average network limit, not what it can represent."
+        )
+    return said
+
+
+def explain_deviations(found: Sequence[Deviation], unit: str) -> list[str]:
+    """Sentences on where deviating gains most."""
+    kinds = [one for one in found if one.kind is not None]
+    if not kinds:
+        return []
+    said = []
+    rounds = [one for one in found if one.round is not None and one.kind is None]
+    if rounds:
+        most = max(rounds, key=lambda one: one.nash_conv)
+        said.append(f"Deviating in one round only gains most in {most.name}: {most.nash_conv:.3f} {unit}.")
+    most = max(kinds, key=lambda one: one.nash_conv)
+    return [*said, f"At one kind of decision it gains most in {most.name}: {most.nash_conv:.3f} {unit}."]

@@ -1,0 +1,206 @@
+"""Training examples from a game that is solved exactly: what a network makes of them is what its architecture can do.
+
+An average-strategy network is fitted in place of a run's samples to the exact probabilities of a table. The examples are of
+the kind that the run's own strategy memory holds, and as likely as there: infosets in proportion to chance and the player's
+own reach, or hands on boards in proportion to chance, with the player's own reach as the weight of their decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.config import FitConfig, MemoryConfig, RunConfig
+from deepcfr.games.isomorphism import canonical_cards, pack_cards, suit_permutations
+from deepcfr.games.poker import PokerGame
+from deepcfr.memory.reservoir import Memory
+from deepcfr.policies.first_round import FirstRound, first_board
+from deepcfr.policies.ranges import RangePolicy
+from deepcfr.ranges.boards import Board, RoundTree
+from deepcfr.ranges.kernels import push_both
+from deepcfr.ranges.public_chance import RoundPart
+from deepcfr.ranges.scratch import Scratch
+from deepcfr.ranges.sweep import reach_at_exits, reach_rows
+from deepcfr.rng import key
+from deepcfr.solvers.memories import HandMemories
+from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
+from deepcfr.training.losses import strategy_loss
+from deepcfr.types import NO_CARD, HandSamples, Infosets, Samples
+
+MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # drawn unless another number is asked for
+PLAYERS = (0, 1)
+Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.int64]
+Cards = npt.NDArray[np.uint8]
+
+
+def solved_examples(
+    solved: RangePolicy, game: PokerGame, config: RunConfig, plan: FitConfig, most: int | None, stream: int
+) -> Examples:
+    """What a run with `config` would fit its average network to, if its strategies were the solved one.
+
+    No more than `most` examples are drawn, nor than a fit by `plan` draws; of hands as many for each player and round. If
+    the run plays the first round from a table, examples are of later rounds.
+    """
+    wanted = int(plan.steps * plan.batch_size * plan.batch_growth)
+    first_round = int(config.cfr.first_round == "table")
+    if config.cfr.sampler == "public-chance" and config.public_chance.record == "hands":
+        hands = draw_hands(solved, game, min(wanted, most or MOST_HANDS), stream, first_round)
+        return hands.strategy_examples(WEIGHTS["uniform"], 1, plan)
+    infosets = draw_infosets(solved, game, min(wanted, most or MOST_INFOSETS), stream, first_round)
+    return InfosetExamples(infosets, game.encoding.legal, strategy_loss, WEIGHTS["uniform"], 1, plan)
+
+
+def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> Memory:
+    """A memory of `count` infosets from `first_round` on, with the solved strategy as target, as `game` shows cards.
+
+    An infoset is drawn in proportion to its chance times its player's own reach, as often as its expected number, rounded
+    down or up. In raw suits every example is dealt in suits drawn at random from `stream`.
+    """
+    memory = Memory(game.encoding, count, device=game.device)
+    scratch = Scratch()
+    total = sum(float(_infoset_chance(found, scratch).sum()) for found in _on_boards(solved, first_round))
+    suits, before = _chance(stream)
+    for number, found in enumerate(_on_boards(solved, first_round)):
+        drawn, before = _systematic(_infoset_chance(found, scratch).ravel() * (count / total), before)
+        drawn = drawn[: count - memory.seen]  # rounding of the sum may leave one too many
+        if len(drawn):
+            memory.add(_infosets(found, drawn, game, suits), key(stream, "slot", number))
+    return memory
+
+
+def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> HandMemories:
+    """As `draw_infosets`, with `count` hands on boards in the strategy memory of each player and round.
+
+    A hand on a board is drawn in proportion to its chance, and the same ones for both players.
+    """
+    settings = MemoryConfig(advantage_capacity=1, strategy_capacity=count)
+    rounds = solved.boards.rounds
+    memories = HandMemories(game, settings, rounds, first_round, panel_rows=None, weighting="uniform")
+    suits, offset = _chance(stream)
+    before = [offset] * len(rounds)
+    for number, found in enumerate(_on_boards(solved, first_round)):
+        round_ = found.board.round
+        view, before[round_] = _systematic(found.chance * count, before[round_])
+        cards = _shown(found.board.view_cards[view], game, suits)
+        for player in PLAYERS:
+            if len(view) and (player, round_) in memories.strategies:
+                samples = _hands(found, player, view, cards)
+                memories.strategies[player, round_].add(samples, key(stream, "slot", number, player))
+    return memories
+
+
+def first_round_table(solved: RangePolicy, game: PokerGame) -> FirstRound:
+    """The solved strategy of the first round, for hands as `game` shows them."""
+    tree, board = first_board(game)
+    theirs = solved.boards.kept[0][0]
+    keys = pack_cards(canonical_cards(board.view_cards, game.card_groups, game.rules.num_suits))
+    columns = np.searchsorted(pack_cards(theirs.view_cards), keys)
+    probabilities = solved.on_board(tree, theirs)[:, columns].astype(np.float32)
+    return FirstRound(tree, board.view_cards, probabilities)
+
+
+@dataclass(frozen=True)
+class _OnBoard:
+    """A strategy on one board; reach is working memory, good until the next board of the round."""
+
+    board: Board
+    tree: RoundTree
+    sigma: Floats  # [E, U]
+    rows: tuple[Floats, Floats]  # both players' reach, [rows, U]
+    chance: npt.NDArray[np.float64]  # [U], of being dealt the view with this board; over a round's boards they sum to 1
+
+
+def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[_OnBoard]:
+    """The policy on every board of the rounds from `first_round` on."""
+    boards, scratch = policy.boards, Scratch()
+    rules = boards.game.rules
+    one_hand = 1 / comb(rules.num_cards, rules.hole_cards)
+    waiting: list[tuple[Board, float, Floats]] = [(boards.root, one_hand, np.ones((2, 1, len(boards.root))))]
+    while waiting:
+        parent, chance, reach = waiting.pop()
+        left = rules.num_cards - rules.hole_cards - len(parent.cards)
+        for board in boards.children(parent):
+            tree = boards.rounds[board.round]
+            sigma = np.ascontiguousarray(policy.on_board(tree, board), np.float64)
+            rows = reach_rows(tree, board.round, reach[:, :, board.up], scratch)
+            push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
+            here = chance * board.copies / comb(left, rules.board_cards[board.round])
+            if board.round >= first_round:
+                yield _OnBoard(board, tree, sigma, rows, np.asarray(here * board.size))
+            if len(tree.exits):
+                waiting.append((board, here, reach_at_exits(tree, rows)))
+
+
+def _infoset_chance(found: _OnBoard, scratch: Scratch) -> npt.NDArray[np.float64]:
+    """Chance times the acting player's reach of every infoset of the board, [n, U]; working memory."""
+    tree = found.tree
+    result = scratch.array("infosets", (len(tree.nodes), len(found.board)))
+    for node, actor in enumerate(tree.actor):
+        np.multiply(found.rows[actor][tree.row[actor, node]], found.chance, out=result[node])
+    return result
+
+
+def _chance(stream: int) -> tuple[np.random.Generator, float]:
+    """What renames suits, and where the running sum of systematic draws begins."""
+    return np.random.default_rng(key(stream, "suits")), float(np.random.default_rng(key(stream, "offset")).random())
+
+
+def _systematic(expected: npt.NDArray[np.float64], before: float) -> tuple[Ints, float]:
+    """The positions to draw, each as often as integers lie in its stretch of the running sum, and that sum's new value.
+
+    `expected` [n] is how often each should be drawn; `before` is where the sum stands.
+    """
+    sums = before + np.cumsum(expected)
+    times = np.diff(np.floor(sums), prepend=np.floor(before)).astype(np.int64)
+    return np.repeat(np.arange(len(expected)), times), float(sums[-1])
+
+
+def _infosets(found: _OnBoard, drawn: Ints, game: PokerGame, suits: np.random.Generator) -> Samples:
+    """The drawn positions of [n, U] as samples of iteration 1."""
+    tree = found.tree
+    node, view = np.divmod(drawn, len(found.board))
+    edge = np.full((len(tree.nodes), game.encoding.num_actions), -1)
+    edge[tree.edge_node, tree.edge_action] = np.arange(tree.num_edges)
+    edges = edge[node]
+    target = np.where(edges >= 0, found.sigma[edges, view[:, None]], 0.0).astype(np.float32)
+    cards = _shown(found.board.view_cards[view], game, suits)
+    device = game.device
+    return Samples(
+        Infosets(torch.from_numpy(tree.nodes[node]).to(device), torch.from_numpy(cards).to(device)),
+        torch.from_numpy(target).to(device),
+        torch.ones(len(drawn), dtype=torch.int32, device=device),
+    )
+
+
+def _hands(found: _OnBoard, player: int, view: Ints, cards: Cards) -> HandSamples:
+    """The drawn columns of the board as samples of iteration 1, with `cards` in view."""
+    part = RoundPart.of(found.tree, player)
+    reach = found.rows[player][found.tree.row[player, part.nodes]][:, view]
+    after = found.rows[player][found.tree.edge_row[part.edges]][:, view]  # reach times probability
+    return HandSamples(
+        cards=torch.from_numpy(cards),
+        values=torch.from_numpy(after.T),
+        reach=torch.from_numpy(reach.T),
+        iteration=torch.ones(len(view), dtype=torch.int32),
+    )
+
+
+def _shown(cards: Cards, game: PokerGame, suits: np.random.Generator) -> Cards:
+    """Canonical cards [I, C] as the game shows them: in raw suits renamed at random, and sorted within their groups."""
+    if game.suits == "canonical":
+        return cards
+    renamings = suit_permutations(game.rules.num_ranks, game.rules.num_suits)
+    renaming = renamings[suits.integers(len(renamings), size=len(cards))]
+    seen = cards != NO_CARD
+    result = np.where(seen, np.take_along_axis(renaming, np.where(seen, cards, 0), axis=1), NO_CARD).astype(np.uint8)
+    start = 0
+    for size in game.card_groups:
+        result[:, start : start + size].sort(axis=1)
+        start += size
+    return result

@@ -1,0 +1,335 @@
+"""How strong a hand is on the cards that its holder sees: a table of exact numbers, looked up by cards of any suits.
+
+Four numbers between 0 and 1 for every hand on every board (see `STRENGTHS`). On a full board they are counts over the
+opposing hands that share no card with the hand or the board: the *rank percentile*, which is the share that the hand
+beats, ties counting half, against three nested ranges of opposing hands, and the share that it ties with. Before the last
+board card they are means over the cards to come, so that the first one is the expected hand strength at all times.
+
+The ranges are all hands and the better half and quarter of them, where a hand is as good as its strength before any board
+card. Nothing is sampled: a board's numbers are the mean of those after each next card, starting from full boards.
+
+The table holds one board of each class under renaming of suits. A look-up turns a board's cards into the board's number,
+the number into a class and a renaming, and renames the hand: a few gathers, on any device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from math import comb
+from threading import Lock
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from deepcfr.errors import ConfigError
+from deepcfr.games.board_index import BoardIndex, binomials, board_index, count_classes, hand_images, set_rank
+from deepcfr.games.cards import all_hands
+from deepcfr.games.hands import board_strengths
+
+STRENGTHS = ("percentile", "percentile against the better half", "percentile against the better quarter", "ties")
+SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands
+UNIT = 65_535  # table entries are numbers between 0 and 1 in this unit
+MOST_BYTES = 2 << 30  # of a table; hold'em with five board cards takes 1.6e9
+
+Cards = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class StrengthTables:
+    """Everything that a look-up reads, shared by all networks on a device; V board slots, h hole cards.
+
+    A *set* is of 0 to V board cards; smaller ones come first, then the order is colexicographic.
+    """
+
+    place: torch.Tensor  # int32 [V * (num_cards + 1)], what each card adds to its set's number as the i-th lowest
+    first: torch.Tensor  # int32 [sets], the first row of the set's class in `values`
+    renaming: (
+        torch.Tensor
+    )  # int32 [sets], where the renaming that makes the set its class's representative is in `hand`
+    hand: torch.Tensor  # int32 [num_suits! * (num_cards + 1)^h], number of the renamed hand, whose cards are its digits
+    values: torch.Tensor  # int16 [classes * H, 4], strengths in UNIT, of which these are the 16 bits
+    num_cards: int
+    hole_cards: int
+
+    def to(self, device: str) -> StrengthTables:
+        return replace(self, **{name: getattr(self, name).to(device) for name in _TENSORS})
+
+
+_TENSORS = ("place", "first", "renaming", "hand", "values")
+
+
+class HandStrengths(nn.Module):
+    """The strengths of hands on the cards in sight, uint8 [I, C] to float32 [I, 4]; it has no parameters."""
+
+    place: torch.Tensor
+    first: torch.Tensor
+    renaming: torch.Tensor
+    hand: torch.Tensor
+    values: torch.Tensor
+
+    def __init__(self, tables: StrengthTables) -> None:
+        super().__init__()
+        for name in _TENSORS:
+            self.register_buffer(name, getattr(tables, name), persistent=False)
+        self.num_cards, self.hole_cards = tables.num_cards, tables.hole_cards
+
+    def forward(self, cards: torch.Tensor) -> torch.Tensor:
+        """Any suits and any order of the cards on the board give the same numbers."""
+        digits = self.num_cards + 1
+        seen = cards.int().clamp_(max=self.num_cards)
+        hole, board = seen[:, : self.hole_cards], seen[:, self.hole_cards :].sort(1).values
+        slot = torch.arange(board.shape[1], device=cards.device, dtype=torch.int32)
+        number = self.place[board + slot * digits].sum(1, dtype=torch.int32)
+        entry = self.renaming[number]
+        for i in range(self.hole_cards):
+            entry = entry + hole[:, i] * digits**i
+        values = self.values[self.first[number] + self.hand[entry]]
+        return (values.int() & UNIT).float() / UNIT
+
+
+def strength_tables(
+    card_groups: tuple[int, ...], num_ranks: int, num_suits: int, device: str = "cpu"
+) -> StrengthTables:
+    """The tables of all games that deal `card_groups` (the hole, then the board) from such a deck; made once and shared.
+
+    Raises ConfigError for games without cards or with hands of more than two, and where the table would be too large.
+    """
+    _require_affordable(card_groups, num_ranks, num_suits)
+    with _lock:
+        return _on_device(card_groups[0], sum(card_groups[1:]), num_ranks, num_suits, device)
+
+
+_lock = Lock()  # so that threads which ask at the same time wait for one table instead of each making one
+
+
+def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits: int) -> None:
+    if not card_groups:
+        raise ConfigError("'network.strength' needs a game with cards, and this one has none that a network could see.")
+    if card_groups[0] > 2:
+        raise ConfigError(f"'network.strength' needs hands of one or two cards, but this game deals {card_groups[0]}.")
+    size = table_bytes(card_groups, num_ranks, num_suits)
+    if size > MOST_BYTES:
+        raise ConfigError(
+            f"'network.strength' needs a table of {size / 1e6:,.0f} MB in this game, and at most "
+            f"{MOST_BYTES / 1e6:,.0f} MB are allowed."
+        )
+
+
+@cache
+def table_bytes(card_groups: tuple[int, ...], num_ranks: int, num_suits: int) -> int:
+    """Bytes of the table of strengths, without making it."""
+    boards = sum(count_classes(num_ranks, num_suits, (size,)) for size in range(sum(card_groups[1:]) + 1))
+    hands = comb(num_ranks * num_suits, card_groups[0])
+    return boards * hands * len(STRENGTHS) * np.dtype(np.uint16).itemsize
+
+
+@cache
+def _on_device(hole_cards: int, board_cards: int, num_ranks: int, num_suits: int, device: str) -> StrengthTables:
+    if device != "cpu":
+        return _on_device(hole_cards, board_cards, num_ranks, num_suits, "cpu").to(device)
+    indices = [board_index(num_ranks, num_suits, size) for size in range(board_cards + 1)]
+    num_cards, hands = num_ranks * num_suits, comb(num_ranks * num_suits, hole_cards)
+    values, starts = _levels(indices, hole_cards, _ranges(indices, hole_cards))
+    return StrengthTables(
+        place=torch.from_numpy(_places(num_cards, board_cards)),
+        first=_joined([start + index.class_of * hands for start, index in zip(starts, indices, strict=True)]),
+        renaming=_joined([index.permutation_of.astype(np.int64) * (num_cards + 1) ** hole_cards for index in indices]),
+        hand=torch.from_numpy(_hand_digits(num_ranks, num_suits, hole_cards)),
+        values=torch.from_numpy(values.view(np.int16)),
+        num_cards=num_cards,
+        hole_cards=hole_cards,
+    )
+
+
+def _joined(parts: list[npt.NDArray[np.int64]]) -> torch.Tensor:
+    return torch.from_numpy(np.concatenate(parts).astype(np.int32))
+
+
+def _places(num_cards: int, board_cards: int) -> Numbers:
+    """What card c adds to a set's number as its i-th lowest, int32 [board_cards * (num_cards + 1)].
+
+    That is C(c, i + 1), by which the sum is the colexicographic rank, and the number of sets of i cards: together with the
+    lower cards' shares, this counts all smaller sets, which come first.
+    """
+    places = np.zeros((board_cards, num_cards + 1), np.int32)
+    for i in range(board_cards):
+        places[i, :num_cards] = [comb(card, i + 1) + comb(num_cards, i) for card in range(num_cards)]
+    return places.reshape(-1)
+
+
+def _hand_digits(num_ranks: int, num_suits: int, hole_cards: int) -> Numbers:
+    """The number of every hand after every renaming, by the hand's cards in any order; 0 for what is no hand."""
+    num_cards = num_ranks * num_suits
+    holes, images = all_hands(num_cards, hole_cards), hand_images(num_ranks, num_suits, hole_cards)
+    table = np.zeros((len(images), *(num_cards + 1,) * hole_cards), np.int32)
+    if hole_cards == 1:
+        table[:, holes[:, 0]] = images
+    else:
+        table[:, holes[:, 0], holes[:, 1]] = images
+        table[:, holes[:, 1], holes[:, 0]] = images
+    return table.reshape(-1)
+
+
+def _ranges(indices: list[BoardIndex], hole_cards: int) -> Flags:
+    """Whether each hand belongs to each of the ranges, bool [H, ranges]; hands as good as the last one belong as well."""
+    everyone = np.ones((comb(indices[0].num_ranks * indices[0].num_suits, hole_cards), 1), np.bool_)
+    start = _levels(indices, hole_cards, everyone)[0][: len(everyone), 0]  # before any board card
+    best_first = np.sort(start)[::-1]
+    return np.stack([start >= best_first[-(-len(start) // share) - 1] for share in SHARES], axis=1)
+
+
+def _levels(indices: list[BoardIndex], hole_cards: int, member: Flags) -> tuple[Points, npt.NDArray[np.int64]]:
+    """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each size."""
+    ranks, suits = indices[0].num_ranks, indices[0].num_suits
+    num_cards, holes = ranks * suits, all_hands(ranks * suits, hole_cards)
+    images = hand_images(ranks, suits, hole_cards)
+    ends = np.cumsum([len(index) * len(holes) for index in indices])
+    whole = np.zeros((ends[-1], member.shape[1] + 1), np.uint16)
+    tables = np.split(whole, ends[:-1])  # views
+    _fill_full_boards(indices[-1].boards, holes, suits, num_cards, member, tables[-1])
+    for size in range(len(indices) - 2, -1, -1):
+        after = indices[size + 1]
+        _fill_from_next(
+            indices[size].boards,
+            holes,
+            images,
+            binomials(num_cards, size + 1),
+            after.class_of,
+            after.permutation_of,
+            tables[size + 1],
+            tables[size],
+        )
+    return whole, np.array([0, *ends[:-1]], np.int64)
+
+
+@nb.njit(cache=True, nogil=True)
+def _fill_full_boards(boards: Cards, holes: Cards, num_suits: int, num_cards: int, member: Flags, out: Points) -> None:
+    """Strengths of all hands on full boards, `out` [boards * H, ranges + 1]; 0 for hands that share a card with the board.
+
+    Where no hand of a range is possible, the strength against it is that against all hands, the first range; and where no
+    hand at all is, it is that of a tie.
+    """
+    count, ranges = member.shape
+    lower, upto = np.empty((count, ranges), np.int64), np.empty((count, ranges), np.int64)
+    opposing = np.empty((count, ranges), np.int64)
+    for b in range(len(boards)):
+        strength = board_strengths(holes, boards[b], num_suits)
+        _count_showdowns(strength, holes, num_cards, member, lower, upto, opposing)
+        for h in range(count):
+            if strength[h] < 0:
+                continue
+            row, everyone = out[b * count + h], max(opposing[h, 0], 1)
+            overall = (lower[h, 0] + upto[h, 0]) / (2 * everyone) if opposing[h, 0] else 0.5
+            for k in range(ranges):
+                share = (lower[h, k] + upto[h, k]) / (2 * opposing[h, k]) if opposing[h, k] else overall
+                row[k] = np.uint16(share * UNIT + 0.5)
+            row[ranges] = np.uint16((upto[h, 0] - lower[h, 0]) / everyone * UNIT + 0.5)
+
+
+@nb.njit(cache=True, nogil=True)
+def _count_showdowns(
+    strength: Numbers,
+    holes: Cards,
+    num_cards: int,
+    member: Flags,
+    lower: npt.NDArray[np.int64],
+    upto: npt.NDArray[np.int64],
+    opposing: npt.NDArray[np.int64],
+) -> None:
+    """For each hand, the opposing hands of each range that are weaker, not stronger, and any; all [H, ranges].
+
+    `strength` [H] is negative for hands that are not possible, whose counts are left alone. One sweep up the order of
+    strength keeps the hands passed so far, in all (the last row of `passed`) and by card.
+    """
+    order = np.argsort(strength)
+    passed = np.zeros((num_cards + 2, member.shape[1]), np.int64)  # the row before the last stands for no second card
+    start = 0
+    while start < len(order) and strength[order[start]] < 0:
+        start += 1
+    live = order[start:]
+    end = start = 0
+    while start < len(live):
+        while end < len(live) and strength[live[end]] == strength[live[start]]:
+            end += 1
+        for h in live[start:end]:
+            _count_disjoint(h, holes, passed, member, False, lower)
+        for h in live[start:end]:
+            for k in range(member.shape[1]):
+                passed[num_cards + 1, k] += member[h, k]
+                for i in range(holes.shape[1]):
+                    passed[holes[h, i], k] += member[h, k]
+        for h in live[start:end]:
+            _count_disjoint(h, holes, passed, member, True, upto)
+        start = end
+    for h in live:
+        _count_disjoint(h, holes, passed, member, True, opposing)
+
+
+@nb.njit(cache=True, nogil=True)
+def _count_disjoint(
+    h: int, holes: Cards, passed: npt.NDArray[np.int64], member: Flags, among: bool, out: npt.NDArray[np.int64]
+) -> None:
+    """`out[h]` = the hands passed of each range that share no card with hand h, which is itself `among` them or not."""
+    last = len(passed) - 1
+    two = holes.shape[1] == 2
+    second = np.int64(holes[h, 1]) if two else last - 1
+    for k in range(member.shape[1]):
+        out[h, k] = passed[last, k] - passed[holes[h, 0], k] - passed[second, k]
+        if among and two:
+            out[h, k] += member[h, k]  # taken off under each of its cards, but only once among all
+
+
+@nb.njit(cache=True, nogil=True)
+def _fill_from_next(
+    boards: Cards,
+    holes: Cards,
+    images: Numbers,
+    table: npt.NDArray[np.int64],
+    class_of: Numbers,
+    permutation_of: Cards,
+    after: Points,
+    out: Points,
+) -> None:
+    """Strengths of all hands on `boards` as means over the next card of those `after` it; both are [classes * H, F].
+
+    `class_of` and `permutation_of` index the boards of one more card, `table` holds the binomials up to their size.
+    """
+    count, held = holes.shape
+    size, num_cards = boards.shape[1], table.shape[0] - 1
+    total = np.empty((count, out.shape[1]), np.int64)
+    longer = np.empty(size + 1, np.uint8)
+    outcomes = num_cards - size - held  # next cards for the holder of a hand
+    for b in range(len(boards)):
+        total[:] = 0
+        longer[:size] = boards[b]
+        for card in range(num_cards):
+            if _holds(boards[b], card):
+                continue
+            longer[size] = card
+            rank = set_rank(longer, table)
+            first, image = np.int64(class_of[rank]) * count, images[permutation_of[rank]]
+            for h in range(count):  # hands that hold a card of the longer board have zeros there
+                for k in range(out.shape[1]):
+                    total[h, k] += after[first + image[h], k]
+        for h in range(count):
+            blocked = False
+            for i in range(held):
+                blocked = blocked or _holds(boards[b], holes[h, i])
+            if not blocked and outcomes > 0:
+                for k in range(out.shape[1]):
+                    out[b * count + h, k] = np.uint16(total[h, k] / outcomes + 0.5)
+
+
+@nb.njit(cache=True, nogil=True)
+def _holds(cards: Cards, card: int) -> bool:
+    found = False
+    for other in cards:
+        found = found or other == card
+    return found

@@ -1,0 +1,316 @@
+"""The exact average of several policies: SD-CFR (Steinberger 2019, "Single Deep CFR"), section 4.
+
+Playing one policy from beginning to end, drawn with probability in proportion to its weight w_t, is the same as playing at
+every infoset I of player p
+
+    sum_t w_t pi_p^t(I) sigma^t(I) / sum_t w_t pi_p^t(I)
+
+where pi_p^t(I) is the probability with which p's own actions under sigma^t lead to I (Kuhn 1953: with perfect recall, a
+mixed strategy and its behaviour strategy reach every history equally often). Evaluation uses the formula, play the draw.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import GameError
+from deepcfr.games.base import Game
+from deepcfr.games.cards import all_hands
+from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.sequence_form import EMPTY, realization
+from deepcfr.policies.base import Policy
+from deepcfr.policies.rows import row_strategy
+from deepcfr.policies.tree import TreePolicy, table_of
+from deepcfr.ranges.boards import Board, RoundTree, round_trees
+from deepcfr.ranges.scratch import Scratch
+from deepcfr.rng import addressed_uniforms
+from deepcfr.types import NO_CARD, Infosets
+
+_ROWS = 4096  # infosets averaged at a time
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Cards = npt.NDArray[np.uint8]
+
+
+class MixturePolicy:
+    """The average of `policies` by own reach times `weights`, in a poker game or one of OpenSpiel.
+
+    Where no policy's own reach is above 0 it is the average by plain weights; nobody who plays the mixture comes there.
+    Raises GameError for other games, and for weights that are not positive or not as many as the policies.
+    """
+
+    def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
+        if not isinstance(game, PokerGame | OpenSpielGame):
+            raise GameError(f"Policies are averaged in poker games and in OpenSpiel's, and '{game.name}' is neither.")
+        self.game: Game = game
+        self.kind = kind
+        self.policies = list(policies)
+        self.weights = np.array(weights, np.float64)
+        if not self.policies or self.weights.shape != (len(self.policies),) or not (self.weights > 0).all():
+            raise GameError(f"A mixture of {len(self.policies)} policies cannot have the weights {list(weights)}.")
+        self.weights /= self.weights.sum()
+        self._ranges = _RangeMixture(game, self.policies, self.weights) if isinstance(game, PokerGame) else None
+
+    def draw_for(self, stream: int, games: torch.Tensor) -> Ints:
+        """The position of the policy drawn for each game number (int64 [B]) in `stream`, [B]."""
+        chance = addressed_uniforms(stream, games.cpu(), torch.zeros_like(games, device="cpu")).double().numpy()
+        return np.minimum(np.searchsorted(self.weights.cumsum(), chance, side="right"), len(self.weights) - 1)
+
+    def draw(self, stream: int, game: int = 0) -> Policy:
+        """The policy to play in game number `game` from its first action to its last: the average, played exactly."""
+        return self.policies[int(self.draw_for(stream, torch.tensor([game]))[0])]
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        if self._ranges is None:
+            return self._table.probabilities(infosets)
+        parts = [self._average(infosets[slice(i, i + _ROWS)]) for i in range(0, len(infosets), _ROWS)]
+        result = np.concatenate(parts) if parts else np.empty((0, self.game.encoding.num_actions))
+        return torch.from_numpy(result).to(self.game.device)
+
+    def on_board(self, tree: RoundTree, board: Board) -> Floats:  # noqa: ARG002
+        """The probability of every edge of the round with every view of the board, [E, U], in time for each policy."""
+        assert self._ranges is not None
+        return self._ranges.average(board.round, board.cards, board.view_cards)
+
+    @cached_property
+    def _table(self) -> TreePolicy:
+        """The average in a game whose histories are listed, from realization plans."""
+        game = self.game
+        assert isinstance(game, OpenSpielGame)
+        form, legal = game.sequences, game.explicit.legal
+        plain, reached = np.zeros(legal.shape), np.zeros(legal.shape)
+        for policy, weight in zip(self.policies, self.weights, strict=True):
+            table = table_of(policy)
+            plain += weight * table
+            reached += weight * realization(table, form.parent, form.num_actions)[EMPTY:].reshape(legal.shape)
+        return TreePolicy(game, _share(reached, plain), self.kind)
+
+    def _average(self, infosets: Infosets) -> Floats:
+        """The average at infosets of a poker game, [I, A], from the own decisions on the way to each."""
+        path = self._own_path(infosets)
+        asked = Infosets(torch.cat([infosets.node.long(), path.node]), torch.cat([infosets.cards, path.cards]))
+        here, before = np.arange(len(infosets)), len(infosets) + np.arange(len(path.row))
+        plain = np.zeros((len(infosets), self.game.encoding.num_actions))
+        reached = np.zeros_like(plain)
+        for policy, weight in zip(self.policies, self.weights, strict=True):
+            strategy = policy.probabilities(asked).double().cpu().numpy()
+            reach = np.full(len(infosets), weight)
+            np.multiply.at(reach, path.row, strategy[before, path.action])
+            plain += weight * strategy[here]
+            reached += reach[:, None] * strategy[here]
+        return _share(reached, plain)
+
+    def _own_path(self, infosets: Infosets) -> _OwnPath:
+        game = self.game
+        assert isinstance(game, PokerGame)
+        tree, nodes, cards = game.tree, infosets.node.cpu().numpy(), infosets.cards.cpu().numpy()
+        rows, earlier, actions = [np.empty(0, np.int64)], [], []
+        for node in np.unique(nodes):
+            here = np.flatnonzero(nodes == node)
+            for before, action in game.tree.path(int(node)):
+                if tree.actor[before] == tree.actor[node]:
+                    rows.append(here)
+                    earlier += [before] * len(here)
+                    actions += [action] * len(here)
+        row, node = np.concatenate(rows), np.array(earlier, np.int64)
+        seen = np.empty((len(row), cards.shape[1]), np.uint8)
+        for round_ in np.unique(tree.round[node]):
+            then = tree.round[node] == round_
+            seen[then] = cards_before(game, cards[row[then]], int(round_))
+        device = infosets.node.device
+        return _OwnPath(
+            row, torch.from_numpy(node).to(device), torch.from_numpy(seen).to(device), np.array(actions, int)
+        )
+
+
+class _OwnPath:
+    """The player's earlier decisions on the way to infosets, one entry for each infoset and decision."""
+
+    def __init__(self, row: Ints, node: torch.Tensor, cards: torch.Tensor, action: Ints) -> None:
+        self.row = row  # [M] the infoset
+        self.node, self.cards = node, cards  # int64 [M] and uint8 [M, C], what the player knew at the decision
+        self.action = action  # [M] what it did
+
+
+def _share(reached: Floats, plain: Floats) -> Floats:
+    """Rows in proportion to `reached`, or to `plain` where `reached` is 0."""
+    weights = np.where(reached.sum(-1, keepdims=True) > 0, reached, plain)
+    shares: Floats = weights / weights.sum(-1, keepdims=True)
+    return shares
+
+
+def cards_before(game: PokerGame, cards: Cards, round_: int) -> Cards:
+    """What holders of `cards` (uint8 [M, C], as the game shows them) saw in round `round_` or earlier, [M, C].
+
+    Canonical suits stay canonical: they are in order of the earliest cards first, and where those leave two suits equal,
+    later cards can only exchange equal holdings.
+    """
+    seen = cards.copy()
+    seen[:, game.rules.hole_cards + sum(game.rules.board_cards[: round_ + 1]) :] = NO_CARD
+    return seen
+
+
+class _Before(threading.local):
+    """For every round the last board whose exits were asked for, with its views and own reach; each thread has its own."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[tuple[int, ...], Ints, Floats]] = {}
+
+
+class _RangeMixture:
+    """The average on whole boards of a poker game: own reach of all hands under every policy, one policy at a time.
+
+    A policy is asked only where its own reach is above 0, because the rest adds nothing to the average: regret matching
+    gives many actions no probability, and these rows are most of the work.
+    """
+
+    def __init__(self, game: PokerGame, policies: list[Policy], weights: Floats) -> None:
+        self.game, self.policies, self.weights = game, policies, weights
+        self._rounds = round_trees(game)
+        self._levels = [[_levels(tree, player) for player in (0, 1)] for tree in self._rounds]
+        self._holes = all_hands(game.rules.num_cards, game.rules.hole_cards)
+        self._scratch = Scratch()
+        self._before = _Before()
+
+    def average(self, round_: int, board: tuple[int, ...], cards: Cards) -> Floats:
+        """The average strategy of a round, [E, U], on `board` with hands that see `cards`, uint8 [U, C]."""
+        tree = self._rounds[round_]
+        result = np.zeros((tree.num_edges, len(cards)))
+        column, before = self._entries(round_, board, cards)
+        for index in range(len(self.policies)):
+            for player in (0, 1):
+                self._play(round_, index, player, cards, before[index, player][:, column], result)
+        missing = _normalise(tree.first_edge, result)
+        if missing.any():
+            self._fill_plainly(round_, cards, missing, result)
+        return result
+
+    def _entries(self, round_: int, board: tuple[int, ...], cards: Cards) -> tuple[Ints, Floats]:
+        """Weight times own reach at the round's entries, [T, P, X, U'], and the column of each of the hands there, [U]."""
+        if round_ == 0:
+            return np.zeros(len(cards), np.int64), np.tile(self.weights[:, None, None, None], (1, 2, 1, 1))
+        keys, reach = self._exits(round_ - 1, board[: sum(self.game.rules.board_cards[:round_])])
+        return np.searchsorted(keys, pack_cards(cards_before(self.game, cards, round_ - 1))), reach
+
+    def _exits(self, round_: int, board: tuple[int, ...]) -> tuple[Ints, Floats]:
+        """The packed views on a board in ascending order, and weight times own reach where its round ends, [T, P, X, U].
+
+        Boards are visited depth first, so the last one asked for is the one before all boards that follow on it.
+        """
+        known = self._before.found.get(round_)
+        if known is not None and known[0] == board:
+            return known[1:]
+        live = self._holes[~np.isin(self._holes, board).any(axis=1)]
+        rows = self.game.views_of(live, board)
+        keys, example = np.unique(pack_cards(rows), return_index=True)
+        cards = rows[example]
+        tree, (column, before) = self._rounds[round_], self._entries(round_, board, cards)
+        exits = np.empty((len(self.policies), 2, len(tree.exits), len(keys)))
+        unused = self._scratch.array("unused", (tree.num_edges, len(keys)))
+        unused[:] = 0
+        for index in range(len(self.policies)):
+            for player in (0, 1):
+                entries = before[index, player][:, column]
+                reach = self._play(round_, index, player, cards, entries, unused)
+                exits[index, player] = reach[tree.row[player, tree.exits]]
+        self._before.found[round_] = board, keys, exits
+        return keys, exits
+
+    def _play(self, round_: int, index: int, player: int, cards: Cards, entries: Floats, total: Floats) -> Floats:
+        """A player's weighted own reach [rows, U] under one policy; that of its edges is added to `total` [E, U]."""
+        tree = self._rounds[round_]
+        reach = self._scratch.array("reach", (tree.num_rows[player], len(cards)))
+        reach[: len(entries)] = entries
+        reach[len(entries) :] = 0
+        ask = row_strategy(self.policies[index], player, round_, cards)
+        for nodes in self._levels[round_][player]:
+            at, hand = np.nonzero(reach[tree.row[player, nodes]])
+            local = nodes[at]
+            _carry(
+                tree.first_edge, tree.edge_action, tree.edge_row, tree.row[player], local, hand,
+                ask(tree.nodes[local], hand), reach, total,
+            )  # fmt: skip
+        return reach
+
+    def _fill_plainly(self, round_: int, cards: Cards, missing: npt.NDArray[np.bool_], result: Floats) -> None:
+        """The average by plain weights at the nodes and hands that are `missing` [n, U], into `result` [E, U]."""
+        tree = self._rounds[round_]
+        for player in (0, 1):
+            local, hand = np.nonzero(missing & (tree.actor == player)[:, None])
+            for policy, weight in zip(self.policies, self.weights, strict=True):
+                rows = row_strategy(policy, player, round_, cards)(tree.nodes[local], hand)
+                _add_rows(tree.first_edge, tree.edge_action, local, hand, rows, weight, result)
+
+
+def _levels(tree: RoundTree, player: int) -> list[Ints]:
+    """The player's nodes by how many own actions of the round come before them, as positions in `tree.nodes`."""
+    after = np.zeros(tree.num_rows[player], np.int64)  # own actions up to each row
+    depth = np.full(len(tree.nodes), -1)
+    for node in np.flatnonzero(tree.actor == player):  # parents come first
+        depth[node] = after[tree.row[player, node]]
+        after[tree.edge_row[tree.first_edge[node] : tree.first_edge[node + 1]]] = depth[node] + 1
+    return [np.flatnonzero(depth == level) for level in range(depth.max(initial=-1) + 1)]
+
+
+@nb.njit(cache=True, nogil=True)
+def _carry(
+    first_edge: Ints,
+    edge_action: Ints,
+    edge_row: Ints,
+    row: Ints,
+    local: Ints,
+    hand: Ints,
+    strategy: npt.NDArray[np.floating],
+    reach: Floats,
+    total: Floats,
+) -> None:
+    """Carry `reach` [rows, U] over the edges of nodes `local` [M] with hands `hand` [M], and add it to `total` [E, U]."""
+    for m in range(len(local)):
+        u = hand[m]
+        before = reach[row[local[m]], u]
+        for edge in range(first_edge[local[m]], first_edge[local[m] + 1]):
+            after = before * strategy[m, edge_action[edge]]
+            reach[edge_row[edge], u] = after
+            total[edge, u] += after
+
+
+@nb.njit(cache=True, nogil=True)
+def _add_rows(
+    first_edge: Ints,
+    edge_action: Ints,
+    local: Ints,
+    hand: Ints,
+    strategy: npt.NDArray[np.floating],
+    weight: float,
+    total: Floats,
+) -> None:
+    """Add `weight` times `strategy` [M, A] to the edges of nodes `local` [M] with hands `hand` [M] in `total` [E, U]."""
+    for m in range(len(local)):
+        for edge in range(first_edge[local[m]], first_edge[local[m] + 1]):
+            total[edge, hand[m]] += weight * strategy[m, edge_action[edge]]
+
+
+@nb.njit(cache=True, nogil=True)
+def _normalise(first_edge: Ints, total: Floats) -> npt.NDArray[np.bool_]:
+    """Divide `total` [E, U] at every node by its sum; returns the nodes and hands [n, U] where that is 0, left alone."""
+    missing = np.zeros((len(first_edge) - 1, total.shape[1]), np.bool_)
+    for node in range(len(first_edge) - 1):
+        for u in range(total.shape[1]):
+            whole = 0.0
+            for edge in range(first_edge[node], first_edge[node + 1]):
+                whole += total[edge, u]
+            for edge in range(first_edge[node], first_edge[node + 1]):
+                if whole > 0.0:
+                    total[edge, u] /= whole
+            missing[node, u] = whole <= 0.0
+    return missing

@@ -1,0 +1,331 @@
+"""Public-chance traversals: boards are sampled, and on each of them all hands are played out exactly.
+
+One pass over a sampled board gives the advantage of every hand at every decision against the opponent's whole range, so
+that of external sampling's noise (Deep CFR, Algorithm 2) only the choice of boards is left. The idea is public chance
+sampling's (Johanson, Bard, Lanctot, Gibson and Bowling 2012). docs/public-chance.md derives the estimator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.config import PublicChanceConfig
+from deepcfr.errors import ConfigError
+from deepcfr.games.rules import PokerRules
+from deepcfr.parallel import Workers
+from deepcfr.ranges.boards import Board, Boards, Deal, RoundTree, count_boards
+from deepcfr.ranges.kernels import pull_values, push_both, unblocked_reach
+from deepcfr.ranges.scratch import Scratch
+from deepcfr.ranges.sweep import BoardStrategy, fill_leaves, reach_at_exits, reach_rows
+from deepcfr.rng import key
+from deepcfr.types import HandSamples, Infosets, Samples
+
+Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.int64]
+_LEAST_REACH = 1e-6
+_PIECE = 4096  # hands at a time: temporaries stay in the cache
+
+
+@dataclass(frozen=True)
+class RoundPart:
+    """One player's decisions in one round: n nodes and E edges, as positions in the round's tree."""
+
+    nodes: Ints  # [n]
+    edges: Ints  # [E]
+    edge_node: Ints  # [E], positions in `nodes`
+
+    @staticmethod
+    def of(tree: RoundTree, player: int) -> RoundPart:
+        """The part of a round that is the player's."""
+        nodes = np.flatnonzero(tree.actor == player)
+        edges = np.flatnonzero(tree.actor[tree.edge_node] == player)
+        return RoundPart(nodes, edges, np.searchsorted(nodes, tree.edge_node[edges]))
+
+
+@dataclass(frozen=True)
+class BoardPass:
+    """What public-chance traversals for one player yield."""
+
+    advantages: list[HandSamples]  # of each round
+    strategies: list[HandSamples]  # of each round, the same hands: the player's own probabilities and reach
+    first_values: npt.NDArray[np.float64]  # [S, U], the player's values at all slots of the first round
+    value: float  # of the game to the player
+    nodes_touched: int  # decisions and ends, once for each view of each board
+    evaluated: int  # infosets at which a strategy was asked for
+    boards: int  # of the last round
+
+
+def traverse_boards(
+    boards: Boards,
+    strategy: BoardStrategy,
+    player: int,
+    settings: PublicChanceConfig,
+    iteration: int,
+    stream: int,
+    workers: Workers,
+) -> BoardPass:
+    """Play both players' strategy out on sampled boards, and record hands of `player` on each of them.
+
+    All chance comes from `stream`, so equal streams visit the same boards and record the same hands in the same order.
+    Samples carry `iteration`.
+    """
+    traversal = _Traversal(boards, strategy, player, settings, iteration, stream)
+    value = boards.visit_all(traversal.visit, workers, choose=traversal.choose)
+    found = [traversal.found[number] for number in sorted(traversal.found)]
+    rounds = range(len(boards.rounds))
+    return BoardPass(
+        advantages=[_joined([f.advantages for f in found if f.round == round_]) for round_ in rounds],
+        strategies=[_joined([f.strategies for f in found if f.round == round_]) for round_ in rounds],
+        first_values=traversal.first_values,
+        value=float(value[0]),
+        nodes_touched=sum(f.nodes_touched for f in found),
+        evaluated=sum(f.evaluated for f in found),
+        boards=sum(f.round == len(boards.rounds) - 1 for f in found),
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    round: int
+    advantages: HandSamples
+    strategies: HandSamples
+    nodes_touched: int
+    evaluated: int
+
+
+class _Traversal:
+    """One pass; boards are known by the path of choices that led to them, so no thread's order matters."""
+
+    def __init__(
+        self,
+        boards: Boards,
+        strategy: BoardStrategy,
+        player: int,
+        settings: PublicChanceConfig,
+        iteration: int,
+        stream: int,
+    ) -> None:
+        self._boards, self._strategy, self._player = boards, strategy, player
+        self._settings, self._iteration, self._where = settings, iteration, stream
+        self._scratch = Scratch()
+        self._parts = [RoundPart.of(tree, player) for tree in boards.rounds]
+        self.found: dict[tuple[int, ...], _Found] = {}
+        self.first_values = np.empty((0, 0))
+
+    def choose(self, board: Board, later: list[Board]) -> list[Board]:
+        """The boards of the next round to visit, with weights that make sums over them unbiased."""
+        if len(later) == 1:
+            return [replace(later[0], emphasis=board.emphasis)]
+        settings = self._settings
+        count = settings.later_boards if board.cards else settings.boards
+        draw = np.random.default_rng(key(self._where, "boards", *board.cards))
+        order = _by_likeness(later, self._boards) if settings.stratified else draw.permutation(len(later))
+        copies = np.array([later[i].copies for i in order])
+        index, chance = systematic(copies, count, draw)
+        # the chance is in proportion to copies only up to 1; a board beyond that makes up for it with more of its hands
+        emphasis = board.emphasis * min(count, len(later)) / copies.sum() * copies[index] / chance
+        chosen = [
+            replace(later[order[i]], weight=later[order[i]].weight / p, emphasis=float(e))
+            for i, p, e in zip(index, chance, emphasis, strict=True)
+        ]
+        return [some_hands(child, settings.hands, draw) for child in chosen] if settings.hands else chosen
+
+    def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
+        """All that happens on one board; gives the player's values at the round's entries, [1, X, U]."""
+        player, scratch = self._player, self._scratch
+        tree, part = self._boards.rounds[board.round], self._parts[board.round]
+        sigma = np.ascontiguousarray(self._strategy(tree, board), np.float64)
+        if board.counts is not None:
+            reach = reach.copy()
+            reach[1 - player] *= board.counts[1]
+        rows = reach_rows(tree, board.round, reach, scratch)
+        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
+        values = scratch.array(f"values {board.round}", (tree.num_slots, len(board)))
+        fill_leaves(tree, board, player, rows[1 - player], values, scratch)
+        if len(tree.exits):
+            values[tree.exits] = deal(reach_at_exits(tree, rows))[0]
+        pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, sigma, values)
+        if board.round == 0:
+            self.first_values = values.copy()
+        self.found[board.round, *board.cards] = self._record(board, tree, part, rows, values)
+        return values[None, tree.entries].copy()
+
+    def _record(
+        self, board: Board, tree: RoundTree, part: RoundPart, rows: tuple[Floats, Floats], values: Floats
+    ) -> _Found:
+        """Hands of one board, drawn in proportion to how many hands look the same."""
+        view = self._draw_views(board)
+        reach = np.empty((len(part.nodes), len(board)))
+        opponent_row = tree.row[1 - self._player, part.nodes]
+        unblocked_reach(opponent_row, rows[1 - self._player], board.holes, board.view, board.example, reach)
+        advantages = values[tree.edge_slot[part.edges]][:, view] - values[tree.edge_node[part.edges]][:, view]
+        rules = self._boards.game.rules
+        everyone = comb(rules.num_cards - len(board.cards) - rules.hole_cards, rules.hole_cards)
+        own_row = tree.row[self._player, part.nodes]
+        return _Found(
+            round=board.round,
+            advantages=self._samples(board, view, advantages / everyone, reach[:, view] / everyone),
+            strategies=self._samples(
+                board,
+                view,
+                rows[self._player][tree.edge_row[part.edges]][:, view],
+                rows[self._player][own_row][:, view],
+            ),
+            nodes_touched=(tree.num_slots - len(tree.exits)) * len(board),
+            evaluated=len(tree.nodes) * len(board),
+        )
+
+    def _draw_views(self, board: Board) -> Ints:
+        hands = np.cumsum(board.size if board.counts is None else board.size * board.counts[0])
+        draw = np.random.default_rng(key(self._where, "hands", board.round, *board.cards))
+        count = int(self._settings.samples * board.emphasis + draw.random())
+        points = (draw.random() + np.arange(count)) / max(1, count) * hands[-1]
+        view: Ints = np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
+        return view
+
+    def _samples(self, board: Board, view: Ints, values: Floats, reach: Floats) -> HandSamples:
+        return HandSamples(
+            cards=torch.from_numpy(board.view_cards[view]),
+            values=torch.from_numpy(values.T.astype(np.float32)),
+            reach=torch.from_numpy(reach.T.astype(np.float32)),
+            iteration=torch.full((len(view),), self._iteration, dtype=torch.int32),
+        )
+
+
+def systematic(size: Ints, count: int, draw: np.random.Generator) -> tuple[Ints, npt.NDArray[np.float64]]:
+    """`count` of the items 0 .. n - 1, or all if there are fewer, by systematic sampling.
+
+    Returns the items in order and the chance with which each was included: in proportion to `size` [n], or 1 if that is
+    more. One random number places an even grid over the items laid end to end, each as long as its chance, so neighbours
+    take turns: ordered by likeness they are strata.
+    """
+    chance = inclusion_chances(size, count)
+    end = np.cumsum(chance)
+    grid = np.arange(draw.random(), end[-1], 1.0)
+    index = np.unique(np.searchsorted(end, grid, side="right").clip(max=len(size) - 1))
+    return index, chance[index]
+
+
+def inclusion_chances(size: Ints, count: int) -> npt.NDArray[np.float64]:
+    """Chances in proportion to `size` [n], 1 at most, that sum to `count` or to n if that is less."""
+    certain = np.full(len(size), count >= len(size))
+    while not certain.all():
+        chance = np.where(certain, 1.0, (count - certain.sum()) / size[~certain].sum() * size)
+        if not (chance > 1).any():
+            return chance
+        certain |= chance > 1
+    return np.ones(len(size))
+
+
+def _by_likeness(later: list[Board], boards: Boards) -> Ints:
+    """An order in which neighbouring boards are alike: by the pattern of suits, then of ranks, then by ranks."""
+    suits = boards.game.rules.num_suits
+    cards = np.array([sorted(board.cards, reverse=True) for board in later])
+
+    def pairs(kinds: Ints) -> Ints:
+        alike: Ints = np.count_nonzero(kinds[:, :, None] == kinds[:, None, :], axis=(1, 2))
+        return alike
+
+    return np.lexsort((*(cards // suits).T[::-1], pairs(cards // suits), pairs(cards % suits)))
+
+
+def some_hands(board: Board, count: int, draw: np.random.Generator) -> Board:
+    """The board with about `count` hands of each player, drawn in whole views.
+
+    The two players' hands are drawn independently, so that a pair of hands is there with the product of their chances:
+    then values, which are sums over pairs, are unbiased when every hand counts 1 / its chance. `counts` has that, and 0
+    for a view that was drawn for the other player only.
+    """
+    views = max(1, round(count / board.size.sum() * len(board)))
+    drawn = [systematic(board.size, views, draw) for _ in (0, 1)]
+    counts = np.zeros((2, len(board)))
+    for player, (index, chance) in enumerate(drawn):
+        counts[player, index] = 1 / chance
+    return _thinned(board, np.union1d(drawn[0][0], drawn[1][0]), counts)
+
+
+def _thinned(board: Board, index: Ints, counts: npt.NDArray[np.float64]) -> Board:
+    """The board with only the views `index`, which count as `counts` [2, U] says."""
+    column = np.full(len(board), -1)
+    column[index] = np.arange(len(index))
+    live = np.flatnonzero(column[board.view] >= 0)
+    position = np.full(len(board.view), -1)
+    position[live] = np.arange(len(live))
+    strength = np.repeat(np.arange(len(board.group) - 1), np.diff(board.group))[live]
+    return replace(
+        board,
+        view_cards=board.view_cards[index],
+        size=board.size[index],
+        up=board.up[index],
+        weight=board.weight[index] * counts[0, index],
+        holes=board.holes[live],
+        view=column[board.view[live]],
+        group=np.flatnonzero(np.diff(strength, prepend=-1, append=-1)),
+        example=position[board.example[index]],
+        view_of=np.where(board.view_of >= 0, column[board.view_of], -1),
+        counts=counts[:, index],
+    )
+
+
+def visited_boards(rules: PokerRules, settings: PublicChanceConfig, *, merge: bool) -> list[int]:
+    """How many boards of each round a traversal visits, at most."""
+    visited, most, dealt = [], 1, False
+    for new_cards, boards in zip(rules.board_cards, count_boards(rules, merge=merge), strict=True):
+        if new_cards:
+            most *= settings.later_boards if dealt else settings.boards
+            dealt = True
+        most = min(most, boards)
+        visited.append(most)
+    return visited
+
+
+def check_settings(rules: PokerRules, settings: PublicChanceConfig) -> None:
+    """Raise ConfigError if only some hands are to be played out in a game where later boards would have to follow them."""
+    dealt = [round_ for round_, new_cards in enumerate(rules.board_cards) if new_cards]
+    if settings.hands and dealt and dealt[0] < rules.num_rounds - 1:
+        raise ConfigError(
+            f"'public_chance.hands' is {settings.hands:,}, but {rules.name} has betting rounds after the first board, "
+            "and there all hands are played out: set it to 0."
+        )
+
+
+def _joined(parts: list[HandSamples]) -> HandSamples:
+    return HandSamples(
+        cards=torch.cat([part.cards for part in parts]),
+        values=torch.cat([part.values for part in parts]),
+        reach=torch.cat([part.reach for part in parts]),
+        iteration=torch.cat([part.iteration for part in parts]),
+    )
+
+
+def drawn_infosets(
+    hands: HandSamples, tree: RoundTree, part: RoundPart, num_actions: int, times: float, stream: int
+) -> Samples:
+    """Infosets of `hands`, each in expectation `times` * reach times: the samples that external sampling would draw.
+
+    A target is values / reach, a mean over the opponent's range or a probability, which is bounded however small the reach
+    is; what is reached with a chance below 1e-6 is left out.
+    """
+    draw = np.random.default_rng(stream)
+    rows, nodes, targets = [], [], []
+    for start in range(0, max(1, len(hands)), _PIECE):
+        some = slice(start, start + _PIECE)
+        reach, values = hands.reach[some].numpy(), hands.values[some].numpy()
+        drawn = (times * reach + draw.random(reach.shape)).astype(np.int64) * (reach > _LEAST_REACH)
+        row, node = (np.repeat(place, drawn[drawn > 0]) for place in np.nonzero(drawn))
+        target = np.zeros((len(reach), len(part.nodes), num_actions), np.float32)
+        target[:, part.edge_node, tree.edge_action[part.edges]] = values
+        rows.append(start + row)
+        nodes.append(tree.nodes[part.nodes[node]])
+        targets.append(target[row, node] / reach[row, node][:, None])
+    hand = torch.from_numpy(np.concatenate(rows))
+    return Samples(
+        Infosets(torch.from_numpy(np.concatenate(nodes)), hands.cards[hand]),
+        torch.from_numpy(np.concatenate(targets)),
+        hands.iteration[hand],
+    )

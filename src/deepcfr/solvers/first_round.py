@@ -1,0 +1,83 @@
+"""Regrets and average strategy of the first betting round in a table, as the first version of Deep CFR kept them.
+
+The first round of hold'em has few infosets (169 hands at 8 nodes), is met by every traversal, and is where errors cost
+most.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.games.poker import PokerGame
+from deepcfr.policies.first_round import FirstRound, first_board
+from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.ranges.kernels import match_regrets
+from deepcfr.types import Samples
+
+Floats = npt.NDArray[np.float64]
+
+
+class FirstRoundTable:
+    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; weights are t or 1."""
+
+    def __init__(self, game: PokerGame, weighting: Literal["linear", "uniform"], fallback: str) -> None:
+        self.tree, self.board = first_board(game)
+        self._weighting, self._fallback = weighting, fallback
+        self._legal = torch.from_numpy(game.tree.legal[self.tree.nodes])
+        shape = (self.tree.num_edges, len(self.board))
+        self.regret, self.average = np.zeros(shape), np.zeros(shape)
+
+    def strategy(self) -> FirstRound:
+        """sigma^t by regret matching, with the fallback of the networks."""
+        advantage = np.zeros((len(self.tree.nodes), len(self.board), self._legal.shape[1]))
+        advantage[self.tree.edge_node, :, self.tree.edge_action] = self.regret
+        matched = regret_matching(torch.from_numpy(advantage), self._legal[:, None], self._fallback).numpy()
+        return self._table(matched[self.tree.edge_node, :, self.tree.edge_action])
+
+    def average_strategy(self) -> FirstRound:
+        """The average strategy; uniform where nothing was ever reached."""
+        result = np.empty_like(self.average)
+        for node in range(len(self.tree.nodes)):
+            match_regrets(self.tree.first_edge, node, self.average, result)
+        return self._table(result)
+
+    def _table(self, probabilities: npt.NDArray[np.floating]) -> FirstRound:
+        return FirstRound(self.tree, self.board.view_cards, probabilities.astype(np.float32))
+
+    def _weight(self, t: int) -> float:
+        return float(t) if self._weighting == "linear" else 1.0
+
+    def add_values(self, values: Floats, player: int, t: int) -> None:
+        """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
+        for edge in np.flatnonzero(self.tree.actor[self.tree.edge_node] == player):
+            gain = values[self.tree.edge_slot[edge]] - values[self.tree.edge_node[edge]]
+            self.regret[edge] += self._weight(t) * gain
+
+    def add_strategy(self, player: int, t: int) -> None:
+        """Add the player's current strategy, weighted by its reach, to its average."""
+        sigma = self.strategy().probabilities
+        reach = np.ones((self.tree.num_slots, len(self.board)))
+        for edge, node in enumerate(self.tree.edge_node):
+            mine = self.tree.actor[node] == player
+            reach[self.tree.edge_slot[edge]] = reach[node] * sigma[edge] if mine else reach[node]
+            if mine:
+                self.average[edge] += self._weight(t) * reach[self.tree.edge_slot[edge]]
+
+    def add_samples(self, advantages: Samples, strategies: Samples, t: int) -> None:
+        """Add what external sampling found at infosets of the first round; other samples must not be among them."""
+        for samples, table in ((advantages, self.regret), (strategies, self.average)):
+            if not len(samples):
+                continue
+            node = np.searchsorted(self.tree.nodes, samples.infosets.node.cpu().numpy())
+            column = self.strategy().columns(samples.infosets.cards.cpu().numpy())
+            sums = np.zeros((len(self.tree.nodes), len(self.board), self._legal.shape[1]))
+            np.add.at(sums, (node, column), samples.target.cpu().numpy().astype(np.float64))
+            table += self._weight(t) * sums[self.tree.edge_node, :, self.tree.edge_action]
+
+    def arrays(self) -> dict[str, Floats]:
+        """The live state, that a checkpoint saves and restores by copying into."""
+        return {"first-round-regret": self.regret, "first-round-average": self.average}

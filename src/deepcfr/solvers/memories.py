@@ -1,0 +1,185 @@
+"""The memories of a Deep CFR run, and what its fits minimise over: infosets of histories, or hands of boards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import comb
+from typing import Literal
+
+import torch
+
+from deepcfr.config import FitConfig, MemoryConfig, PublicChanceConfig
+from deepcfr.games.base import Game
+from deepcfr.games.poker import PokerGame
+from deepcfr.memory.hands import HandMemory, bytes_per_hand
+from deepcfr.memory.reservoir import Memory, Store
+from deepcfr.policies.remembered import BYTES_REMEMBERED
+from deepcfr.ranges.boards import RoundTree, kept_bytes
+from deepcfr.ranges.public_chance import RoundPart, visited_boards
+from deepcfr.training.examples import Examples, InfosetExamples, Weights
+from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
+from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.types import HandSamples
+
+
+@dataclass
+class InfosetMemories:
+    """One memory of advantages for each player and one of strategies, as in Algorithm 1."""
+
+    game: Game
+    config: MemoryConfig
+    advantages: list[Memory] = field(init=False)
+    strategies: Memory = field(init=False)
+
+    def __post_init__(self) -> None:
+        encoding, device, kind = self.game.encoding, self.game.device, self.config.kind
+        self.advantages = [Memory(encoding, self.config.advantage_capacity, kind, device) for _ in (0, 1)]
+        self.strategies = Memory(encoding, self.config.strategy_capacity, kind, device)
+
+    def named(self) -> list[tuple[str, Store]]:
+        """Every memory with its name in a checkpoint."""
+        return [("advantage-0", self.advantages[0]), ("advantage-1", self.advantages[1]), ("strategy", self.strategies)]
+
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """What a player's advantage network is fitted to."""
+        return InfosetExamples(self.advantages[player], self.game.encoding.legal, advantage_loss, weights, t, config)
+
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """What the average network is fitted to."""
+        return InfosetExamples(self.strategies, self.game.encoding.legal, strategy_loss, weights, t, config)
+
+    def sizes(self) -> tuple[tuple[int, int], int]:
+        """Samples of advantages of each player, and of strategies."""
+        return (len(self.advantages[0]), len(self.advantages[1])), len(self.strategies)
+
+
+@dataclass
+class HandMemories:
+    """A memory of advantages and one of strategies for each player and each round from `first_round` on.
+
+    On a panel the hands are the same in every iteration, and a row is the mean over iterations, weighted as in Linear CFR.
+    """
+
+    game: PokerGame
+    config: MemoryConfig
+    rounds: list[RoundTree]
+    first_round: int
+    panel_rows: list[int] | None  # how many hands of each round a panel has, at most; None if there is no panel
+    weighting: Literal["linear", "uniform"]
+    advantages: dict[tuple[int, int], HandMemory] = field(init=False, default_factory=dict)  # by player and round
+    strategies: dict[tuple[int, int], HandMemory] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for player, round_ in self._keys():
+            shape = _shape(self.game, self.rounds[round_], player)
+            kind, device, dtype = self.config.kind, self.game.device, _dtype(self.panel_rows is not None)
+            rows = _capacities(self.config, self.panel_rows, round_)
+            self.advantages[player, round_] = HandMemory(*shape, rows[0], kind, device, dtype)
+            self.strategies[player, round_] = HandMemory(*shape, rows[1], kind, device, dtype)
+
+    def add(self, player: int, round_: int, hands: tuple[HandSamples, HandSamples], stream: int) -> None:
+        """Take in what an iteration found: advantages and strategies."""
+        for memories, samples, slots in zip(
+            (self.advantages, self.strategies), hands, (stream, stream + 1), strict=True
+        ):
+            memory = memories[player, round_]
+            if self.panel_rows is None:
+                memory.add(samples, slots)
+                continue
+            t = int(samples.iteration[0])
+            memory.average(samples, 2 / (t + 1) if self.weighting == "linear" else 1 / t)
+
+    def _keys(self) -> Iterator[tuple[int, int]]:
+        return _players_and_rounds(self.rounds, self.first_round)
+
+    def named(self) -> list[tuple[str, Store]]:
+        """Every memory with its name in a checkpoint."""
+        return [
+            (f"{kind}-{player}-round-{round_}", memory)
+            for kind, memories in (("advantage", self.advantages), ("strategy", self.strategies))
+            for (player, round_), memory in memories.items()
+        ]
+
+    def _part(self, player: int, round_: int, memory: HandMemory) -> HandPart:
+        tree = self.rounds[round_]
+        part = RoundPart.of(tree, player)
+        device, legal = self.game.device, self.game.encoding.legal
+        nodes = torch.from_numpy(tree.nodes[part.nodes]).to(device)
+        place = part.edge_node * legal.shape[1] + tree.edge_action[part.edges]
+        return HandPart(memory, nodes, legal[nodes], torch.from_numpy(place).to(device))
+
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """What a player's advantage network is fitted to."""
+        parts = [self._part(p, r, memory) for (p, r), memory in self.advantages.items() if p == player]
+        return HandExamples(
+            parts, hand_advantage_loss, weights, t, scaled=config.scale_targets, decisions=config.decisions
+        )
+
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """What the average network is fitted to."""
+        parts = [self._part(p, r, memory) for (p, r), memory in self.strategies.items()]
+        return HandExamples(
+            parts, hand_strategy_loss, weights, t, scaled=config.scale_targets, decisions=config.decisions
+        )
+
+    def sizes(self) -> tuple[tuple[int, int], int]:
+        """Samples of advantages of each player, and of strategies."""
+        mine = [sum(len(m) for (p, _), m in self.advantages.items() if p == player) for player in (0, 1)]
+        return (mine[0], mine[1]), sum(map(len, self.strategies.values()))
+
+
+def hand_memory_bytes(
+    game: PokerGame, config: MemoryConfig, rounds: list[RoundTree], first_round: int, panel_rows: list[int] | None
+) -> int:
+    """Bytes that `HandMemories` take when they are full; arguments as there."""
+    dtype = _dtype(panel_rows is not None)
+    return sum(
+        bytes_per_hand(*_shape(game, rounds[round_], player), dtype) * sum(_capacities(config, panel_rows, round_))
+        for player, round_ in _players_and_rounds(rounds, first_round)
+    )
+
+
+def panel_rows(game: PokerGame, settings: PublicChanceConfig) -> list[int] | None:
+    """How many hands of each round a panel has, at most; None if there is no panel."""
+    if not settings.panel:
+        return None
+    visited = visited_boards(game.rules, settings, merge=game.suits == "canonical")
+    return [boards * (settings.samples + 1) for boards in visited]  # + 1 for rounding on each board
+
+
+def board_bytes(game: PokerGame, settings: PublicChanceConfig, rounds: list[RoundTree]) -> int:
+    """Bytes that public-chance traversals spend on the boards of a game and on what is remembered of them, at most."""
+    rules, merge = game.rules, game.suits == "canonical"
+    total = kept_bytes(rules, merge=merge)
+    if not settings.panel:
+        return total
+    visited = visited_boards(rules, settings, merge=merge)
+    for round_ in range(1, rules.num_rounds):
+        hands = comb(rules.num_cards - sum(rules.board_cards[: round_ + 1]), rules.hole_cards)
+        total += BYTES_REMEMBERED * visited[round_] * rounds[round_].num_edges * hands
+    return total
+
+
+def _players_and_rounds(rounds: list[RoundTree], first_round: int) -> Iterator[tuple[int, int]]:
+    for round_ in range(first_round, len(rounds)):
+        for player in (0, 1):
+            if (rounds[round_].actor == player).any():
+                yield player, round_
+
+
+def _shape(game: PokerGame, tree: RoundTree, player: int) -> tuple[int, int, int]:
+    """Cards, edges and nodes of a row."""
+    part = RoundPart.of(tree, player)
+    return sum(game.card_groups), len(part.edges), len(part.nodes)
+
+
+def _capacities(config: MemoryConfig, panel_rows: list[int] | None, round_: int) -> tuple[int, int]:
+    """Rows for advantages and for strategies; a panel needs room for its hands, and for no more."""
+    if panel_rows is not None:
+        return panel_rows[round_], panel_rows[round_]
+    return config.advantage_capacity, config.strategy_capacity
+
+
+def _dtype(panel: bool) -> torch.dtype:
+    return torch.float32 if panel else torch.float16  # what is added up keeps more digits

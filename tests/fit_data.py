@@ -1,0 +1,115 @@
+"""Examples on Kuhn poker's infosets whose fits have a known answer."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import torch
+
+from deepcfr.config import NetworkConfig
+from deepcfr.games.presets import load_game
+from deepcfr.memory.reservoir import Memory
+from deepcfr.rng import generator, key
+from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.types import Infosets, Samples
+
+GAME = load_game("kuhn")
+LEGAL = GAME.encoding.legal
+NEWEST = 10  # the iteration at which all memories here are fitted
+NODES = torch.arange(4).repeat_interleave(3)  # the 12 infosets
+CARDS = torch.arange(3, dtype=torch.uint8).repeat(4)[:, None]
+EVERY = Infosets(NODES, CARDS)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Noisy targets whose mean at each infoset moves with the iteration."""
+
+    memory: Memory
+    samples: Samples
+    index: torch.Tensor  # infoset of each sample
+
+    def mean(self, weight: torch.Tensor) -> torch.Tensor:
+        """The weighted mean target of every infoset, [12, A]."""
+        total = torch.zeros(12, 3).index_add_(0, self.index, self.samples.target * weight[:, None])
+        return total / torch.zeros(12).index_add_(0, self.index, weight)[:, None]
+
+    def floor(self, weight: torch.Tensor) -> float:
+        """The smallest loss that any function of the infoset can have."""
+        error = (self.samples.target - self.mean(weight)[self.index]).square().sum(1)
+        return float((weight * error).mean())
+
+
+def remembered(target: torch.Tensor, index: torch.Tensor, iteration: torch.Tensor, capacity: int = 5000) -> Data:
+    samples = Samples(EVERY[index], target * LEGAL[NODES[index]], iteration.int())
+    memory = Memory(GAME.encoding, capacity)
+    memory.add(samples, stream=0)
+    return Data(memory, samples, index)
+
+
+def advantages(count: int = 3000, noise: float = 0.5, unit: float = 1.0) -> Data:
+    draw = generator(key(0, "advantages"))
+    index = torch.randint(12, (count,), generator=draw)
+    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
+    start, slope = torch.randn(12, 3, generator=draw), torch.randn(12, 3, generator=draw)
+    target = start[index] + slope[index] * iteration[:, None] / NEWEST
+    target = target + noise * torch.randn(count, 3, generator=draw)
+    return remembered(unit * target, index, iteration)
+
+
+def strategies(count: int = 3000) -> Data:
+    """Mixed strategies that move from one end of the simplex towards another, as they do in a run."""
+    draw = generator(key(0, "strategies"))
+    index = torch.randint(12, (count,), generator=draw)
+    iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw)
+    ends = torch.rand(2, 12, 3, generator=draw) * LEGAL[NODES]
+    ends = ends / ends.sum(2, keepdim=True)
+    share = (iteration / NEWEST)[:, None]
+    return remembered(ends[0, index] * (1 - share) + ends[1, index] * share, index, iteration)
+
+
+def new_network(seed: int = 0, kind: str = "mlp") -> SplitNetwork:
+    config = NetworkConfig(kind=kind, width=32, layers=2, card_width=1)  # type: ignore[arg-type]
+    return build_network(GAME.encoding, config, generator(seed))
+
+
+@torch.no_grad()
+def predicted(network: SplitNetwork) -> torch.Tensor:
+    """What the network says about every infoset in the targets' unit, 0 where illegal."""
+    return network(EVERY) * network.scale * LEGAL[NODES]
+
+
+@dataclass
+class Downhill:
+    """Examples that push the last biases down by exactly the learning rate in every step of Adam, and keep a record.
+
+    Without a gradient, the loss of each is the squared distance of the first bias from `goal`.
+    """
+
+    goal: float = 0.0
+    share: int = 1 << 40
+    count: int = 2000
+    group_size: int = 10
+    drawn: list[torch.Tensor] = field(default_factory=list)  # indices of each call that wanted a gradient
+    looked_at: list[torch.Tensor] = field(default_factory=list)  # and of those that did not
+    threads: set[int] = field(default_factory=set)
+    denormals: set[bool] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def scale(self) -> float:
+        return 1.0
+
+    def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
+        self.threads.add(threading.get_ident())
+        self.denormals.add(bool(torch.full((), 1e-40) * 1 > 0))
+        if not torch.is_grad_enabled():
+            self.looked_at.append(index.clone())
+            return len(index) * (network.head.bias[0] - self.goal).square()
+        self.drawn.append(index.clone())
+        return network(EVERY[index % 12]).float().sum()
+
+    def group(self, index: torch.Tensor) -> torch.Tensor:
+        return index // self.group_size

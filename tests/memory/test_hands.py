@@ -1,0 +1,105 @@
+"""Memories of hands: rows of 16 bits that are drawn as in any reservoir, and running means on a panel."""
+
+import pytest
+import torch
+
+from deepcfr.memory.hands import HandMemory, bytes_per_hand
+from deepcfr.rng import generator
+from deepcfr.types import HandSamples
+
+
+def hands(count: int, iteration: int, seed: int = 0) -> HandSamples:
+    """Hands with 4 edges at 2 nodes; the first card is the row."""
+    draw = generator(seed)
+    cards = torch.randint(50, (count, 3), generator=draw).to(torch.uint8)
+    cards[:, 0] = torch.arange(count)
+    return HandSamples(
+        cards=cards,
+        values=20 * torch.randn(count, 4, generator=draw),
+        reach=torch.rand(count, 2, generator=draw),
+        iteration=torch.full((count,), iteration, dtype=torch.int32),
+    )
+
+
+def test_what_is_added_comes_back_to_sixteen_bits() -> None:
+    memory, added = HandMemory(3, 4, 2, 100), hands(60, 7)
+    memory.add(added, stream=0)
+    found = memory[slice(0, None)]
+    assert len(memory) == 60
+    assert torch.equal(found.cards, added.cards)
+    assert torch.equal(found.iteration, added.iteration)
+    assert found.values.dtype == found.reach.dtype == torch.float32
+    torch.testing.assert_close(found.values, added.values, rtol=2**-11, atol=6e-8)
+    torch.testing.assert_close(found.reach, added.reach, rtol=2**-11, atol=6e-8)
+    some = memory[torch.tensor([5, 5, 59])]
+    assert some.cards[:, 0].tolist() == [5, 5, 59]
+
+
+def test_a_full_memory_keeps_whole_rows_of_all_that_came() -> None:
+    memory, every = HandMemory(3, 4, 2, 50), {}
+    for iteration in range(1, 21):
+        added = hands(40, iteration, seed=iteration)
+        every[iteration] = added
+        memory.add(added, stream=iteration)
+    assert (memory.seen, len(memory)) == (800, 50)
+    found = memory[slice(0, None)]
+    for row in range(50):
+        source = every[int(found.iteration[row])]
+        at = int(found.cards[row, 0])
+        assert torch.equal(found.cards[row], source.cards[at])
+        assert torch.equal(found.values[row], source.values[at].half().float())
+        assert torch.equal(found.reach[row], source.reach[at].half().float())
+    assert 8 < float(found.iteration.float().mean()) < 13  # the mean of all is 10.5, with a deviation of 0.8
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_a_panel_is_the_weighted_mean_over_iterations(linear: bool) -> None:
+    memory = HandMemory(3, 4, 2, 70, dtype=torch.float32)
+    total = {"values": torch.zeros(60, 4, dtype=torch.float64), "reach": torch.zeros(60, 2, dtype=torch.float64)}
+    mass, cards = 0.0, hands(60, 1).cards
+    for t in range(1, 13):
+        fresh = hands(60, t, seed=t)
+        samples = HandSamples(cards, fresh.values, fresh.reach, fresh.iteration)
+        memory.average(samples, 2 / (t + 1) if linear else 1 / t)
+        weight = t if linear else 1
+        mass += weight
+        total["values"] += weight * samples.values.double()
+        total["reach"] += weight * samples.reach.double()
+        found = memory[slice(0, None)]
+        assert torch.equal(found.cards, cards)
+        assert found.iteration.tolist() == [t] * 60
+        torch.testing.assert_close(found.values.double(), total["values"] / mass, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(found.reach.double(), total["reach"] / mass, rtol=1e-5, atol=1e-6)
+    assert (memory.seen, len(memory)) == (60, 60)
+
+
+def test_a_panel_that_does_not_fit_is_not_cut() -> None:
+    memory = HandMemory(3, 4, 2, 50, dtype=torch.float32)
+    with pytest.raises(RuntimeError):
+        memory.average(hands(60, 1), 1.0)
+
+
+def test_long_panels_are_averaged_in_pieces() -> None:
+    memory = HandMemory(3, 4, 2, 10_000, dtype=torch.float32)
+    many = [hands(200, 1), hands(200, 2, seed=3)]
+    many = [
+        HandSamples(h.cards.repeat(45, 1), h.values.repeat(45, 1), h.reach.repeat(45, 1), h.iteration) for h in many
+    ]
+    memory.average(many[0], 1.0)
+    memory.average(many[1], 0.25)
+    torch.testing.assert_close(memory[slice(0, None)].values, 0.75 * many[0].values + 0.25 * many[1].values)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_bytes_are_counted_as_they_are_taken(dtype: torch.dtype) -> None:
+    memory = HandMemory(3, 4, 2, 1000, dtype=dtype)
+    assert bytes_per_hand(3, 4, 2, dtype) * 1000 == sum(column.nbytes for column in memory.columns.values())
+
+
+def test_contents_can_be_put_back() -> None:
+    memory, other = HandMemory(3, 4, 2, 50), HandMemory(3, 4, 2, 50)
+    memory.add(hands(80, 4), stream=1)
+    other.restore({name: column.clone() for name, column in memory.contents().items()}, memory.seen)
+    for one in (memory, other):
+        one.add(hands(30, 5, seed=9), stream=2)
+    assert all(torch.equal(column, other.columns[name]) for name, column in memory.columns.items())

@@ -1,0 +1,79 @@
+"""Remembered strategies are what the networks would say now, and are not asked for twice."""
+
+import numpy as np
+import torch
+
+from deepcfr.config import NetworkConfig
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS
+from deepcfr.policies.base import board_strategy
+from deepcfr.policies.first_round import WithFirstRound
+from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.policies.remembered import RememberedStrategies
+from deepcfr.ranges.boards import Boards
+from deepcfr.rng import generator
+from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.training.networks import SplitNetwork, build_network
+
+LEDUC = PokerGame(PRESETS["leduc"])
+BOARDS = Boards(LEDUC, merge=True, keep=True)
+
+
+def network(seed: int) -> SplitNetwork:
+    return build_network(LEDUC.encoding, NetworkConfig(kind="mlp", width=16, layers=2), generator(seed))
+
+
+class Counting(SplitNetwork):
+    """A network that counts the hands that it is asked about."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(LEDUC.encoding)
+        self.inner, self.width, self.hands = network(seed), 16, 0
+
+    def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
+        self.hands += len(cards)
+        return self.inner.encode_cards(cards)
+
+    def encode_nodes(self) -> torch.Tensor:
+        return self.inner.encode_nodes()
+
+    def joint(self, z: torch.Tensor) -> torch.Tensor:
+        return self.inner.joint(z)
+
+
+def test_every_answer_is_that_of_the_newest_networks() -> None:
+    remembered, table = RememberedStrategies(), FirstRoundTable(LEDUC, "linear", "highest")
+    networks = [network(0), network(1)]
+    rng = np.random.default_rng(0)
+    for change in range(6):
+        table.regret[:] = rng.normal(size=table.regret.shape)
+        later = RegretMatchingPolicy(LEDUC, (networks[0], networks[1]))
+        policy = WithFirstRound(later, table.strategy())
+        remembering, anew = remembered.of(policy, later), board_strategy(policy)
+        for tree, boards in zip(BOARDS.rounds, BOARDS.kept, strict=True):
+            for board in boards[: 1 + change]:  # some boards are visited later than others
+                for _ in range(2):
+                    np.testing.assert_allclose(remembering(tree, board), anew(tree, board), atol=1e-6)
+        networks[change % 2] = network(10 + change)
+        remembered.changed(change % 2)
+
+
+def test_networks_are_asked_only_for_what_changed() -> None:
+    remembered, networks = RememberedStrategies(), (Counting(0), Counting(1))
+    later = RegretMatchingPolicy(LEDUC, networks)
+    tree, board = BOARDS.rounds[1], BOARDS.kept[1][0]
+    infosets = [int((tree.actor == player).sum()) * len(board) for player in (0, 1)]
+
+    def asked() -> list[int]:
+        for net in networks:
+            net.hands = 0
+        remembered.of(later, later)(tree, board)
+        return [net.hands for net in networks]
+
+    assert asked() == [len(board), len(board)]
+    assert remembered.asked() == sum(infosets)
+    assert asked() == [0, 0]
+    remembered.changed(1)
+    assert asked() == [0, len(board)]
+    assert remembered.asked() == infosets[1]
+    assert asked() == [0, 0]

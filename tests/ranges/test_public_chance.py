@@ -1,0 +1,351 @@
+"""Public-chance traversals against every deal, against external sampling, and on average over streams."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from board_play import Expected, expected_hands, num_hands, random_policy, rows_of
+from deepcfr.config import PublicChanceConfig
+from deepcfr.errors import ConfigError
+from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.poker import PokerGame, Suits
+from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import UniformPolicy, board_strategy
+from deepcfr.policies.tabular import TablePolicy
+from deepcfr.ranges.boards import Board, Boards, RoundTree, count_boards, kept_bytes
+from deepcfr.ranges.public_chance import (
+    BoardPass,
+    RoundPart,
+    check_settings,
+    drawn_infosets,
+    inclusion_chances,
+    some_hands,
+    systematic,
+    traverse_boards,
+    visited_boards,
+)
+from deepcfr.ranges.sweep import BoardStrategy, sweep
+from deepcfr.rng import key
+from deepcfr.sampling.external import Strategy, traverse
+from deepcfr.types import Infosets
+from openspiel_poker import small_fhp
+
+LEDUC = PRESETS["leduc"]
+THREE_ROUNDS = replace(
+    LEDUC,
+    name="three rounds",
+    board_cards=(0, 1, 1),
+    first_player=(0, 1, 0),
+    raise_size=(1, 2, 4),
+    max_raises=(1, 0, 1),
+    rank_symbols="",
+)
+SMALL_FHP = small_fhp(3, (1, 1), num_suits=3)
+ALL = PublicChanceConfig(boards=10_000, later_boards=1_000, samples=400)
+WORKERS = Workers(1)
+
+
+class Kept:
+    """A policy on boards that are visited many times: each is asked for once."""
+
+    def __init__(self, policy: TablePolicy) -> None:
+        self._ask = board_strategy(policy)
+        self._kept: dict[tuple[int, bytes], npt.NDArray[np.floating]] = {}
+
+    def __call__(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        place = board.round, board.view_cards.tobytes()
+        if place not in self._kept:
+            self._kept[place] = self._ask(tree, board)
+        return self._kept[place]
+
+
+def boards_of(game: PokerGame) -> Boards:
+    return Boards(game, merge=game.suits == "canonical", keep=True)
+
+
+def play(
+    boards: Boards, strategy: BoardStrategy, player: int, settings: PublicChanceConfig = ALL, stream: int = 1
+) -> BoardPass:
+    return traverse_boards(boards, strategy, player, settings, 3, stream, WORKERS)
+
+
+# Exact where nothing is sampled -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rules", "suits"),
+    [(LEDUC, "canonical"), (LEDUC, "raw"), (THREE_ROUNDS, "canonical"), (SMALL_FHP, "canonical")],
+    ids=["leduc", "leduc in raw suits", "three rounds", "small fhp"],
+)
+@pytest.mark.parametrize("player", [0, 1])
+def test_advantages_and_strategies_are_those_of_every_deal(rules: PokerRules, suits: Suits, player: int) -> None:
+    game = PokerGame(rules, suits)
+    policy = random_policy(game, 4)
+    found = play(boards_of(game), board_strategy(policy), player)
+    for round_, expected in enumerate(expected_hands(policy, player)):
+        advantages, strategies = found.advantages[round_], found.strategies[round_]
+        row = rows_of(advantages, expected)
+        assert set(row) == set(range(len(expected.keys)))
+        assert set(advantages.iteration.tolist()) == {3}
+        if advantages.reach.shape[1]:
+            np.testing.assert_allclose(advantages.values, expected.values[row], atol=1e-5)
+            np.testing.assert_allclose(advantages.reach, expected.reach[row], atol=1e-6)
+            own = rows_of(strategies, expected)
+            np.testing.assert_allclose(strategies.values, expected.own_values[own], atol=1e-6)
+            np.testing.assert_allclose(strategies.reach, expected.own_reach[own], atol=1e-6)
+
+
+def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
+    game = PokerGame(LEDUC)
+    boards, policy = boards_of(game), random_policy(game, 5)
+    exact = sweep(boards, board_strategy(policy), WORKERS).profile
+    for player in (0, 1):
+        found = play(boards, board_strategy(policy), player)
+        assert found.value == pytest.approx(exact[player], abs=1e-9)
+        views = [sum(map(len, kept)) for kept in boards.kept]
+        assert found.boards == 3
+        assert found.evaluated == sum(len(t.nodes) * v for t, v in zip(boards.rounds, views, strict=True))
+        assert found.nodes_touched == sum(
+            (t.num_slots - len(t.exits)) * v for t, v in zip(boards.rounds, views, strict=True)
+        )
+
+
+# The samples are those of external sampling ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_infosets_are_drawn_as_often_as_external_sampling_meets_them(player: int) -> None:
+    game = PokerGame(LEDUC)
+    boards, policy = boards_of(game), random_policy(game, 6)
+    settings = replace(ALL, boards=2, samples=50)
+    count, drawn, strategy = 400, {}, Kept(policy)
+    hands = 0
+    for stream in range(count):
+        found = play(boards, strategy, player, settings, stream)
+        most = max(map(len, found.advantages))
+        hands += most
+        for round_, tree in enumerate(boards.rounds):
+            advantages, part = found.advantages[round_], RoundPart.of(tree, player)
+            times = most / len(advantages)
+            samples = drawn_infosets(advantages, tree, part, 3, times, key(stream, "draw", round_))
+            tally(drawn, samples.infosets)
+    deals = game.deal(40_000, 9)
+    met: dict[tuple[int, int], int] = {}
+    found_external = traverse(game, deals, player, (asked(policy, deals.views, 0), asked(policy, deals.views, 1)), 5, 1)
+    tally(met, found_external.advantages.infosets)
+    often = [at for at, times in met.items() if times > 20]
+    assert len(often) > 100
+    squares = []
+    for at in often:
+        shares = met[at] / len(deals), drawn.get(at, 0) / hands
+        variance = shares[0] / len(deals) + max(shares) / hands
+        squares.append((shares[0] - shares[1]) ** 2 / variance)
+    assert np.mean(squares) < 1.25  # of squares of standard normal numbers, with 100 and more of them
+    assert max(squares) < 20
+
+
+def tally(counts: dict[tuple[int, int], int], infosets: Infosets) -> None:
+    for at in zip(infosets.node.tolist(), pack_cards(infosets.cards.numpy()).tolist(), strict=True):
+        counts[at] = counts.get(at, 0) + 1
+
+
+def asked(policy: TablePolicy, views: torch.Tensor, player: int) -> Strategy:
+    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        return policy.probabilities(Infosets(node, views[row, player, policy.game.round[node]])).float()
+
+    return strategy
+
+
+def test_drawn_targets_are_means_and_what_is_hardly_reached_is_left_out() -> None:
+    game = PokerGame(LEDUC)
+    boards, policy = boards_of(game), random_policy(game, 7)
+    hands = play(boards, board_strategy(policy), 1).advantages[1]
+    tree = boards.rounds[1]
+    part = RoundPart.of(tree, 1)
+    hands.reach[:, 0] = 1e-7
+    samples = drawn_infosets(hands, tree, part, 3, 2.5, 8)
+    node_of = {int(node): n for n, node in enumerate(tree.nodes[part.nodes])}
+    assert node_of[int(tree.nodes[part.nodes[0]])] == 0
+    assert int(tree.nodes[part.nodes[0]]) not in samples.infosets.node.tolist()
+    row_of = {row.numpy().tobytes(): i for i, row in enumerate(hands.cards)}
+    for i in range(0, len(samples), 97):
+        n, row = node_of[int(samples.infosets.node[i])], row_of[samples.infosets.cards[i].numpy().tobytes()]
+        for edge in np.flatnonzero(part.edge_node == n):
+            action = tree.edge_action[part.edges[edge]]
+            mean = hands.values[row, edge] / hands.reach[row, n]
+            assert float(samples.target[i, action]) == pytest.approx(float(mean), rel=1e-5, abs=1e-6)
+    # with 2.5 samples of a certain infoset, every one is there twice or three times
+    certain = hands.reach > 0.9999999
+    certain[:, 0] = False
+    total = sum((samples.infosets.node == int(tree.nodes[part.nodes[n]])).sum() for n in certain.any(0).nonzero()[:, 0])
+    assert total >= 2 * certain.sum()
+    assert set(samples.iteration.tolist()) == {3}
+
+
+# Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
+
+SAMPLED = {
+    "few boards": PublicChanceConfig(boards=3, samples=20),
+    "boards in any order": PublicChanceConfig(boards=3, samples=20, stratified=False),
+    "certain boards": PublicChanceConfig(boards=16, samples=4),  # of 20: ten have a chance of 1
+    "some hands": PublicChanceConfig(boards=3, samples=20, hands=8),
+}
+
+
+@pytest.fixture(scope="module")
+def flop() -> tuple[Boards, Kept, list[Expected]]:
+    game = PokerGame(SMALL_FHP)
+    policy = random_policy(game, 11)
+    return boards_of(game), Kept(policy), expected_hands(policy, 0)
+
+
+@pytest.mark.parametrize("settings", SAMPLED.values(), ids=list(SAMPLED))
+def test_values_and_recorded_hands_are_unbiased(
+    settings: PublicChanceConfig, flop: tuple[Boards, Kept, list[Expected]]
+) -> None:
+    boards, strategy, (_, expected) = flop
+    exact = play(boards, strategy, 0).first_values
+    rng = np.random.default_rng(2)
+    chosen = rng.normal(size=(6, len(expected.keys)))  # random sums over all hands
+    copies = np.array([board.copies for board in boards.kept[1] for _ in range(len(board))])
+    packed = np.concatenate([pack_cards(board.view_cards) for board in boards.kept[1]])
+    copies = copies[np.argsort(packed)]
+    chosen = np.vstack([chosen, *(copies == c for c in np.unique(copies))])  # and over the boards of one multiplicity
+    columns = np.concatenate([expected.values, expected.reach], axis=1)
+    wanted = chosen @ (expected.chance[:, None] * columns)
+    firsts, sums = [], []
+    for stream in range(1500):
+        found = play(boards, strategy, 0, settings, stream)
+        firsts.append(found.first_values.ravel())
+        hands = found.advantages[1]
+        column = torch.cat([hands.values, hands.reach], 1).double().numpy()
+        sums.append((chosen[:, rows_of(hands, expected)] @ column / (settings.boards * settings.samples)).ravel())
+    for sampled, truth in ((firsts, exact), (sums, wanted)):
+        assert_mean(np.array(sampled), np.ravel(truth))
+
+
+def assert_mean(sampled: npt.NDArray[np.floating], truth: npt.NDArray[np.floating]) -> None:
+    """The mean of independent rows [n, m] is `truth` [m], by the standard errors."""
+    error = sampled.std(axis=0) / np.sqrt(len(sampled)) + 1e-6
+    z = (sampled.mean(axis=0) - truth) / error
+    assert abs(z).max() < 5
+    assert np.square(z).mean() < 2.5  # they are not independent of each other
+
+
+def test_more_boards_and_strata_have_less_noise() -> None:
+    game = PokerGame(small_fhp(5, (1, 1)))
+    boards, uniform = boards_of(game), board_strategy(UniformPolicy(game))
+
+    def noise(settings: PublicChanceConfig) -> float:
+        values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(120)]
+        return float(np.var(values, axis=0).sum())
+
+    one, four = (noise(PublicChanceConfig(boards=n, samples=1, stratified=False)) for n in (1, 4))
+    assert four < one / 3
+    any_order, by_likeness = (noise(PublicChanceConfig(boards=32, samples=1, stratified=s)) for s in (False, True))
+    assert by_likeness < 0.8 * any_order
+    assert noise(PublicChanceConfig(boards=4, samples=1, hands=20, stratified=False)) > 1.3 * four
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 11])
+def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
+    size = np.array([4, 12, 12, 24, 24, 200, 4, 1])
+    chance = inclusion_chances(size, count)
+    assert chance.sum() == pytest.approx(min(count, 8))
+    assert ((chance > 0) & (chance <= 1)).all()
+    free = chance < 1
+    np.testing.assert_allclose(chance[free] / size[free], (chance[free] / size[free])[:1].repeat(free.sum()))
+    met = np.zeros(8)
+    for seed in range(2000):
+        index, chances = systematic(size, count, np.random.default_rng(seed))
+        assert len(set(index)) == len(index) == min(count, 8)
+        np.testing.assert_array_equal(chances, chance[index])
+        met[index] += 1
+    assert (abs(met / 2000 - chance) < 4 * np.sqrt(chance * (1 - chance) / 2000) + 1e-9).all()
+
+
+def test_a_board_with_some_of_its_hands_is_a_board() -> None:
+    boards = boards_of(PokerGame(SMALL_FHP))
+    board = max(boards.kept[1], key=len)
+    some = some_hands(board, 6, np.random.default_rng(3))
+    assert some.counts is not None
+    assert 0 < len(some) < len(board)
+    assert ((some.counts > 0).any(axis=0)).all()
+    place = {row.tobytes(): u for u, row in enumerate(board.view_cards)}
+    from_view = [place[row.tobytes()] for row in some.view_cards]
+    np.testing.assert_array_equal(some.size, board.size[from_view])
+    np.testing.assert_array_equal(np.bincount(some.view), some.size)
+    np.testing.assert_allclose(some.weight, board.weight[from_view] * some.counts[0])
+    np.testing.assert_array_equal(some.holes[some.example], board.holes[board.example[from_view]])
+    assert some.group[0] == 0
+    assert some.group[-1] == len(some.holes)
+    strength = np.repeat(np.arange(len(board.group) - 1), np.diff(board.group))
+    rank_of = {hole.tobytes(): s for hole, s in zip(board.holes, strength, strict=True)}
+    for first, last in zip(some.group[:-1], some.group[1:], strict=True):
+        assert len({rank_of[hole.tobytes()] for hole in some.holes[first:last]}) == 1
+
+
+# The same however it is carried out --------------------------------------------------------------------------------------
+
+
+def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
+    boards, strategy, _ = flop
+    settings = PublicChanceConfig(boards=5, samples=30, hands=10)
+    threads = Workers(3)
+    one = play(boards, strategy, 1, settings, 7)
+    two = traverse_boards(boards, strategy, 1, settings, 3, 7, threads)
+    threads.shutdown()
+    other = Kept(random_policy(boards.game, 12))
+    for again, same in ((two, True), (play(boards, other, 1, settings, 7), False)):
+        for round_ in (0, 1):
+            assert torch.equal(one.advantages[round_].cards, again.advantages[round_].cards)
+            assert torch.equal(one.advantages[round_].cards, again.strategies[round_].cards)
+            assert torch.equal(one.advantages[round_].values, again.advantages[round_].values) == same
+        assert np.array_equal(one.first_values, again.first_values) == same
+    assert not torch.equal(play(boards, strategy, 1, settings, 8).advantages[1].cards, one.advantages[1].cards)
+
+
+# What is said before it is paid ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
+def test_boards_are_counted_without_making_them(rules: PokerRules, merge: bool) -> None:
+    boards = Boards(PokerGame(rules), merge=merge, keep=True)
+    assert count_boards(rules, merge=merge) == [len(kept) for kept in boards.kept]
+    arrays = [
+        value.nbytes
+        for kept in boards.kept
+        for board in kept
+        for value in vars(board).values()
+        if isinstance(value, np.ndarray)
+    ]
+    assert sum(arrays) < kept_bytes(rules, merge=merge) + 1000
+
+
+def test_no_more_boards_are_visited_than_said() -> None:
+    game = PokerGame(THREE_ROUNDS)
+    boards, settings = boards_of(game), PublicChanceConfig(boards=2, later_boards=2, samples=5)
+    policy = random_policy(game, 3)
+    found = play(boards, board_strategy(policy), 0, settings)
+    assert visited_boards(THREE_ROUNDS, settings, merge=True) == [1, 2, 4]
+    assert len(found.advantages[0]) == 5
+    assert found.boards == 4
+    assert all(len(hands) <= 6 * most for hands, most in zip(found.advantages, [1, 2, 4], strict=True))
+    assert visited_boards(THREE_ROUNDS, ALL, merge=True) == [len(kept) for kept in boards.kept]
+
+
+def test_some_hands_of_a_game_with_later_boards_are_refused() -> None:
+    settings = PublicChanceConfig(hands=20)
+    with pytest.raises(ConfigError, match=r"'public_chance\.hands' is 20, but three rounds has betting rounds after"):
+        check_settings(THREE_ROUNDS, settings)
+    check_settings(SMALL_FHP, settings)
+    check_settings(THREE_ROUNDS, PublicChanceConfig())
+
+
+def test_there_are_enough_samples_here_to_show_every_hand() -> None:
+    assert max(num_hands(PokerGame(rules)) for rules in (LEDUC, THREE_ROUNDS, SMALL_FHP)) * 4 < ALL.samples

@@ -1,0 +1,72 @@
+"""The samples of a memory as training examples: sums of losses, and what must be held out together."""
+
+import pytest
+import torch
+
+from deepcfr.config import FitConfig
+from deepcfr.games.presets import load_game
+from deepcfr.memory.reservoir import Memory
+from deepcfr.training.examples import InfosetExamples, linear_weights
+from deepcfr.training.losses import advantage_loss
+from deepcfr.types import Encoding, Infosets, Samples
+from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network
+
+
+def examples_in(memory: Memory) -> InfosetExamples:
+    return InfosetExamples(memory, memory.encoding.legal, advantage_loss, linear_weights, NEWEST, FitConfig())
+
+
+def test_the_loss_is_a_weighted_sum_in_units_of_the_networks_scale() -> None:
+    data, network = advantages(count=50), new_network()
+    network.scale.fill_(2.0)
+    examples = examples_in(data.memory)
+    index = torch.tensor([3, 3, 41])
+    with torch.no_grad():
+        error = (network(EVERY)[data.index[index]] - data.samples.target[index] / 2) * LEGAL[
+            EVERY.node[data.index[index]]
+        ]
+        expected = (data.samples.iteration[index] / 5 * error.square().sum(1)).sum()
+        torch.testing.assert_close(examples.loss(network, index), expected)
+    assert len(examples) == 50
+
+
+def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
+    data, network = advantages(count=50), new_network()
+    config = FitConfig(merge_infosets=True)
+    examples = InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, config)
+    mean = data.mean(linear_weights(data.samples.iteration, NEWEST))
+    index = torch.tensor([7])
+    infoset = data.index[index]
+    with torch.no_grad():
+        error = (network(EVERY)[infoset] - mean[infoset]) * LEGAL[EVERY.node[infoset]]
+        expected = data.samples.iteration[7] / 5 * error.square().sum()
+        torch.testing.assert_close(examples.loss(network, index), expected)
+
+
+def stored(encoding: Encoding, node: list[int], cards: torch.Tensor) -> InfosetExamples:
+    memory = Memory(encoding, 100)
+    target = torch.zeros(len(node), encoding.num_actions)
+    memory.add(Samples(Infosets(torch.tensor(node), cards), target, torch.ones(len(node), dtype=torch.int32)), stream=0)
+    return examples_in(memory)
+
+
+def test_a_group_is_a_hand_on_a_board_at_whatever_node() -> None:
+    encoding = load_game("fhp").encoding
+    hands = [(3, 9, 20, 30, 40), (3, 9, 20, 30, 40), (3, 9, 20, 30, 41), (3, 9, 255, 255, 255), (3, 20, 9, 30, 40)]
+    group = stored(encoding, [5, 6, 5, 0, 5], torch.tensor(hands, dtype=torch.uint8)).group(torch.arange(5))
+    assert group[0] == group[1]
+    assert len(set(group.tolist())) == 4
+
+
+def test_a_group_is_a_node_in_a_game_without_cards() -> None:
+    encoding = Encoding(torch.eye(4), torch.ones(4, 2, dtype=torch.bool), card_groups=(), num_ranks=0, num_suits=0)
+    examples = stored(encoding, [2, 3, 2], torch.empty(3, 0, dtype=torch.uint8))
+    assert examples.group(torch.tensor([0, 1, 2])).tolist() == [2, 3, 2]
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_the_scale_is_one_unless_targets_are_scaled(scaled: bool) -> None:
+    data = advantages(unit=100.0)
+    config = FitConfig(scale_targets=scaled)
+    scale = InfosetExamples(data.memory, GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, config).scale()
+    assert (scale > 50) if scaled else (scale == 1)
