@@ -16,6 +16,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from deepcfr.errors import DeepCFRError
 from fhp_rows import SETTINGS, Row, merged, rows_of
 from readme_results import ROOT, load, replaced, short, up
 
@@ -225,7 +226,11 @@ def main() -> None:
         if not separator:
             parser.error(f"'{text}' is not SETTING=FOLDER.")
         threads = given.threads if given.sd_cfr else None
-        rows = merged(recorded()[0], rows_of(setting, Path(folder), given.note, given.hardware, threads))
+        try:
+            new = rows_of(setting, Path(folder), given.note, given.hardware, threads)
+        except DeepCFRError as error:
+            raise SystemExit(str(error)) from None
+        rows = merged(recorded()[0], new)
         RESULT.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     if given.render:
         for path, text in pages().items():

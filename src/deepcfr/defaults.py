@@ -25,7 +25,22 @@ def default_config(game: str) -> RunConfig:
 
 
 _SMALL_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
+_PANEL_FIT = {
+    "batch_size": 384,
+    "decisions": 12,
+    "optimizer": "muon",
+    "learning_rate": 0.01,
+    "schedule": "cosine",
+}
 _TUNED: dict[str, dict[str, Any]] = {
+    "fhp": {
+        "cfr": {"iterations": 40, "sampler": "public-chance", "first_round": "table"},
+        "public_chance": {"boards": 160, "panel": True, "samples": 1_176},
+        "network": {"strength": True},
+        "advantage": {"steps": 300, "refit": "fine-tune", **_PANEL_FIT},
+        "average": {"steps": 3_000, **_PANEL_FIT},
+        "evaluation": {"at": [20]},
+    },
     "kuhn": {
         "cfr": {"iterations": 100, "traversals": 1_500},
         "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 1_000_000},

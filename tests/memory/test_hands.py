@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from deepcfr.errors import TrainingError
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
 from deepcfr.rng import generator
 from deepcfr.types import HandSamples
@@ -82,12 +83,18 @@ def test_a_panel_that_does_not_fit_is_not_cut() -> None:
 def test_long_panels_are_averaged_in_pieces() -> None:
     memory = HandMemory(3, 4, 2, 10_000, dtype=torch.float32)
     many = [hands(200, 1), hands(200, 2, seed=3)]
-    many = [
-        HandSamples(h.cards.repeat(45, 1), h.values.repeat(45, 1), h.reach.repeat(45, 1), h.iteration) for h in many
-    ]
+    cards = many[0].cards.repeat(45, 1)
+    many = [HandSamples(cards, h.values.repeat(45, 1), h.reach.repeat(45, 1), h.iteration) for h in many]
     memory.average(many[0], 1.0)
     memory.average(many[1], 0.25)
     torch.testing.assert_close(memory[slice(0, None)].values, 0.75 * many[0].values + 0.25 * many[1].values)
+
+
+def test_a_panel_of_other_hands_is_refused() -> None:
+    memory = HandMemory(3, 4, 2, 20, dtype=torch.float32)
+    memory.average(hands(20, 1), 1.0)
+    with pytest.raises(TrainingError, match="not those in the memory"):
+        memory.average(hands(20, 2, seed=3), 0.5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])

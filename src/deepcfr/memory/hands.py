@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from deepcfr.errors import TrainingError
 from deepcfr.memory.reservoir import MemoryKind, Store
 from deepcfr.types import HandSamples
 
@@ -53,10 +54,12 @@ class HandMemory(Store):
     def average(self, samples: HandSamples, rate: float) -> None:
         """Move every row towards the sample of the same hand by `rate`: a running mean, for samples of a panel.
 
-        The memory takes the first samples as they are, and there must be room for all of them; later ones must be of the
-        same hands in the same order.
+        The memory takes the first samples as they are, and there must be room for all of them. Raises TrainingError if
+        later ones are not of the same hands in the same order.
         """
         count = len(samples)
+        if self.seen and not torch.equal(self.filled("cards").cpu(), samples.cards.cpu()):
+            raise TrainingError("The hands of the panel are not those in the memory: were its settings changed?")
         if self.seen == 0:
             self.columns["cards"][:count] = samples.cards
             self.seen = count

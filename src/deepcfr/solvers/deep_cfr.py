@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 
@@ -77,7 +78,6 @@ class DeepCFR:
     average_network: SplitNetwork | None = field(init=False, default=None)
     memories: InfosetMemories | HandMemories = field(init=False)
     table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
-    boards: Boards | None = field(init=False)  # what public-chance traversals sample from
     remembered: RememberedStrategies = field(init=False, default_factory=RememberedStrategies)  # on a panel of boards
     iterates: list[Iterate] = field(init=False, default_factory=list)  # kept for SD-CFR, oldest first
     workers: Workers = field(init=False)
@@ -90,17 +90,20 @@ class DeepCFR:
         self.table = None
         if cfr.first_round == "table":
             self.table = FirstRoundTable(poker_game(game), cfr.weighting, cfr.fallback)
-        self.boards = None
         if cfr.sampler == "public-chance":
             check_settings(poker_game(game).rules, self.config.public_chance)
-            self.boards = Boards(poker_game(game), merge=poker_game(game).suits == "canonical", keep=True)
-        if self.boards is not None and self.config.public_chance.record == "hands":
-            first, rows = 1 if self.table else 0, panel_rows(self.boards.game, self.config.public_chance)
-            self.memories = HandMemories(
-                self.boards.game, self.config.memory, self.boards.rounds, first, rows, cfr.weighting
-            )
+        if cfr.sampler == "public-chance" and self.config.public_chance.record == "hands":
+            poker, first = poker_game(game), 1 if self.table else 0
+            rows = panel_rows(poker, self.config.public_chance)
+            self.memories = HandMemories(poker, self.config.memory, round_trees(poker), first, rows, cfr.weighting)
         else:
             self.memories = InfosetMemories(game, self.config.memory)
+
+    @cached_property
+    def boards(self) -> Boards:
+        """What public-chance traversals sample from: all boards of the game, made when training begins."""
+        game = poker_game(self.game)
+        return Boards(game, merge=game.suits == "canonical", keep=True)
 
     def iterations(self) -> Iterator[IterationRecord]:
         """Algorithm 1's outer loop, from where the state is up to the configured number of iterations."""
@@ -113,7 +116,8 @@ class DeepCFR:
         found, fits = [], []
         start = time.perf_counter()
         for player in PLAYERS:
-            found.append(self._traverse_boards(t, player) if self.boards else self._collect(t, player))
+            by_boards = self.config.cfr.sampler == "public-chance"
+            found.append(self._traverse_boards(t, player) if by_boards else self._collect(t, player))
             fits.append(self._fit_advantages(t, player))
         fit_seconds = sum(result.seconds for result in fits)
         self.iteration = t
@@ -167,7 +171,6 @@ class DeepCFR:
 
     def _traverse_boards(self, t: int, player: int) -> Collected:
         """A public-chance traversal for one player."""
-        assert self.boards is not None
         settings, memories = self.config.public_chance, self.memories
         policy = self.current_policy()
         if settings.panel:

@@ -28,7 +28,8 @@ _OFFSETS = 1024  # places at which a grid of decisions can begin
 _EVEN = 0.05  # share of the chance that is spread evenly over decisions, so that none is never drawn
 
 HandLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""(outputs [I, n, A], values [I, n, A] in the same unit, reach [I, n], legal [n, A] or [I, n, A]) to the loss of each, [I, n]."""
+"""(outputs [I, n, A], values [I, n, A] in the same unit, reach [I, n], legal [n, A] or [I, n, A]) to the loss of each
+infoset, [I, n]."""
 
 
 def hand_advantage_loss(

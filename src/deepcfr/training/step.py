@@ -76,7 +76,10 @@ class Descent:
         rate, average_rate, window = self._schedule.index_select(0, self._counter)[0].unbind()
         self._rate.copy_(rate)
         value = torch.zeros_like(self.recent)
-        for loss, gradients in self._workers.map(self._gradient, self._pieces(index)):
+        pieces = self._pieces(index)
+        # one piece stays in this thread, which on CUDA is the one whose stream a graph is captured from
+        results = self._workers.map(self._gradient, pieces) if len(pieces) > 1 else map(self._gradient, pieces)
+        for loss, gradients in results:
             value += loss
             _accumulate(self.parameters, gradients)
         nn.utils.clip_grad_norm_(self.parameters, self._config.clip)
