@@ -39,11 +39,21 @@ def agents_table() -> list[str]:
     measured = [line for line in read_metrics(ROOT / "models" / "fhp" / "metrics.jsonl") if "evaluation" in line]
     result = measured[-1]["evaluation"]
     lines.append(
-        f"| FHP, `make run` ({shipped_agent()}) | NashConv {result['nash_conv']:.2f} mbb/g, that is "
-        f"exploitability {result['exploitability']:.2f} | {ceil(measured[-1]['seconds'])} s, {len(measured)} exact "
-        "evaluations included |"
+        f"| FHP, the shipped agent `models/fhp` ({shipped_agent()}) | NashConv {up(result['nash_conv'], 2)} mbb/g, that is "
+        f"exploitability {up(result['exploitability'], 2)} | {ceil(measured[-1]['seconds'] / 60)} min, {len(measured)} "
+        "exact evaluations included |"
     )
-    return lines
+    return [*lines, *quick_lines()]
+
+
+def quick_lines() -> list[str]:
+    """What `make run` reached when it was measured."""
+    rows = [row for row in load("fhp_learning.json") if "configs/fhp-quick.toml" in row["command"]]
+    return [
+        f"| FHP, `make run` (seed {row['seed']}; setting `{row['setting']}` of docs/fhp.md), t = {row['t']} | NashConv "
+        f"{up(row['nash_conv'], 2)} mbb/g | {ceil(row['seconds'])} s without exact evaluations |"
+        for row in rows
+    ]
 
 
 def shipped_agent() -> str:
@@ -169,7 +179,7 @@ def tabular_table() -> list[str]:
 def provenance() -> str:
     """Where each figure comes from: hardware, versions, and the commit of every measurement."""
     made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
-    commits = {"`make run`": made["commit"]}
+    commits = {"`models/fhp`": made["commit"]}
     notes = ""
     for name in ("small_games", "openspiel", "fhp", "raw_suits"):
         facts = load(f"{name}.json")
@@ -200,7 +210,7 @@ def results() -> list[str]:
         "",
         *agents_table(),
         "",
-        "![exact NashConv of the FHP run](docs/fhp-quick.svg)",
+        "![exact NashConv of Deep CFR on FHP by iteration, nodes and time](docs/fhp.svg)",
         "",
         *curve_table(),
         "",

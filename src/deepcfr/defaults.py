@@ -37,7 +37,7 @@ _TUNED: dict[str, dict[str, Any]] = {
         "cfr": {"iterations": 40, "sampler": "public-chance", "first_round": "table"},
         "public_chance": {"boards": 160, "panel": True, "samples": 1_176},
         "network": {"strength": True},
-        "advantage": {"steps": 300, "refit": "fine-tune", **_PANEL_FIT},
+        "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT},
         "average": {"steps": 3_000, **_PANEL_FIT},
         "evaluation": {"at": [20]},
     },

@@ -113,7 +113,13 @@ class HandMemories:
         """What a player's advantage network is fitted to."""
         parts = [self._part(p, r, memory) for (p, r), memory in self.advantages.items() if p == player]
         return HandExamples(
-            parts, hand_advantage_loss, weights, t, scaled=config.scale_targets, decisions=config.decisions
+            parts,
+            hand_advantage_loss,
+            weights,
+            t,
+            scaled=config.scale_targets,
+            decisions=config.decisions,
+            compress=config.compress,
         )
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:

@@ -27,6 +27,7 @@ _LEAST_REACH = 1e-3
 _OFFSETS = 1024  # places at which a grid of decisions can begin
 _EVEN = 0.05  # share of the chance that is spread evenly over decisions, so that none is never drawn
 
+_Part = Callable[[torch.Tensor], torch.Tensor]
 HandLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(outputs [I, n, A], values [I, n, A] in the same unit, reach [I, n], legal [n, A] or [I, n, A]) to the loss of each
 infoset, [I, n]."""
@@ -87,6 +88,11 @@ class HandExamples:
 
     With `decisions` only so many of a hand's infosets are in a mini-batch, drawn in proportion to their mean reach and
     weighted by the inverse of that chance: the expectation is the same, and a mini-batch holds more hands for its cost.
+
+    With `compress` negative targets x become -c log(1 - x / c), where c is `compress` times the root mean square of the
+    positive ones. Regret matching reads only the positive part of an advantage, and the order if there is none, which this
+    keeps. Towards an equilibrium positive advantages shrink while the negative ones of bad actions stay, and most of the
+    loss would be spent on how bad they are. Targets must be exact means: of noisy ones this would move the mean.
     """
 
     def __init__(
@@ -98,11 +104,14 @@ class HandExamples:
         *,
         scaled: bool,
         decisions: int = 0,
+        compress: float = 0.0,
     ) -> None:
         self.parts = [part for part in parts if len(part.memory)]
         self._loss, self._weights, self._iteration = loss, weights, iteration
         self._most = max((len(part.memory) for part in self.parts), default=0)
         self._scaled = scaled
+        self._knee = 0.0
+        self._knee = compress * self._positive()
         self._mass = self._mean_weight()
         self._grids = [self._grid(part, decisions) for part in self.parts]
 
@@ -150,7 +159,19 @@ class HandExamples:
     def _some(self, part: HandPart) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Values [I, E], reach [I, n] and weight [I] of an even subset of a memory."""
         hands = part.memory[slice(0, None, 1 + len(part.memory) // _SCALE_HANDS)]
-        return hands.values, hands.reach, self._weights(hands.iteration, self._iteration)
+        values = self._compressed(part, hands.values, hands.reach)
+        return values, hands.reach, self._weights(hands.iteration, self._iteration)
+
+    def _compressed(self, part: HandPart, values: torch.Tensor, reach: torch.Tensor) -> torch.Tensor:
+        """Values [I, E] with negative targets on a logarithmic scale; reach is [I, n]."""
+        if not self._knee:
+            return values
+        knee = self._knee * reach[:, part.place // part.legal.shape[1]].clamp(min=_LEAST_REACH)
+        return torch.where(values < 0, -knee * torch.log1p(values.clamp(max=0).neg() / knee), values)
+
+    def _positive(self) -> float:
+        """The root mean square of the positive targets, weighted as in the loss; 0 if there is none."""
+        return self._root_mean_square(lambda values: values.clamp(min=0), lambda values: values > 0)
 
     def _mean_weight(self) -> float:
         """The mean over hands of the weight of all their infosets together."""
@@ -162,13 +183,19 @@ class HandExamples:
         """The root mean square of the targets, weighted as in the loss; 1 when all are 0 or nothing is scaled."""
         if not self._scaled:
             return 1.0
+        found = self._root_mean_square(lambda values: values, torch.ones_like)
+        return found if found > 0 else 1.0
+
+    def _root_mean_square(self, of: _Part, counted: _Part) -> float:
+        """Of a part of the targets, and over those that are `counted`."""
         squares = mass = 0.0
         for part in self.parts:
             values, reach, weight = self._some(part)
-            per_edge = reach[:, part.place // part.legal.shape[1]].clamp(min=_LEAST_REACH)
-            squares += float(((values.square() / per_edge).sum(1) * weight).mean())
-            mass += float(((reach @ part.legal.sum(1).float()) * weight).mean())
-        return math.sqrt(squares / mass) if squares > 0 and mass > 0 else 1.0
+            per_edge = reach[:, part.place // part.legal.shape[1]]
+            square = of(values).square() / per_edge.clamp(min=_LEAST_REACH)
+            squares += float((square.sum(1) * weight).mean())
+            mass += float(((per_edge * counted(values)).sum(1) * weight).mean())
+        return math.sqrt(squares / mass) if mass > 0 else 0.0
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         nodes = network.encode_nodes()
@@ -177,7 +204,7 @@ class HandExamples:
         for part, grid in zip(self.parts, self._grids, strict=True):
             hands = part.memory[self._row(part, index)]
             values = torch.zeros(len(index), part.legal.numel(), device=nodes.device)
-            values[:, part.place] = hands.values / network.scale
+            values[:, part.place] = self._compressed(part, hands.values, hands.reach) / network.scale
             values, reach = values.view(len(index), *part.legal.shape), hands.reach
             weight = self._weights(hands.iteration, self._iteration)[:, None]
             legal, here = part.legal, nodes[part.nodes]
