@@ -92,8 +92,8 @@ class FitConfig:
     clip: float = 1.0  #: largest gradient norm
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     scale_targets: bool = True  #: fit advantages in units of their root mean square (never applied to probabilities)
-    #: fit negative advantages on a logarithmic scale, from this many times the root mean square of the positive ones on: regret
-    #: matching reads their sign and order only. For the exact means of a panel; 0 is off
+    #: fit negative advantages on a logarithmic scale, in units of this many times the root mean square of positive ones:
+    #: regret matching reads only their sign and order. For the exact means of a panel; 0 is off
     compress: float = 0.0
     merge_infosets: bool = False  #: replace each target by the weighted mean over its infoset's samples in the memory
     #: share of hands that are never trained on but watched: the weights with the smallest loss on them are kept. With a
@@ -363,7 +363,7 @@ def _public_chance_problems(config: RunConfig) -> Iterator[str]:
     sampled, settings = config.cfr.sampler == "public-chance", config.public_chance
     if settings.panel and not sampled:
         yield f"'public_chance.panel' needs 'cfr.sampler' to be public-chance, but it is {config.cfr.sampler}."
-    if config.advantage.compress and not settings.panel:
+    if 0 < config.advantage.compress <= _LIMITS["fit.compress"][1] and not settings.panel:
         # targets of single iterations scatter around the mean, and a curved scale would move it
         yield f"'advantage.compress' is {config.advantage.compress}, which needs 'public_chance.panel'."
     if settings.panel and settings.record != "hands":

@@ -223,3 +223,38 @@ def test_empty_memories_are_left_out() -> None:
     examples, same = examples_of([empty, part]), examples_of([part])
     index = drawn(same, torch.tensor([1]))
     torch.testing.assert_close(examples.loss(network(), index), same.loss(network(), index))
+
+
+def signed(part: HandPart) -> HandPart:
+    """The part with targets of both signs, the negative ones up to four times as large."""
+    values = part.memory.columns["values"]
+    negative = torch.arange(values.shape[1]) % 2 == 0
+    values[:, negative] *= -4
+    return part
+
+
+def test_compressed_targets_are_what_regret_matching_reads() -> None:
+    part = signed(part_of(0, 1, 40))
+    values, reach = part.memory.filled("values"), part.memory.filled("reach")
+    per_edge = reach[:, part.place // LEGAL.shape[1]]
+    positive, weight = values > 0, linear_weights(part.memory.filled("iteration"), NEWEST)[:, None]
+    squares = (values.clamp(min=0).square() / per_edge * weight).sum()
+    knee = 0.5 * (squares / (per_edge * positive * weight).sum()).sqrt()
+    target = values / per_edge
+    wanted = torch.where(positive, target, -knee * torch.log1p(-target.clamp(max=0) / knee)) * per_edge
+    memory = HandMemory(2, values.shape[1], reach.shape[1], 40, dtype=torch.float32)
+    memory.add(HandSamples(part.memory.filled("cards"), wanted, reach, part.memory.filled("iteration")), stream=0)
+    plain = examples_of([HandPart(memory, part.nodes, part.legal, part.place)])
+    compressed = HandExamples([part], hand_advantage_loss, linear_weights, NEWEST, scaled=True, compress=0.5)
+    assert compressed.scale() == pytest.approx(plain.scale(), rel=1e-5)
+    assert compressed.scale() < 0.9 * examples_of([part]).scale()
+    net, index = network(), drawn(plain, torch.arange(40))
+    assert float(compressed.loss(net, index)) == pytest.approx(float(plain.loss(net, index)), rel=1e-4)
+
+
+def test_targets_that_are_all_negative_are_not_compressed() -> None:
+    part = part_of(0, 1, 40)
+    part.memory.columns["values"].neg_()
+    compressed = HandExamples([part], hand_advantage_loss, linear_weights, NEWEST, scaled=True, compress=1.0)
+    net, index = network(), drawn(compressed, torch.arange(40))
+    assert float(compressed.loss(net, index)) == pytest.approx(float(examples_of([part]).loss(net, index)), rel=1e-6)
