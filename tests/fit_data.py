@@ -99,6 +99,10 @@ class Downhill:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def draws(self) -> int:
+        return self.count
+
     def scale(self) -> float:
         return 1.0
 

@@ -26,7 +26,7 @@ def solve(**settings: object) -> SolveConfig:
 @pytest.mark.parametrize(
     ("config", "label"),
     [
-        (default_config("fhp"), "Deep CFR, 41,348 parameters"),
+        (default_config("fhp"), "Deep CFR, 118,724 parameters"),
         (RunConfig(), "Deep CFR, 98,948 parameters"),
         (
             solve(algorithm="mccfr"),

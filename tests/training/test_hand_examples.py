@@ -258,3 +258,20 @@ def test_targets_that_are_all_negative_are_not_compressed() -> None:
     compressed = HandExamples([part], hand_advantage_loss, linear_weights, NEWEST, scaled=True, compress=1.0)
     net, index = network(), drawn(compressed, torch.arange(40))
     assert float(compressed.loss(net, index)) == pytest.approx(float(examples_of([part]).loss(net, index)), rel=1e-6)
+
+
+def test_muon_moves_hidden_matrices_and_adam_the_rest() -> None:
+    rate, net = 0.01, network()
+    before = {name: p.detach().clone() for name, p in net.named_parameters()}
+    config = FitConfig(steps=1, batch_size=64, learning_rate=rate, optimizer="muon", clip=1e9)
+    fit(net, examples_of([part_of(0, 1, 50)]), config, 1, Workers(1))
+    hidden = {name for name, p in net.named_parameters() if any(p is matrix for matrix in net.hidden_matrices())}
+    assert "hidden.0.weight" in hidden
+    assert not any(name.startswith("head") or name.endswith("bias") for name in hidden)
+    for name, parameter in net.named_parameters():
+        step = parameter.detach() - before[name]
+        if name in hidden:  # an orthogonalised step has the same root mean square whatever the gradient was
+            assert 0.1 * rate < float(step.square().mean().sqrt()) < 0.3 * rate
+        else:  # Adam's first step moves every weight that has a gradient by the rate
+            moved = step[step != 0].abs()
+            torch.testing.assert_close(moved, torch.full_like(moved, rate), rtol=1e-2, atol=0)
