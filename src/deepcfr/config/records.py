@@ -1,0 +1,183 @@
+"""The settings of a run as plain records, with the paper's values as defaults; variants are values, never subclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+OPENSPIEL = "openspiel:"  # what the names of OpenSpiel's games begin with
+
+
+@dataclass(frozen=True)
+class CFRConfig:
+    """Algorithm 1 and the data it collects."""
+
+    iterations: int = 450  #: CFR iterations T
+    traversals: int = 10_000  #: external-sampling traversals K per iteration and player
+    #: traversals that advance together, in one thread; decides the order of samples, and which ones a full memory keeps
+    chunk: int = 4_096
+    weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
+    fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
+    sampler: Literal["external", "public-chance"] = "external"  #: sample histories, or boards with all their hands
+    first_round: Literal["network", "table"] = "network"  #: what holds the first betting round's regrets and strategy
+    keep_networks: int = 1  #: iterations between those whose networks are kept for SD-CFR; 0 keeps none
+
+
+@dataclass(frozen=True)
+class PublicChanceConfig:
+    """What one public-chance traversal samples, for one player in one iteration; `cfr.traversals` is not read then."""
+
+    boards: int = 100  #: boards of the first round that deals one; all if there are not more
+    #: visit the same boards in every iteration, so that the memories hold the exact sums of their hands over iterations
+    panel: bool = False
+    later_boards: int = 1  #: boards of every later round, for each of the round before
+    stratified: bool = True  #: spread the boards evenly over kinds of boards, or draw them independently of their kind
+    #: private hands of each player that are played out on a board, about, in a game that deals all cards at once; 0 is all
+    hands: int = 0
+    samples: int = 500  #: hands of a board, of those played out, that go to the memories
+    #: what a sample is: a hand with all decisions of a round, weighted by reach, or infosets drawn in proportion to reach
+    record: Literal["hands", "infosets"] = "hands"
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """Memories of samples: one of advantages for each player, one of strategies."""
+
+    kind: Literal["reservoir", "window"] = "reservoir"  #: uniform over everything seen, or the newest samples
+    advantage_capacity: int = 40_000_000  #: samples in each player's advantage memory: infosets, or hands of each round
+    strategy_capacity: int = 40_000_000  #: samples in the strategy memory; hands of each round and player
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The architecture of all networks."""
+
+    kind: Literal["paper", "mlp"] = "paper"  #: section 5.1 and Appendix C, or a plain network for small games
+    width: int = 64  #: features d in each hidden layer
+    layers: int = 3  #: hidden layers of the mlp
+    card_width: int = 3  #: hidden card layers are this many times wider than d; 1 is Appendix C as printed
+    card_embedding: bool = False  #: an embedding for every single card beside rank and suit
+    outputs: int = 4  #: outputs of the paper network; those beyond the game's actions are ignored
+    suits: Literal["canonical", "raw"] = "canonical"  #: inputs in canonical suits, or cards as dealt
+    strength: bool = False  #: how strong the hand is beside its cards: domain knowledge, which the paper does without
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How one network is fitted to a memory."""
+
+    steps: int = 4_000  #: mini-batch steps
+    steps_per_million: int = 0  #: further steps for every million examples in the memory
+    batch_size: int = 10_000  #: examples in a mini-batch, drawn with replacement
+    #: of each hand in a mini-batch, so many decisions of a round, drawn in proportion to how often they are reached; 0 is
+    #: all. Memories of infosets do not read it
+    decisions: int = 0
+    batch_growth: float = 1.0  #: the last mini-batches are this many times larger than the first, in four stages
+    #: Adam as in the paper; or Muon (Jordan et al. 2024), which orthogonalises the steps of hidden matrices, with Adam for
+    #: the rest. On CUDA its steps are not graphs
+    optimizer: Literal["adam", "muon"] = "adam"
+    learning_rate: float = 1e-3  #: of the optimizer
+    schedule: Literal["constant", "cosine"] = "constant"  #: learning rate over the fit; cosine decays to zero
+    averaging: float = 0.0  #: decay of an exponential moving average of the weights that replaces them; 0 is off
+    clip: float = 1.0  #: largest gradient norm
+    refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
+    scale_targets: bool = True  #: fit advantages in units of their root mean square (never applied to probabilities)
+    #: fit negative advantages on a logarithmic scale, in units of this many times the root mean square of positive ones:
+    #: regret matching reads only their sign and order. For the exact means of a panel; 0 is off
+    compress: float = 0.0
+    merge_infosets: bool = False  #: replace each target by the weighted mean over its infoset's samples in the memory
+    #: share of hands that are never trained on but watched: the weights with the smallest loss on them are kept. With a
+    #: cosine schedule the loss falls to the end, so there let `patience` last for most of the fit
+    held_out: float = 0.0
+    check_every: int = 100  #: steps between looks at the held-out loss
+    patience: int = 5  #: looks without a smaller held-out loss that end the fit
+    precision: Literal["float32", "bfloat16"] = "float32"  #: of matrix products; weights stay in float32
+    compile: bool = False  #: let torch compile the loss; on a CPU this takes a C++ compiler
+    graphs: bool = True  #: on CUDA, replay whole steps as one graph; elsewhere it changes nothing
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """When to compute the exact exploitability of the average strategy (fitted first if a network); always at the end."""
+
+    every: int = 0  #: iterations between evaluations; 0 is at the end only
+    at: tuple[int, ...] = ()  #: further iterations to evaluate
+
+
+@dataclass(frozen=True)
+class RuntimeConfig:
+    """Where and how a run is carried out.
+
+    The results depend on `device` and `threads` only by rounding, but for Monte Carlo CFR in several threads, whose order
+    of updates is not fixed.
+    """
+
+    device: str = "cpu"  #: a torch device
+    threads: int = 2  #: CPU threads
+    checkpoint_every: int = 10  #: iterations between checkpoints
+    checkpoint_seconds: int = 0  #: least time between checkpoints, for iterations that are shorter than a save
+    keep: int = 2  #: newest checkpoints to keep
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run."""
+
+    game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
+    seed: int = 0
+    cfr: CFRConfig = field(default_factory=CFRConfig)
+    public_chance: PublicChanceConfig = field(default_factory=PublicChanceConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    advantage: FitConfig = field(default_factory=FitConfig)
+    average: FitConfig = field(default_factory=FitConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    @property
+    def iterations(self) -> int:
+        return self.cfr.iterations
+
+
+@dataclass(frozen=True)
+class TabularConfig:
+    """How a game is solved in tables: full-width CFR in one of its variants, or Monte Carlo CFR."""
+
+    algorithm: Literal["cfr", "cfr+", "linear-cfr", "dcfr", "mccfr"] = "linear-cfr"
+    iterations: int = 100  #: CFR iterations T
+    alpha: float = 1.5  #: dcfr: positive regrets are multiplied by t^alpha / (t^alpha + 1)
+    beta: float = 0.0  #: dcfr: negative regrets are multiplied by t^beta / (t^beta + 1)
+    gamma: float = 2.0  #: dcfr: the average strategy is multiplied by (t / (t + 1))^gamma
+    precision: Literal["float64", "float32", "int16"] = (
+        "float32"  #: of tables; int16 is for full-width CFR on poker games
+    )
+    sampler: Literal["external", "outcome"] = "external"  #: mccfr
+    #: mccfr: traversals K per iteration and player; the opponent's strategy stands still meanwhile, so small games want few
+    traversals: int = 2_000
+    weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
+    exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
+    abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless
+
+
+@dataclass(frozen=True)
+class SolveConfig:
+    """Everything that decides a run of a tabular solver."""
+
+    game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
+    seed: int = 0  #: of sampling and of random rounding
+    solve: TabularConfig = field(default_factory=TabularConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+    @property
+    def iterations(self) -> int:
+        return self.solve.iterations
+
+    @property
+    def abstraction_folder(self) -> Path | None:
+        """Where the abstraction is that the settings name; None if they name none."""
+        return None if self.solve.abstraction == "lossless" else Path(self.solve.abstraction)
+
+
+AnyConfig = RunConfig | SolveConfig

@@ -1,0 +1,128 @@
+"""Settings as TOML text: read, checked as a whole, and written."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from deepcfr.config.checks import config_problems, shown
+from deepcfr.config.records import AnyConfig, RunConfig, SolveConfig
+from deepcfr.errors import ConfigError
+
+
+def load_config(path: str | Path) -> RunConfig:
+    """Read a TOML file into a validated `RunConfig`; what the file leaves out has the default.
+
+    Raises ConfigError with every problem in the file: unreadable or malformed text, unknown sections and keys, values of
+    the wrong type, numbers out of range.
+    """
+    config = load_any_config(path)
+    if not isinstance(config, RunConfig):
+        raise ConfigError(
+            f"In '{path}': the section 'solve' is of a tabular solver, and this is no setting of Deep CFR."
+        )
+    return config
+
+
+def load_solve_config(path: str | Path) -> SolveConfig:
+    """As `load_config`, for a tabular solver."""
+    config = load_any_config(path)
+    if not isinstance(config, SolveConfig):
+        raise ConfigError(f"In '{path}': a section 'solve' is missing, so these are no settings of a tabular solver.")
+    return config
+
+
+def load_any_config(path: str | Path) -> AnyConfig:
+    """As `load_config`, and a file with a section `solve` is a `SolveConfig`."""
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
+    try:
+        return config_from_table(table) if "solve" not in table else solve_config_from_table(table)
+    except ConfigError as error:
+        raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
+
+
+def config_from_table(table: dict[str, Any]) -> RunConfig:
+    """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
+    config: RunConfig = _from_table(RunConfig, table)
+    return config
+
+
+def solve_config_from_table(table: dict[str, Any]) -> SolveConfig:
+    """A validated `SolveConfig` from nested dictionaries; see `load_config` for the errors."""
+    config: SolveConfig = _from_table(SolveConfig, table)
+    return config
+
+
+def _from_table(record: type, table: dict[str, Any]) -> Any:
+    problems: list[str] = []
+    config = _build(record, table, "", problems)
+    problems += config_problems(config)
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]) -> Any:
+    hints = get_type_hints(record)
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in hints:
+            problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
+        elif not dataclasses.is_dataclass(hints[name]):
+            known = len(problems)
+            converted = _convert(hints[name], value, prefix + name, problems)
+            if len(problems) == known:
+                values[name] = converted
+        elif isinstance(value, dict):
+            values[name] = _build(hints[name], value, f"{prefix}{name}.", problems)
+        else:
+            problems.append(f"'{prefix}{name}' must be a section, but is {shown(value)}.")
+    return record(**values)
+
+
+def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            problems.append(f"'{name}' must be one of {', '.join(get_args(hint))}, but is {shown(value)}.")
+        return value
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(type(item) is int for item in value):
+            problems.append(f"'{name}' must be a list of whole numbers, but is {shown(value)}.")
+            return ()
+        return tuple(value)
+    if hint is float and type(value) is int and abs(value) < 10**30:
+        return float(value)
+    if type(value) is not hint:
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+        problems.append(f"'{name}' must be {kinds[hint]}, but is {shown(value)}.")
+    return value
+
+
+def config_to_toml(config: AnyConfig) -> str:
+    """The configuration as TOML text that `load_config` or `load_any_config` reads back to an equal record."""
+    lines = [f"{name} = {_toml(getattr(config, name))}" for name in ("game", "seed")]
+    for section in dataclasses.fields(config):
+        record = getattr(config, section.name)
+        if dataclasses.is_dataclass(record):
+            lines += ["", f"[{section.name}]"]
+            lines += [f"{item.name} = {_toml(getattr(record, item.name))}" for item in dataclasses.fields(record)]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = "".join(
+            c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}"
+            for c in value.replace("\\", "\\\\").replace('"', '\\"')
+        )
+        return f'"{escaped}"'
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value)
