@@ -184,6 +184,22 @@ def test_cards_and_nodes_encoded_apart_give_the_same(name: str, config: NetworkC
         assert every.shape == (len(nodes), min(4, len(distinct)), 3)
 
 
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "fhp", "hulh"])
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_grid_of_hands_and_nodes_has_the_outputs_of_its_infosets(name: str, config: NetworkConfig) -> None:
+    game = GAMES[name]
+    network = build(game, config)
+    cards = infosets_of(game, 31).cards
+    node = torch.arange(0, len(game.encoding.legal), 1 + len(game.encoding.legal) // 100)
+    with torch.no_grad():
+        network.scale.fill_(7.0)  # outputs are in units of it, and it must not enter
+        found = torch.full((len(node), len(cards), game.encoding.num_actions), torch.nan)
+        for some, outputs in network.on_grid(cards, network.encode_nodes()[node]):
+            found[some] = outputs
+        expected = network(Infosets(node.repeat_interleave(len(cards)), cards.repeat(len(node), 1)))
+    torch.testing.assert_close(found.flatten(0, 1), expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 def test_outputs_depend_on_node_and_cards_and_on_no_other_row(config: NetworkConfig) -> None:
     network, infosets = build(FHP, config), infosets_of(FHP, 50)

@@ -14,8 +14,6 @@ from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets
 
-_ROWS = 4096  # infosets evaluated at a time: small enough for the processor's cache
-
 
 class AveragePolicy:
     """The average strategy Pi: a softmax over the legal actions of one network's logits."""
@@ -93,12 +91,8 @@ def _on_hands(
     cards: npt.NDArray[np.uint8],
     to_strategy: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> npt.NDArray[np.floating]:
-    """Strategies [n, U, A] from encoded `nodes` [n, D], a few nodes at a time, so that memory is bounded."""
-    hands = network.encode_cards(torch.from_numpy(cards).to(nodes.device))
-    step = max(1, _ROWS // len(hands))
-    result = np.empty((len(nodes), len(hands), network.num_actions), np.float32)
-    for start in range(0, len(nodes), step):
-        some = slice(start, start + step)
-        outputs = network.joint(hands[None] + nodes[some, None])
+    """Strategies [n, U, A] from encoded `nodes` [n, D]."""
+    result = np.empty((len(nodes), len(cards), network.num_actions), np.float32)
+    for some, outputs in network.on_grid(torch.from_numpy(cards).to(nodes.device), nodes):
         result[some] = to_strategy(outputs, legal[some, None]).cpu().numpy()
     return result

@@ -7,6 +7,8 @@ exact evaluation and mini-batches all use the same split.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -16,6 +18,9 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.strength import STRENGTHS, HandStrengths, StrengthTables, strength_tables
 from deepcfr.types import NO_CARD, Encoding, Infosets
 
+_EPSILON = 1e-5  # added to the variance of the last features
+# hands times nodes computed together: on a CPU what stays in the cache of a core, on CUDA what keeps the device busy
+_GRID = {"cpu": 1_536, "cuda": 1 << 18}
 _LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
 BUMPS = 24  # for each of a hand's strengths, 0.005 apart at the ends and 0.07 in the middle
 
@@ -106,6 +111,12 @@ def _with_strength(x: torch.Tensor, layer: StrengthLayer | None, cards: torch.Te
     return x if layer is None else x + layer(cards)
 
 
+def _slices(nodes: torch.Tensor, hands: int) -> Iterator[slice]:
+    """Slices of `nodes` [n, D], so many at a time as are computed together for all hands."""
+    step = max(1, _GRID[nodes.device.type] // max(1, hands))
+    return (slice(start, start + step) for start in range(0, len(nodes), step))
+
+
 class SplitNetwork(nn.Module):
     """Outputs for every action at an infoset, as `combine(encode_cards(cards), encode_nodes()[node])`."""
 
@@ -130,6 +141,15 @@ class SplitNetwork(nn.Module):
         """The joint part in units of `scale`, from the sum of card and node parts [..., D] to [..., A]; may overwrite z
         when no gradient is wanted."""
         raise NotImplementedError
+
+    def on_grid(self, cards: torch.Tensor, nodes: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Outputs of all hands `cards` [U, C] at all encoded `nodes` [n, D], without gradients and a few nodes at a time.
+
+        Gives slices of the nodes with their outputs in units of `scale`, float32 [m, U, A].
+        """
+        hands = self.encode_cards(cards)
+        for some in _slices(nodes, len(hands)):
+            yield some, self.joint(hands[None] + nodes[some, None])
 
     def forward(self, infosets: Infosets) -> torch.Tensor:
         """Outputs in units of `scale`, float32 [I, A]."""
@@ -202,8 +222,28 @@ class PaperNetwork(SplitNetwork):
         z = torch.relu(z)
         z = self.comb2(z).add_(z).relu_()
         z = self.comb3(z).add_(z).relu_()
-        z = functional.layer_norm(z, (self.width,))
+        z = functional.layer_norm(z, (self.width,), eps=_EPSILON)
         return functional.linear(z, self.head.weight[: self.num_actions], self.head.bias[: self.num_actions])
+
+    def on_grid(self, cards: torch.Tensor, nodes: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+        """As `joint`, in fewer operations and with features first, so that sums over them run along whole rows of hands.
+
+        A residual is a 1 on the diagonal of its layer's matrix. The normalised features meet the head as (W z - mean of z
+        times the sum of W's row) / deviation of z; with the rows of W centred the mean drops out.
+        """
+        hands, columns = self.encode_cards(cards).t().contiguous(), nodes.t()[:, :, None]
+        one = torch.eye(self.width, device=nodes.device)
+        layers = [(layer.bias[:, None], layer.weight + one) for layer in (self.comb2, self.comb3)]
+        head, bias = self.head.weight[: self.num_actions], self.head.bias[: self.num_actions, None]
+        head = torch.cat([head - head.mean(1, keepdim=True), torch.full_like(head[:1], 1 / self.width)])
+        for some in _slices(nodes, len(cards)):
+            z = (columns[:, some] + hands[:, None]).flatten(1).relu_()
+            for offset, weight in layers:
+                z = torch.addmm(offset, weight, z).relu_()
+            outputs, mean = torch.mm(head, z).split([self.num_actions, 1])
+            variance = (z.square_().mean(0, keepdim=True) - mean.square()).clamp_(min=0)
+            outputs = outputs * torch.rsqrt(variance + _EPSILON) + bias
+            yield some, outputs.unflatten(1, (-1, len(cards))).permute(1, 2, 0)
 
 
 class MLP(SplitNetwork):
@@ -240,7 +280,9 @@ class MLP(SplitNetwork):
         z = torch.relu(z)
         for layer in self.hidden:
             z = layer(z).relu_()
-        return functional.linear(functional.layer_norm(z, (self.width,)), self.head.weight, self.head.bias)
+        return functional.linear(
+            functional.layer_norm(z, (self.width,), eps=_EPSILON), self.head.weight, self.head.bias
+        )
 
 
 def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:
