@@ -13,7 +13,15 @@ import torch
 
 from command_line import deepcfr, problem
 from deepcfr.commands import BudgetPart
-from deepcfr.config import CFRConfig, FitConfig, NetworkConfig, RunConfig, SolveConfig, TabularConfig
+from deepcfr.config import (
+    CFRConfig,
+    FitConfig,
+    NetworkConfig,
+    PublicChanceConfig,
+    RunConfig,
+    SolveConfig,
+    TabularConfig,
+)
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import error_budget as module
@@ -33,11 +41,16 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.isomorphism import canonical_cards, pack_cards
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy, UniformPolicy, board_strategy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.ranges import RangePolicy
+from deepcfr.ranges.boards import Boards
+from deepcfr.ranges.public_chance import BoardSampler
+from deepcfr.ranges.sweep import sweep
 from deepcfr.report.budget import budget_lines, run_budget
 from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers.deep_cfr import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp
@@ -266,6 +279,34 @@ def test_parts_are_the_exact_nash_conv_of_what_they_name(leduc_budget: tuple[Err
     assert budget.unmeasured == {"current": "It is lost."}
     assert (budget.deviating, budget.deviations[0].name) == ("average", ALL)
     assert budget.deviations[0].nash_conv == found["average"]
+
+
+def test_the_average_network_is_measured_on_its_panel_too() -> None:
+    game, policies = PokerGame(LEDUC), {"average": UniformPolicy(PokerGame(LEDUC))}
+    skip = BudgetSettings(skip=frozenset({"tabular", "architecture", "deviations"}))
+
+    def found(sampler: Any, boards: int, *, panel: bool) -> ErrorBudget:
+        config = run_config(
+            cfr=CFRConfig(sampler=sampler), public_chance=PublicChanceConfig(boards=boards, panel=panel)
+        )
+        return error_budget(game, config, 10, policies, skip)
+
+    budget = found("public-chance", 2, panel=True)
+    average, panel = budget.parts
+    assert (average.name, panel.name) == ("average", "panel")
+    boards = Boards(game, merge=True)
+    sampler = BoardSampler(boards, PublicChanceConfig(boards=2, panel=True), panel_stream(run_config()))
+    expected = sweep(boards, board_strategy(policies["average"]), Workers(1), choose=sampler.choose)
+    assert panel.nash_conv == pytest.approx(1000 * sum(expected.best_response))
+    assert "2 boards of its panel" in panel.meaning
+    (gap,) = [gap for gap in budget.gaps if gap.name == "panel"]
+    assert gap.value == average.nash_conv - panel.nash_conv
+    for other in (
+        found("public-chance", 3, panel=True),  # that is all of them
+        found("public-chance", 2, panel=False),
+        found("external", 2, panel=True),  # which is not read
+    ):
+        assert [part.name for part in other.parts] == ["average"]
 
 
 def test_the_largest_gap_is_named(leduc_budget: tuple[ErrorBudget, dict[str, Policy]]) -> None:

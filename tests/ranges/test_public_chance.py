@@ -19,6 +19,7 @@ from deepcfr.policies.tabular import TablePolicy
 from deepcfr.ranges.boards import Board, Boards, RoundTree, count_boards, kept_bytes
 from deepcfr.ranges.public_chance import (
     BoardPass,
+    BoardSampler,
     RoundPart,
     check_settings,
     drawn_infosets,
@@ -112,6 +113,39 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
         assert found.nodes_touched == sum(
             (t.num_slots - len(t.exits)) * v for t, v in zip(boards.rounds, views, strict=True)
         )
+
+
+@pytest.mark.parametrize("rules", [LEDUC, THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
+def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
+    game = PokerGame(rules)
+    boards, policy = boards_of(game), random_policy(game, 5)
+    some = PublicChanceConfig(boards=2, later_boards=1)
+    whole = sweep(boards, board_strategy(policy), WORKERS)
+    again = sweep(boards, board_strategy(policy), WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
+    assert again.boards == whole.boards
+    assert again.best_response == pytest.approx(whole.best_response, abs=1e-12)
+    panel = sweep(boards, board_strategy(policy), WORKERS, choose=BoardSampler(boards, some, 9).choose)
+    assert 0 < panel.boards < whole.boards
+    assert panel.best_response != pytest.approx(whole.best_response, abs=1e-3)
+    for player in (0, 1):  # the traversal of the same boards has other code for values
+        assert panel.profile[player] == pytest.approx(
+            play(boards, board_strategy(policy), player, some, 9).value, abs=1e-9
+        )
+        assert panel.best_response[player] > panel.profile[player]
+
+
+def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() -> None:
+    game = PokerGame(LEDUC)
+    boards, policy = boards_of(game), random_policy(game, 5)
+    one = PublicChanceConfig(boards=1, stratified=False)
+    found = [
+        sweep(boards, board_strategy(policy), WORKERS, choose=BoardSampler(boards, one, n).choose) for n in range(60)
+    ]
+    seen = {panel.profile for panel in found}
+    assert len(seen) == 3  # boards
+    assert np.mean(list(seen), axis=0) == pytest.approx(
+        sweep(boards, board_strategy(policy), WORKERS).profile, abs=1e-9
+    )
 
 
 # The samples are those of external sampling ------------------------------------------------------------------------------

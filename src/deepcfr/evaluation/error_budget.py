@@ -21,18 +21,21 @@ from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy
+from deepcfr.policies.base import Policy, board_strategy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.policies.ranges import RangePolicy
-from deepcfr.ranges.boards import OnBoard
+from deepcfr.ranges.boards import Boards, OnBoard, count_boards
+from deepcfr.ranges.public_chance import BoardSampler, visited_boards
+from deepcfr.ranges.sweep import sweep
 from deepcfr.rng import generator, key
+from deepcfr.solvers.deep_cfr import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import build_network
 
 POLICIES = ("sd-cfr", "average", "current")
-SKIPPABLE = ("tabular", "architecture", *POLICIES, "deviations")
+SKIPPABLE = ("tabular", "architecture", *POLICIES, "panel", "deviations")
 _MEANINGS = {
     "tabular": "exact tabular {algorithm} after {iterations} iterations, as many as the run",
     "solved": "exact tabular {algorithm} after {iterations} iterations, which the next line's network is fitted to",
@@ -40,6 +43,7 @@ _MEANINGS = {
     "sd-cfr": "exact average of the run's iterates (SD-CFR)",
     "average": "the run's average network",
     "current": "the run's newest iterate",
+    "panel": "the run's average network in the game that has only the {boards:,} boards of its panel",
 }
 UNSPLIT = "iterates and average network"  # where SD-CFR was not measured, which lies between them
 _LIMITS = {
@@ -134,6 +138,8 @@ def error_budget(
         part, found = _policy_part(poker, name, policy, name == deviating, settings, tell)
         parts.append(part)
         valued += found
+    if "average" in policies and not {"average", "panel"} & settings.skip:
+        parts += _panel_parts(poker, config, policies["average"], settings, tell)
     gaps = find_gaps({part.name: part.nash_conv for part in parts})
     return ErrorBudget(
         game=poker.name,
@@ -261,6 +267,30 @@ def _policy_part(
     return Part(name, _MEANINGS[name], nash_conv, time.perf_counter() - start), found
 
 
+def _panel_parts(
+    game: PokerGame, config: RunConfig, policy: Policy, settings: BudgetSettings, tell: Progress
+) -> list[Part]:
+    """A policy's NashConv where chance deals only the boards of the run's panel; none if it has no panel, or all boards."""
+    if config.cfr.sampler != "public-chance" or not config.public_chance.panel:
+        return []
+    merge = game.suits == "canonical"
+    visited, there = (
+        visited_boards(game.rules, config.public_chance, merge=merge),
+        count_boards(game.rules, merge=merge),
+    )
+    if visited == there:
+        return []
+    start = time.perf_counter()
+    boards, workers = Boards(game, merge=merge), Workers(settings.threads)
+    panel = BoardSampler(boards, config.public_chance, panel_stream(config))
+    try:
+        result = sweep(boards, board_strategy(policy), workers, _on_board(tell, "panel"), panel.choose)
+    finally:
+        workers.shutdown()
+    meaning = _MEANINGS["panel"].format(boards=result.boards)
+    return [Part("panel", meaning, 1000 * sum(result.best_response), time.perf_counter() - start)]
+
+
 def _nash_conv(policy: Policy, name: str, settings: BudgetSettings, tell: Progress) -> float:
     return exploitability(policy, threads=settings.threads, on_board=_on_board(tell, name)).nash_conv
 
@@ -277,13 +307,15 @@ def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:
     """What each part of the method adds, from the NashConv of the parts by name, without gaps to unmeasured parts.
 
     Of the average network, `iterations + iterates + average network` is its NashConv; the architecture is no part of this
-    sum, but the least of what a fit adds if it could see the exact average.
+    sum, but the least of what a fit adds if it could see the exact average. Nor is the panel: what its few boards cost the
+    average network on all boards is spread over the iterates and the network.
     """
     formulas = [
         ("iterations", ("tabular", None)),
         ("iterates", ("sd-cfr", "tabular")),
         ("average network", ("average", "sd-cfr")),
         ("architecture", ("fitted", "solved")),
+        ("panel", ("average", "panel")),
     ]
     if "sd-cfr" not in nash_conv:
         formulas[1:3] = [(UNSPLIT, ("average", "tabular"))]
@@ -297,11 +329,15 @@ def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:
 def explain_gaps(gaps: Sequence[Gap], unit: str) -> list[str]:
     """Sentences on which part limits; none that the gaps do not tell."""
     size = {gap.name: gap.value for gap in gaps}
-    chain = [gap for gap in gaps if gap.name != "architecture"]
+    chain = [gap for gap in gaps if gap.name not in ("architecture", "panel")]
     if len(chain) < 2:
         return ["Too few parts were measured to say which of them limits."]
     most = max(chain, key=lambda gap: gap.value)
     said = [f"The {_LIMITS[most.name]} {most.value:.3f} {unit} ({most.formula}), more than any other part."]
+    if "panel" in size:
+        said.append(
+            f"On all boards the average network has {size['panel']:.3f} {unit} more than on those of its panel."
+        )
     if "architecture" not in size:
         return said
     said.append(f"Fitted to a solved game, the architecture adds {size['architecture']:.3f} {unit} to it.")

@@ -75,7 +75,7 @@ def traverse_boards(
     Samples carry `iteration`.
     """
     traversal = _Traversal(boards, strategy, player, settings, iteration, stream)
-    value = boards.visit_all(traversal.visit, workers, choose=traversal.choose)
+    value = boards.visit_all(traversal.visit, workers, choose=BoardSampler(boards, settings, stream).choose)
     found = [traversal.found[number] for number in sorted(traversal.found)]
     rounds = range(len(boards.rounds))
     return BoardPass(
@@ -98,6 +98,33 @@ class _Found:
     evaluated: int
 
 
+@dataclass(frozen=True)
+class BoardSampler:
+    """Which boards a pass visits: all chance comes from `stream`, so equal streams visit the same boards."""
+
+    boards: Boards
+    settings: PublicChanceConfig
+    stream: int
+
+    def choose(self, board: Board, later: list[Board]) -> list[Board]:
+        """The boards of the next round to visit, with weights that make sums over them unbiased."""
+        if len(later) == 1:
+            return [replace(later[0], emphasis=board.emphasis)]
+        settings = self.settings
+        count = settings.later_boards if board.cards else settings.boards
+        draw = np.random.default_rng(key(self.stream, "boards", *board.cards))
+        order = _by_likeness(later, self.boards) if settings.stratified else draw.permutation(len(later))
+        copies = np.array([later[i].copies for i in order])
+        index, chance = systematic(copies, count, draw)
+        # the chance is in proportion to copies only up to 1; a board beyond that makes up for it with more of its hands
+        emphasis = board.emphasis * min(count, len(later)) / copies.sum() * copies[index] / chance
+        chosen = [
+            replace(later[order[i]], weight=later[order[i]].weight / p, emphasis=float(e))
+            for i, p, e in zip(index, chance, emphasis, strict=True)
+        ]
+        return [some_hands(child, settings.hands, draw) for child in chosen] if settings.hands else chosen
+
+
 class _Traversal:
     """One pass; boards are known by the path of choices that led to them, so no thread's order matters."""
 
@@ -116,24 +143,6 @@ class _Traversal:
         self._parts = [RoundPart.of(tree, player) for tree in boards.rounds]
         self.found: dict[tuple[int, ...], _Found] = {}
         self.first_values = np.empty((0, 0))
-
-    def choose(self, board: Board, later: list[Board]) -> list[Board]:
-        """The boards of the next round to visit, with weights that make sums over them unbiased."""
-        if len(later) == 1:
-            return [replace(later[0], emphasis=board.emphasis)]
-        settings = self._settings
-        count = settings.later_boards if board.cards else settings.boards
-        draw = np.random.default_rng(key(self._where, "boards", *board.cards))
-        order = _by_likeness(later, self._boards) if settings.stratified else draw.permutation(len(later))
-        copies = np.array([later[i].copies for i in order])
-        index, chance = systematic(copies, count, draw)
-        # the chance is in proportion to copies only up to 1; a board beyond that makes up for it with more of its hands
-        emphasis = board.emphasis * min(count, len(later)) / copies.sum() * copies[index] / chance
-        chosen = [
-            replace(later[order[i]], weight=later[order[i]].weight / p, emphasis=float(e))
-            for i, p, e in zip(index, chance, emphasis, strict=True)
-        ]
-        return [some_hands(child, settings.hands, draw) for child in chosen] if settings.hands else chosen
 
     def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
         """All that happens on one board; gives the player's values at the round's entries, [1, X, U]."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, RoundTree
+from deepcfr.ranges.boards import Board, Boards, Choose, Deal, OnBoard, RoundTree
 from deepcfr.ranges.kernels import leaf_values, pull_values, push_both
 from deepcfr.ranges.scratch import Scratch
 
@@ -26,10 +26,17 @@ class SweepResult:
     boards: int  # full boards enumerated
 
 
-def sweep(boards: Boards, strategy: BoardStrategy, workers: Workers, on_board: OnBoard | None = None) -> SweepResult:
+def sweep(
+    boards: Boards,
+    strategy: BoardStrategy,
+    workers: Workers,
+    on_board: OnBoard | None = None,
+    choose: Choose | None = None,
+) -> SweepResult:
     """A full-width pass over a poker game, for one strategy that both players follow.
 
-    Boards that are merged by suit are right only for a strategy that is symmetric in the suits.
+    Boards that are merged by suit are right only for a strategy that is symmetric in the suits. With `choose` the values
+    are those of the game that has only the boards which it returns, with the weights that they have there.
     """
     rounds = boards.rounds
     full_boards = [0]
@@ -55,7 +62,7 @@ def sweep(boards: Boards, strategy: BoardStrategy, workers: Workers, on_board: O
             pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, sigma, profile[player])
         return both[:, :, tree.entries].reshape(4, len(tree.entries), len(board))
 
-    values = boards.visit_all(visit, workers, on_board=on_board).tolist()
+    values = boards.visit_all(visit, workers, on_board, choose).tolist()
     return SweepResult((values[0], values[1]), (values[2], values[3]), sum(full_boards))
 
 
