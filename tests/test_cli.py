@@ -23,7 +23,7 @@ from deepcfr.games.presets import load_rules
 
 COMMANDS = (
     "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
-    "bench", "error-budget",
+    "reproduce", "bench", "error-budget",
 )  # fmt: skip
 TINY = (
     "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
@@ -328,7 +328,10 @@ UNREADABLE = (
 def test_an_unknown_game_is_one_sentence_with_the_known_ones(tmp_path: Path) -> None:
     for name in ("kuhm", "", str(tmp_path)):
         sentence = problem(deepcfr("train", name, "--out", tmp_path / "run"))
-        assert f"'{name}' is neither a preset (kuhn, leduc, fhp, hulh) nor a readable game definition" in sentence
+        assert (
+            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh) nor a readable game definition"
+            in sentence
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -571,15 +574,17 @@ def test_a_game_out_of_reach_is_queried_all_the_same(hulh: Trained) -> None:
 
 def test_games_lists_the_presets_with_known_sizes() -> None:
     facts = {fact["game"]: fact for fact in deepcfr("games", "--json").json["games"]}
-    assert list(facts) == ["kuhn", "leduc", "fhp", "hulh"]
+    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh"]
     assert [fact["betting_decisions"] for fact in facts.values()][:2] == [4, 6 + 5 * 6]
-    assert [fact["boards"] for fact in facts.values()] == [1, 6, math.comb(52, 3), math.comb(52, 3) * 49 * 48]
-    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, False]
-    assert [fact["unit"] for fact in facts.values()] == ["mA/g", "mA/g", "mbb/g", "mbb/g"]
+    assert [fact["boards"] for fact in facts.values()] == [
+        1, 6, math.comb(52, 3), math.comb(20, 3), math.comb(52, 3) * 49 * 48
+    ]  # fmt: skip
+    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False]
+    assert [fact["unit"] for fact in facts.values()] == ["mA/g", "mA/g", "mbb/g", "mbb/g", "mbb/g"]
     outcome = deepcfr("games")
     assert (outcome.status, outcome.err) == (0, "")
     for name, fact in facts.items():
-        (row,) = [line for line in outcome.out.splitlines() if re.search(rf"\b{name}\b", line)]
+        (row,) = [line for line in outcome.out.splitlines() if re.search(rf"(?<![\w-]){name}(?![\w-])", line)]
         assert f"{fact['boards']:,}" in row
         assert ("yes" in row) == fact["exact_evaluation"]
 
@@ -589,8 +594,8 @@ def test_games_lists_definitions_too(tmp_path: Path) -> None:
         (tmp_path / f"{name}.game").write_text(format_game_definition(load_rules("leduc")))
     files = (tmp_path / "one.game", tmp_path / "two.game")
     facts = deepcfr("games", "--json", "--definition", *files).json["games"]
-    assert [fact["game"] for fact in facts] == ["kuhn", "leduc", "fhp", "hulh", "one", "two"]
-    assert facts[4]["betting_decisions"] == facts[1]["betting_decisions"]
+    assert [fact["game"] for fact in facts] == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "one", "two"]
+    assert facts[5]["betting_decisions"] == facts[1]["betting_decisions"]
 
 
 # Play and export

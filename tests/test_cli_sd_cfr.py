@@ -50,4 +50,4 @@ def test_runs_without_iterates_are_refused(run: Path, tmp_path: Path) -> None:
     assert "has kept no networks" in sentence
     assert deepcfr("solve", "kuhn", "--out", tmp_path / "tables", "--iterations", 2, "--json").status == 0
     sentence = problem(deepcfr("match", tmp_path / "tables", run, "--policy", "sd-cfr", "--json"))
-    assert "is the run of a tabular solver" in sentence
+    assert "is no run of Deep CFR" in sentence

@@ -28,7 +28,7 @@ from deepcfr.config import (
 )
 from deepcfr.errors import ConfigError
 
-SECTIONS = ("cfr", "public_chance", "memory", "network", "advantage", "average", "evaluation", "runtime")
+SECTIONS = ("cfr", "public_chance", "memory", "network", "advantage", "average", "nfsp", "evaluation", "runtime")
 
 
 BOARDS = {"cfr": {"sampler": "public-chance"}}
@@ -123,6 +123,8 @@ CONFIGS = st.builds(
         iterations=whole(1, 1_000_000),
         traversals=whole(1, 100_000_000),
         chunk=whole(1, 10_000_000),
+        sampler=st.sampled_from(["external", "outcome"]),
+        exploration=real(0.01, 1.0),
         weighting=st.sampled_from(["linear", "uniform"]),
         fallback=st.sampled_from(["highest", "uniform"]),
         first_round=st.sampled_from(["network", "table"]),
@@ -180,7 +182,7 @@ def test_toml_there_and_back_is_the_same_configuration(config: RunConfig) -> Non
 
 def test_toml_names_every_setting() -> None:
     table = tomllib.loads(config_to_toml(RunConfig()))
-    assert set(table) == {"game", "seed", *SECTIONS}
+    assert set(table) == {"game", "seed", "solver", *SECTIONS}
     for section in SECTIONS:
         assert set(table[section]) == {item.name for item in dataclasses.fields(getattr(RunConfig(), section))}
 
@@ -222,16 +224,13 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ({"public_chance": {"boards": 0}}, ["'public_chance.boards'", "between 1 and", "is 0"]),
         ({"public_chance": {"hands": -1}}, ["'public_chance.hands'", "between 0 and", "-1"]),
         ({"public_chance": {"record": "all"}}, ["'public_chance.record'", "hands, infosets", "'all'"]),
-        ({"public_chance": {"panel": True}}, ["'public_chance.panel'", "public-chance", "external"]),
+        ({"cfr": {"sampler": "all"}}, ["'cfr.sampler'", "external, outcome, public-chance", "'all'"]),
+        ({"cfr": {"exploration": 0.0}}, ["'cfr.exploration'", "between 0.01 and 1", "is 0"]),
+        ({"evaluation": {"policy": "current"}}, ["'evaluation.policy'", "average, sd-cfr", "'current'"]),
         (
             {**BOARDS, "public_chance": {"panel": True, "record": "infosets"}},
             ["'public_chance.panel'", "'public_chance.record'", "hands", "infosets"],
         ),
-        (
-            {**BOARDS, "public_chance": {"panel": True}, "memory": {"kind": "window"}},
-            ["'public_chance.panel'", "'memory.kind'", "reservoir", "window"],
-        ),
-        ({**BOARDS, "advantage": {"merge_infosets": True}}, ["'advantage.merge_infosets'", "'public_chance.record'"]),
         ({**BOARDS, "average": {"held_out": 0.1}}, ["'average.held_out'", "0.1", "'public_chance.panel'"]),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
@@ -278,6 +277,9 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
         {**BOARDS, "public_chance": {"record": "infosets"}, "memory": {"kind": "window"}},
         {**BOARDS, "public_chance": {"record": "infosets"}, "average": {"held_out": 0.1, "merge_infosets": True}},
         {**BOARDS, "memory": {"kind": "window"}},
+        {**BOARDS, "public_chance": {"panel": True}, "memory": {"kind": "window"}},
+        {**BOARDS, "advantage": {"merge_infosets": True, "compress": 1.0}},
+        {"public_chance": {"panel": True, "record": "infosets"}, "advantage": {"compress": 1.0, "decisions": 3}},
         {"average": {"merge_infosets": True, "held_out": 0.1}},
     ],
 )

@@ -25,6 +25,7 @@ from deepcfr.commands import (
     MatchUp,
     Play,
     Report,
+    Reproduce,
     Resume,
     Solve,
     StrategyQuery,
@@ -70,7 +71,7 @@ def _parse(arguments: list[str]) -> Any:
     preset = next((word for word in arguments if word in PRESETS), None)  # whose defaults --help shows
     command = _read(arguments, default_config(preset) if preset else RunConfig(), default_solve_config())
     if isinstance(command, Train):
-        base = load_config(command.config) if command.config else default_config(command.game)
+        base = load_config(command.config) if command.config else default_config(command.game, command.solver)
         return _read(arguments, base, default_solve_config())
     if isinstance(command, Solve) and command.config:
         return _read(arguments, RunConfig(), load_solve_config(command.config))
@@ -165,7 +166,10 @@ def _abstract(command: Abstract) -> None:
 def _resume(command: Resume) -> None:
     from deepcfr.runs.folder import RunFolder
 
-    _run(RunFolder.open(command.run), command.json)
+    run = RunFolder.open(command.run)
+    if command.iterations is not None:
+        run.extend(command.iterations)
+    _run(run, command.json)
 
 
 def _run(run: Any, as_json: bool) -> None:
@@ -317,15 +321,41 @@ def _export(command: Export) -> None:
     print(f"Exported to {command.out}.")
 
 
+def _reproduce(command: Reproduce) -> None:
+    from deepcfr.report.studies import STUDIES, require_seeds
+
+    require_seeds(command.seeds)
+    console = _console(command.json)
+    if command.what == "theorem1":
+        from deepcfr.report.theorem import run_theorem
+
+        run_theorem(command.out, command.seeds, console.print)
+        facts: dict[str, Any] = {"finished": True}
+    else:
+        from deepcfr.report.reproduction import jobs_of
+        from deepcfr.runs.live import LiveObserver
+        from deepcfr.runs.study import run_grid
+
+        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, command.seeds)
+        facts = dataclasses.asdict(run_grid(jobs, lambda: LiveObserver(console), console.print))
+    if command.json:
+        _print_json({"study": command.what, "budget": command.budget, "seeds": command.seeds} | facts)
+    elif facts["finished"]:
+        console.print("All runs are there. Write the report with: deepcfr report")
+    else:
+        console.print("Stopped. The same command goes on from here.")
+
+
 def _report(command: Report) -> None:
     if command.what[:1] == ("fig2",):
         _report_figure(command)
         return
+    if not command.what:
+        _report_reproduction(command)
+        return
     from deepcfr.report.charts import draw_curves
     from deepcfr.runs.folder import RunFolder
 
-    if not command.what:
-        raise ConfigError("Name at least one run to draw, or fig2.")
     if command.png:
         raise ConfigError("--png is for fig2; a picture of runs is a PNG if the name after --out ends in .png.")
     if command.out is None or command.out.suffix not in (".svg", ".png"):
@@ -333,6 +363,15 @@ def _report(command: Report) -> None:
         raise ConfigError(f"--out must name the picture to write, ending in .svg or .png, but {asked}.")
     draw_curves([RunFolder.open(Path(path)) for path in command.what], command.out)
     print(f"Wrote {command.out}.")
+
+
+def _report_reproduction(command: Report) -> None:
+    from deepcfr.report.reproduction_page import write_reproduction
+
+    if command.png:
+        raise ConfigError("--png is for fig2; the figures of the page are written as SVG and as PNG anyway.")
+    for path in write_reproduction(command.studies, command.out or Path("docs"), _warn):
+        print(f"Wrote {path}.")
 
 
 def _report_figure(command: Report) -> None:
@@ -351,6 +390,10 @@ def _bench(command: Bench) -> None:
         from deepcfr.report.bench_tabular import bench_tabular
 
         facts = bench_tabular(command.seed, console.print)
+    elif command.what == "nfsp":
+        from deepcfr.report.bench_nfsp import bench_nfsp
+
+        facts = bench_nfsp(command.seed, console.print)
     else:
         from deepcfr.report.bench import bench_fhp, bench_openspiel
 
@@ -374,6 +417,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "match": (MatchUp, _match),
     "play": (Play, _play),
     "export": (Export, _export),
+    "reproduce": (Reproduce, _reproduce),
     "report": (Report, _report),
     "bench": (Bench, _bench),
 }

@@ -15,6 +15,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    NFSPConfig,
     PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
@@ -22,8 +23,9 @@ from deepcfr.config import (
     TabularConfig,
     validate_config,
 )
+from deepcfr.report.studies import StudyName
 
-BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "deviations"]
+BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
 PolicyName = Literal["average", "network", "current", "sd-cfr"]
 
 
@@ -37,7 +39,7 @@ class Games:
 
 @dataclass
 class Train:
-    """Train Deep CFR on a game, with its exact exploitability where that is within reach.
+    """Train Deep CFR or NFSP on a game, with its exact exploitability where that is within reach.
 
     Settings start from the game's defaults, or from --config; every one of them can be overridden here.
     """
@@ -47,12 +49,14 @@ class Train:
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
     seed: int = 0
+    solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp reads its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
     public_chance: PublicChanceConfig = field(default_factory=PublicChanceConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     advantage: FitConfig = field(default_factory=FitConfig)
     average: FitConfig = field(default_factory=FitConfig)
+    nfsp: NFSPConfig = field(default_factory=NFSPConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
@@ -102,6 +106,7 @@ class Resume:
     """Go on with a run where it stopped."""
 
     run: Positional[Path]  # a run folder
+    iterations: int | None = None  # go on to so many iterations, more than were asked for at first
     json: bool = False  # print one JSON object, and progress to standard error
 
 
@@ -172,22 +177,37 @@ class Export:
 
 
 @dataclass
-class Report:
-    """Draw the convergence curves of runs of one game: exact NashConv against time and nodes touched.
+class Reproduce:
+    """Run one of the paper's experiments: every arm and seed as a run folder; finished ones stay, others go on."""
 
-    `deepcfr report RUNS --out curves.svg` draws a picture; `deepcfr report fig2 [RUNS]` writes a page, with a table too.
+    what: Positional[Literal[StudyName, "theorem1"]]  # a figure of the Deep CFR paper; or its bound on average regret
+    budget: Literal["quick", "paper"] = "quick"  # a small cousin of FHP on two cores, or the paper's own scale on a GPU
+    seeds: int = 3  # seeds 0 .. n-1 of every arm
+    out: Path = Path("runs/studies")  # the folder of all studies
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class Report:
+    """Write docs/reproduction.md from the runs of `reproduce`, or draw the convergence curves of runs of one game.
+
+    `deepcfr report` writes the page and its figures; `deepcfr report RUNS --out curves.svg` draws exact NashConv against
+    time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table.
     """
 
-    what: Positional[tuple[str, ...]]  # run folders or models; or fig2, alone for all runs of FHP, or before runs
-    out: Path | None = None  # the picture to write, .svg or .png; with fig2 a folder, runs/report unless named
+    what: Positional[tuple[str, ...]]  # nothing; runs or models; or fig2, alone for all runs of FHP, or before runs
+    #: of the page a folder, docs unless named; of runs a picture, .svg or .png; of fig2 a folder, runs/report unless named
+    out: Path | None = None
     png: bool = False  # fig2: write fig2.png too
+    studies: Path = Path("runs/studies")  # where the runs of `reproduce` are
 
 
 @dataclass
 class Bench:
     """Measure performance: against OpenSpiel in the same process, and our own speeds on hold'em games."""
 
-    what: Positional[Literal["openspiel", "fhp", "tabular"]]  # Deep CFR against OpenSpiel's, or on FHP; tabular solvers
+    #: Deep CFR against OpenSpiel's, or on FHP; tabular solvers; NFSP against OpenSpiel's
+    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp"]]
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0
     json: bool = False

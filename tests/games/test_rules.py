@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepcfr.abstraction.buckets import round_classes
 from deepcfr.errors import GameError
+from deepcfr.evaluation.exploitability import count_boards, refusal
+from deepcfr.games.betting import build_tree
 from deepcfr.games.rules import PRESETS, most_chips
 
 FHP = PRESETS["fhp"]
@@ -25,6 +28,7 @@ EXPECTED: dict[str, tuple[object, ...]] = {
     "kuhn": (3, 1, 1, (0,), (1, 1), (0,), (1,), (1,), 1, "antes", "mA/g", "JQK", "c"),
     "leduc": (3, 2, 1, (0, 1), (1, 1), (0, 0), (2, 4), (2, 2), 1, "antes", "mA/g", "JQK", "cd"),
     "fhp": (13, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), *HOLDEM_UNIT),
+    "fhp-mini": (5, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), 100, "big blinds", "mbb/g", "23456", "cdhs"),
     "hulh": (13, 4, 2, (0, 3, 1, 1), (50, 100), (0, 1, 1, 1), (100, 100, 200, 200), (3, 4, 4, 4), *HOLDEM_UNIT),
 }
 
@@ -37,7 +41,7 @@ def test_presets_hold_the_published_rules() -> None:
 
 def test_sizes_follow_from_the_fields() -> None:
     sizes = {name: (rules.num_rounds, rules.num_cards) for name, rules in PRESETS.items()}
-    assert sizes == {"kuhn": (1, 3), "leduc": (2, 6), "fhp": (2, 52), "hulh": (4, 52)}
+    assert sizes == {"kuhn": (1, 3), "leduc": (2, 6), "fhp": (2, 52), "fhp-mini": (2, 20), "hulh": (4, 52)}
 
 
 @pytest.mark.parametrize(("name", "chips"), [("kuhn", 2), ("leduc", 13), ("fhp", 800), ("hulh", 2400)])
@@ -45,6 +49,19 @@ def test_the_most_chips_are_every_bet_of_every_round(name: str, chips: int) -> N
     # Hold'em: four bets of 100 before the flop and on it, then four of 200 on the turn and on the river.
     rules = PRESETS[name]
     assert most_chips(rules.blinds, rules.raise_size, rules.max_raises) == chips
+
+
+def test_the_small_cousin_differs_from_flop_holdem_by_its_deck_only() -> None:
+    mini = PRESETS["fhp-mini"]
+    assert replace(mini, name="fhp", num_ranks=13, rank_symbols="") == FHP
+    # 25 first hands at 8 nodes; 7,760 hands with a flop, up to suits, at 10 nodes of each of 7 ways there
+    assert [round_classes(mini, round_) for round_ in range(2)] == [25, 7_760]
+    tree = build_tree(mini)
+    nodes = [int((tree.round[: tree.num_decisions] == round_).sum()) for round_ in range(2)]
+    assert nodes == [8, 70]
+    assert 25 * nodes[0] + 7_760 * nodes[1] == 543_400
+    assert count_boards(mini) == 1_140
+    assert refusal(mini) is None
 
 
 def test_symbols_default_to_the_lowest_cards() -> None:

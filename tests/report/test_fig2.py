@@ -255,7 +255,7 @@ def test_the_command_writes_the_files_and_the_png_when_asked(
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (Report(what=()), "at least one run"),
+        (Report(what=(), png=True), "--png is for fig2"),
         (Report(what=("a",)), "--out must name the picture"),
         (Report(what=("a",), out=Path("a.pdf")), r"a\.pdf"),
         (Report(what=("a",), out=Path("a.svg"), png=True), "--png is for fig2"),

@@ -157,7 +157,9 @@ EVERY_LINE = {
     "iteration", "traversals", "nodes_touched", "evaluated", "trained", "traversal_seconds", "fit_seconds",
     "advantage_loss", "advantage_samples", "strategy_samples", "total_nodes_touched", "seconds",
 }  # fmt: skip
-EVALUATED_LINE = EVERY_LINE | {"average_loss", "average_examples", "average_fit_seconds", "evaluation"}
+EVALUATED_LINE = EVERY_LINE | {
+    "average_loss", "average_examples", "average_fit_seconds", "evaluation", "evaluated_policy",
+}  # fmt: skip
 
 
 def test_every_iteration_has_its_line_with_the_documented_keys(reference: Path) -> None:
@@ -419,9 +421,22 @@ def test_more_iterations_go_on_from_the_last(tmp_path: Path, reference: Path) ->
     longer = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=8))
     start(tmp_path / "whole", longer)
     shutil.copytree(reference, tmp_path / "run")
-    edit(tmp_path / "run", longer)
+    RunFolder.open(tmp_path / "run").extend(8)
     resume(tmp_path / "run")
     assert newest(tmp_path / "run") == newest(tmp_path / "whole")
+
+
+def test_a_run_is_not_made_shorter_or_longer_than_its_schedules(tmp_path: Path, reference: Path) -> None:
+    shutil.copytree(reference, tmp_path / "run")
+    before = contents(tmp_path / "run")
+    with pytest.raises(ConfigError, match="run of 6 iterations: --iterations must be more, but is 6"):
+        RunFolder.open(tmp_path / "run").extend(6)
+    with pytest.raises(ConfigError, match=r"'cfr.iterations' must be between 1 and 1,000,000, but is 1,000,001"):
+        RunFolder.open(tmp_path / "run").extend(1_000_001)
+    assert contents(tmp_path / "run") == before
+    learnt = RunFolder.create(tmp_path / "nfsp", RunConfig(game="kuhn", solver="nfsp"))
+    with pytest.raises(ConfigError, match="NFSP cannot go on past its last iteration"):
+        learnt.extend(10**7)
 
 
 @pytest.mark.parametrize("iterations", [2, 3])
@@ -491,6 +506,7 @@ def test_the_cost_of_boards_is_said_and_games_with_too_many_are_refused(tmp_path
     assert cost_notes(run.config, run.source) == [
         "memories take up to 0.42 GB, and a checkpoint as much on disk",
         "boards take up to 0.00 GB",
+        "cfr.traversals, cfr.chunk: not read, because 'cfr.sampler' is public-chance",
     ]
     large = RunFolder.create(tmp_path / "large", replace(BOARDS, game="hulh"))
     with pytest.raises(ConfigError) as caught:

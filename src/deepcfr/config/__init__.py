@@ -1,6 +1,6 @@
 """The configuration of a run: plain records, read from TOML and validated once. Imports neither torch nor numba."""
 
-from deepcfr.config.checks import config_problems, validate_config
+from deepcfr.config.checks import config_problems, unread_settings, validate_config
 from deepcfr.config.records import (
     OPENSPIEL,
     AnyConfig,
@@ -9,6 +9,7 @@ from deepcfr.config.records import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    NFSPConfig,
     PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
@@ -31,6 +32,7 @@ __all__ = [
     "EvaluationConfig",
     "FitConfig",
     "MemoryConfig",
+    "NFSPConfig",
     "NetworkConfig",
     "PublicChanceConfig",
     "RunConfig",
@@ -44,5 +46,6 @@ __all__ = [
     "load_config",
     "load_solve_config",
     "solve_config_from_table",
+    "unread_settings",
     "validate_config",
 ]

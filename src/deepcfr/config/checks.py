@@ -7,7 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import TypeVar
 
-from deepcfr.config.records import AnyConfig, FitConfig, RunConfig, SolveConfig, TabularConfig
+from deepcfr.config.records import (
+    AnyConfig,
+    FitConfig,
+    MemoryConfig,
+    PublicChanceConfig,
+    RunConfig,
+    SolveConfig,
+    TabularConfig,
+)
 from deepcfr.errors import ConfigError
 
 # Smallest and largest allowed value of every number, by section (or class) and name.
@@ -16,6 +24,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "cfr.iterations": (1, 1_000_000),
     "cfr.traversals": (1, 100_000_000),
     "cfr.chunk": (1, 10_000_000),
+    "cfr.exploration": (0.01, 1.0),  # what is sampled with a chance of c counts 1 / c times
     "cfr.keep_networks": (0, 1_000_000),
     "public_chance.boards": (1, 10_000_000),
     "public_chance.later_boards": (1, 10_000),
@@ -39,6 +48,20 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "fit.held_out": (0.0, 0.5),
     "fit.check_every": (1, 100_000_000),
     "fit.patience": (1, 100_000_000),
+    "nfsp.iterations": (1, 100_000_000),
+    "nfsp.episodes": (1, 100_000_000),
+    "nfsp.anticipatory": (0.0, 1.0),
+    "nfsp.epsilon_start": (0.0, 1.0),
+    "nfsp.epsilon_end": (0.0, 1.0),
+    "nfsp.replay_capacity": (1, 10**10),
+    "nfsp.reservoir_capacity": (1, 10**10),
+    "nfsp.q_steps": (0, 1_000_000),
+    "nfsp.policy_steps": (0, 1_000_000),
+    "nfsp.batch_size": (1, 10_000_000),
+    "nfsp.target_every": (1, 100_000_000),
+    "nfsp.q_learning_rate": (1e-12, 10.0),
+    "nfsp.policy_learning_rate": (1e-12, 10.0),
+    "nfsp.clip": (0.0, 1e9),
     "solve.iterations": (1, 100_000_000),
     "solve.alpha": (-30.0, 30.0),
     "solve.beta": (-30.0, 30.0),
@@ -53,7 +76,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
 }
 
 
-_Config = TypeVar("_Config", RunConfig, SolveConfig)
+_Config = TypeVar("_Config", bound=AnyConfig)
 
 
 def validate_config(config: _Config) -> _Config:
@@ -78,36 +101,96 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     elif isinstance(config, SolveConfig) and config.runtime.device != "cpu":
         yield f"'runtime.device' must be cpu for tabular solvers, but is '{config.runtime.device}'."
     if isinstance(config, SolveConfig):
+        if config.evaluation.policy != "average":
+            yield f"'evaluation.policy' must be average for tabular solvers, but is {config.evaluation.policy}."
         yield from _solve_problems(config.solve)
+    elif config.solver == "nfsp":
+        yield from _nfsp_problems(config)
     else:
         yield from _public_chance_problems(config)
+        yield from _sd_cfr_problems(config)
         yield from _fit_problems("advantage", config.advantage)
         yield from _fit_problems("average", config.average)
 
 
 def _public_chance_problems(config: RunConfig) -> Iterator[str]:
-    """One sentence for every setting that contradicts how boards are sampled and what is recorded on them."""
-    sampled, settings = config.cfr.sampler == "public-chance", config.public_chance
-    if settings.panel and not sampled:
-        yield f"'public_chance.panel' needs 'cfr.sampler' to be public-chance, but it is {config.cfr.sampler}."
-    if 0 < config.advantage.compress <= _LIMITS["fit.compress"][1] and not settings.panel:
-        # targets of single iterations scatter around the mean, and a curved scale would move it
-        yield f"'advantage.compress' is {config.advantage.compress}, which needs 'public_chance.panel'."
+    """One sentence for every setting that contradicts how boards are sampled and what is recorded on them.
+
+    Settings that only other ways of sampling read are ignored: `unread_settings` names them.
+    """
+    settings = config.public_chance
+    if config.cfr.sampler != "public-chance":
+        return
     if settings.panel and settings.record != "hands":
         yield f"'public_chance.panel' needs 'public_chance.record' to be hands, but it is {settings.record}."
-    if settings.panel and config.memory.kind != "reservoir":
-        # there is nothing to choose: every hand of the panel is kept
-        yield f"'public_chance.panel' needs 'memory.kind' to be reservoir, but it is {config.memory.kind}."
-    if not sampled or settings.record != "hands":
-        return
-    for section in ("advantage", "average"):
-        if getattr(config, section).merge_infosets:
-            yield f"'{section}.merge_infosets' merges samples of infosets, and 'public_chance.record' is hands."
-    if config.average.held_out > 0 and not settings.panel:
+    if settings.record == "hands" and config.average.held_out > 0 and not settings.panel:
         yield (
             f"'average.held_out' is {config.average.held_out}, but hands of both players are drawn together, and they are "
             "the same hands only with 'public_chance.panel'."
         )
+
+
+def unread_settings(config: RunConfig) -> Iterator[str]:
+    """One sentence for settings that are not at their defaults and that the rest of the configuration leaves unread.
+
+    A variant is one setting, so what belongs to the others may stay as it is; but a run says so when it begins.
+    """
+    if config.solver == "nfsp":
+        return  # nothing that is read depends on another setting
+    sampler, boards = config.cfr.sampler, config.public_chance
+    by_boards = sampler == "public-chance"
+    by_hands, panel = by_boards and boards.record == "hands", by_boards and boards.panel
+    groups = {
+        f"'cfr.sampler' is {sampler}": [
+            *_changed(config, "cfr", ("traversals", "chunk") if by_boards else ()),
+            *_changed(config, "cfr", () if sampler == "outcome" else ("exploration",)),
+            *_changed(config, "public_chance", () if by_boards else _names(boards)),
+        ],
+        "a panel keeps all of its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
+        "its targets are no exact means of a panel": [] if panel else _changed(config, "advantage", ("compress",)),
+        "an average strategy is fitted as it is": _changed(config, "average", ("compress",)),
+    }
+    for section in ("advantage", "average"):
+        unit = "hands" if by_hands else "infosets"
+        name = "merge_infosets" if by_hands else "decisions"
+        groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, (name,))
+    for reason, names in groups.items():
+        if names:
+            yield f"{', '.join(names)}: not read, because {reason}"
+
+
+def _names(record: MemoryConfig | PublicChanceConfig) -> tuple[str, ...]:
+    return tuple(item.name for item in dataclasses.fields(record))
+
+
+def _changed(config: RunConfig, section: str, names: tuple[str, ...]) -> list[str]:
+    """Those of a section's settings that are not at their defaults."""
+    own, plain = getattr(config, section), getattr(RunConfig(), section)
+    return [f"{section}.{name}" for name in names if getattr(own, name) != getattr(plain, name)]
+
+
+def _sd_cfr_problems(config: RunConfig) -> Iterator[str]:
+    """A sentence if the average of SD-CFR is asked for before any network of it is kept."""
+    settings, every = config.evaluation, config.cfr.keep_networks
+    if settings.policy != "sd-cfr":
+        return
+    due = [config.cfr.iterations, *settings.at, *([settings.every] if settings.every else [])]
+    if every == 0:
+        yield "'evaluation.policy' is sd-cfr, which needs 'cfr.keep_networks' to be above 0."
+    elif min(due) < every:
+        yield (
+            f"'evaluation.policy' is sd-cfr, and iteration {number(min(due))} is to be evaluated, but 'cfr.keep_networks' "
+            f"keeps no network before iteration {number(every)}."
+        )
+
+
+def _nfsp_problems(config: RunConfig) -> Iterator[str]:
+    """One sentence for every setting that contradicts another one of NFSP; the sections of Deep CFR are ignored."""
+    start, end = config.nfsp.epsilon_start, config.nfsp.epsilon_end
+    if end > start:
+        yield f"'nfsp.epsilon_end' must be at most 'nfsp.epsilon_start', {number(start)}, but is {number(end)}."
+    if config.evaluation.policy != "average":
+        yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
 
 
 def _fit_problems(section: str, settings: FitConfig) -> Iterator[str]:

@@ -14,19 +14,24 @@ class CFRConfig:
     """Algorithm 1 and the data it collects."""
 
     iterations: int = 450  #: CFR iterations T
-    traversals: int = 10_000  #: external-sampling traversals K per iteration and player
+    traversals: int = 10_000  #: traversals K per iteration and player, of external or outcome sampling
     #: traversals that advance together, in one thread; decides the order of samples, and which ones a full memory keeps
     chunk: int = 4_096
     weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
     fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
-    sampler: Literal["external", "public-chance"] = "external"  #: sample histories, or boards with all their hands
+    #: what a traversal samples: the opponent's actions (external), one whole history (outcome), or boards with all hands
+    sampler: Literal["external", "outcome", "public-chance"] = "external"
+    exploration: float = 0.6  #: outcome sampling: share of uniform play in the traverser's sampling policy
     first_round: Literal["network", "table"] = "network"  #: what holds the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between those whose networks are kept for SD-CFR; 0 keeps none
 
 
 @dataclass(frozen=True)
 class PublicChanceConfig:
-    """What one public-chance traversal samples, for one player in one iteration; `cfr.traversals` is not read then."""
+    """What one public-chance traversal samples, for one player in one iteration; `cfr.traversals` is not read then.
+
+    Other samplers read none of it. Neither do they read what an example of hands is fitted by: `decisions`, `compress`.
+    """
 
     boards: int = 100  #: boards of the first round that deals one; all if there are not more
     #: visit the same boards in every iteration, so that the memories hold the exact sums of their hands over iterations
@@ -44,7 +49,8 @@ class PublicChanceConfig:
 class MemoryConfig:
     """Memories of samples: one of advantages for each player, one of strategies."""
 
-    kind: Literal["reservoir", "window"] = "reservoir"  #: uniform over everything seen, or the newest samples
+    #: uniform over everything seen, or the newest samples. A panel of boards keeps all its hands and reads none of this
+    kind: Literal["reservoir", "window"] = "reservoir"
     advantage_capacity: int = 40_000_000  #: samples in each player's advantage memory: infosets, or hands of each round
     strategy_capacity: int = 40_000_000  #: samples in the strategy memory; hands of each round and player
 
@@ -84,9 +90,11 @@ class FitConfig:
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     scale_targets: bool = True  #: fit advantages in units of their root mean square (never applied to probabilities)
     #: fit negative advantages on a logarithmic scale, in units of this many times the root mean square of positive ones:
-    #: regret matching reads only their sign and order. For the exact means of a panel; 0 is off
+    #: regret matching reads only their sign and order. Read where targets are the exact means of a panel, and only
+    #: there: of noisy targets a curved scale would move the mean; 0 is off
     compress: float = 0.0
-    merge_infosets: bool = False  #: replace each target by the weighted mean over its infoset's samples in the memory
+    #: replace each target by the weighted mean over its infoset's samples in the memory. Memories of hands do not read it
+    merge_infosets: bool = False
     #: share of hands that are never trained on but watched: the weights with the smallest loss on them are kept. With a
     #: cosine schedule the loss falls to the end, so there let `patience` last for most of the fit
     held_out: float = 0.0
@@ -103,6 +111,9 @@ class EvaluationConfig:
 
     every: int = 0  #: iterations between evaluations; 0 is at the end only
     at: tuple[int, ...] = ()  #: further iterations to evaluate
+    #: which average strategy of Deep CFR: its policy network, or the exact average of the networks that were kept (SD-CFR).
+    #: The policy network is fitted either way, so that the run is the same
+    policy: Literal["average", "sd-cfr"] = "average"
 
 
 @dataclass(frozen=True)
@@ -121,23 +132,53 @@ class RuntimeConfig:
 
 
 @dataclass(frozen=True)
+class NFSPConfig:
+    """Neural Fictitious Self-Play, which reads this section, `network`, `evaluation` and `runtime`.
+
+    The defaults are those of Heinrich and Silver (2016) on Leduc, who count steps in the game: 2 updates of mini-batches of
+    128 for every 128 steps. Their rate for action values is too large for the networks here, whose last features are
+    normalised; what `train --solver nfsp` starts from has smaller ones, with Adam.
+    """
+
+    iterations: int = 100_000  #: batches of episodes, each followed by updates of all networks
+    episodes: int = 64  #: episodes in a batch; in Leduc a player acts about 2.4 times in each
+    anticipatory: float = 0.1  #: eta, the probability that a player responds to the opponent in an episode
+    epsilon_start: float = 0.06  #: share of uniform play of a player that responds, in the first iteration
+    epsilon_end: float = 0.0  #: the least share, which the linear schedule reaches in the last iteration
+    epsilon_schedule: Literal["inverse-sqrt", "linear"] = "inverse-sqrt"  #: over iterations
+    replay_capacity: int = 200_000  #: transitions in each player's replay memory, the newest ones
+    reservoir_capacity: int = 2_000_000  #: of its own best responses in each player's reservoir
+    q_steps: int = 2  #: updates of each action-value network in an iteration
+    policy_steps: int = 2  #: updates of each average-policy network in an iteration
+    batch_size: int = 128  #: examples in a mini-batch, drawn with replacement
+    target_every: int = 300  #: updates of an action-value network between copies of it to its target network
+    optimizer: Literal["sgd", "adam"] = "sgd"  #: plain stochastic gradient descent, or Adam
+    q_learning_rate: float = 0.1  #: of action-value networks
+    policy_learning_rate: float = 0.005  #: of average-policy networks
+    schedule: Literal["constant", "cosine"] = "constant"  #: learning rates over the run; cosine decays to zero
+    clip: float = 0.0  #: largest gradient norm; 0 is no limit
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything that decides a run."""
 
     game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
     seed: int = 0
+    solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  #: nfsp reads a section of its own and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
     public_chance: PublicChanceConfig = field(default_factory=PublicChanceConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     advantage: FitConfig = field(default_factory=FitConfig)
     average: FitConfig = field(default_factory=FitConfig)
+    nfsp: NFSPConfig = field(default_factory=NFSPConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
     @property
     def iterations(self) -> int:
-        return self.cfr.iterations
+        return self.nfsp.iterations if self.solver == "nfsp" else self.cfr.iterations
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
 
 def config_to_toml(config: AnyConfig) -> str:
     """The configuration as TOML text that `load_config` or `load_any_config` reads back to an equal record."""
-    lines = [f"{name} = {_toml(getattr(config, name))}" for name in ("game", "seed")]
+    names = ("game", "seed", "solver") if isinstance(config, RunConfig) else ("game", "seed")
+    lines = [f"{name} = {_toml(getattr(config, name))}" for name in names]
     for section in dataclasses.fields(config):
         record = getattr(config, section.name)
         if dataclasses.is_dataclass(record):

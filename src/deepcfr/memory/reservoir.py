@@ -15,11 +15,12 @@ MemoryKind = Literal["reservoir", "window"]
 
 def bytes_per_sample(encoding: Encoding) -> int:
     """Bytes that a memory spends on each sample of a game."""
-    node = torch.empty(0, dtype=_node_type(encoding)).element_size()
+    node = torch.empty(0, dtype=node_type(encoding)).element_size()
     return node + sum(encoding.card_groups) + 4 + 4 * encoding.num_actions
 
 
-def _node_type(encoding: Encoding) -> torch.dtype:
+def node_type(encoding: Encoding) -> torch.dtype:
+    """The smallest integers that number the public infoset indices of a game."""
     return torch.int16 if len(encoding.legal) <= 1 << 15 else torch.int32
 
 
@@ -77,7 +78,7 @@ class Memory(Store):
     def __init__(self, encoding: Encoding, capacity: int, kind: MemoryKind = "reservoir", device: str = "cpu") -> None:
         self.encoding = encoding
         columns = {
-            "node": torch.empty(capacity, dtype=_node_type(encoding), device=device),
+            "node": torch.empty(capacity, dtype=node_type(encoding), device=device),
             "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
             "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
             "target": torch.empty(capacity, encoding.num_actions, dtype=torch.float32, device=device),

@@ -1,8 +1,9 @@
-"""Policies from networks: the average-strategy network, and regret matching on advantage networks."""
+"""Policies from networks: one average-strategy network, or one network for each player, as regret matching has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ from deepcfr.policies.regret_matching import regret_matching
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets
+
+ToStrategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""(outputs [..., A], legal [..., A]) to probabilities [..., A]."""
 
 
 class AveragePolicy:
@@ -38,13 +42,14 @@ class AveragePolicy:
         return _on_hands(self.network, self._nodes[node], self.game.encoding.legal[node], cards, masked_softmax)
 
 
-class RegretMatchingPolicy:
-    """The strategy sigma^t of one iteration: regret matching on each player's advantage network."""
+class NetworkPerPlayer:
+    """A strategy of which each player has a network of its own, and `to_strategy` turns outputs into probabilities."""
 
-    kind = "regret matching on the newest advantage networks"
-
-    def __init__(self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], fallback: str = "highest") -> None:
-        self.game, self.networks, self.fallback = game, networks, fallback
+    def __init__(
+        self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], to_strategy: ToStrategy, kind: str
+    ) -> None:
+        self.game, self.networks, self.kind = game, networks, kind
+        self._to_strategy = to_strategy
         self._owner = infoset_owner(game)
         with torch.no_grad():
             self._nodes = [network.encode_nodes() for network in networks]
@@ -55,8 +60,7 @@ class RegretMatchingPolicy:
         result = torch.empty(len(infosets), self.game.encoding.num_actions, device=node.device)
         for player, network in enumerate(self.networks):
             mine = self._owner[node] == player
-            advantage = network(infosets[mine])
-            result[mine] = regret_matching(advantage, self.game.encoding.legal[node[mine]], self.fallback)
+            result[mine] = self._to_strategy(network(infosets[mine]), self.game.encoding.legal[node[mine]])
         return result
 
     @torch.no_grad()
@@ -67,13 +71,18 @@ class RegretMatchingPolicy:
         for player, network in enumerate(self.networks):
             mine = self._owner[node] == player
             if bool(mine.any()):
-                result[mine.cpu().numpy()] = _on_hands(
-                    network, self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]], cards, self._match
-                )
+                encoded, legal = self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]]
+                result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._to_strategy)
         return result
 
-    def _match(self, advantage: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        return regret_matching(advantage, legal, self.fallback)
+
+class RegretMatchingPolicy(NetworkPerPlayer):
+    """The strategy sigma^t of one iteration: regret matching on each player's advantage network."""
+
+    def __init__(self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], fallback: str = "highest") -> None:
+        kind = "regret matching on the newest advantage networks"
+        super().__init__(game, networks, partial(regret_matching, fallback=fallback), kind)
+        self.fallback = fallback
 
 
 def infoset_owner(game: Game) -> torch.Tensor:
@@ -89,7 +98,7 @@ def _on_hands(
     nodes: torch.Tensor,
     legal: torch.Tensor,
     cards: npt.NDArray[np.uint8],
-    to_strategy: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    to_strategy: ToStrategy,
 ) -> npt.NDArray[np.floating]:
     """Strategies [n, U, A] from encoded `nodes` [n, D]."""
     result = np.empty((len(nodes), len(cards), network.num_actions), np.float32)

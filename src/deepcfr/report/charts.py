@@ -24,7 +24,7 @@ _COLOURS = {"deep": "Blues", "buckets": "Oranges", "lossless": "Greens", "full w
 _LIGHTEST, _DARKEST = 0.5, 0.95  # of a family's shades; lighter ones are lost on white
 _HALF_WIDTH = 75  # letters of a label that fit into half of the picture
 _MARKERS = "osD^vPX*"
-_STYLE: Any = {"svg.hashsalt": "deepcfr", "font.family": "DejaVu Sans", "font.size": 9}  # same lines, same bytes
+STYLE: Any = {"svg.hashsalt": "deepcfr", "font.family": "DejaVu Sans", "font.size": 9}  # same lines, same bytes
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def picture(lines: Sequence[Line], run: RunFolder, kind: str) -> bytes:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         entries = _appearance(lines)
         columns = 2 if max(map(len, entries)) <= _HALF_WIDTH else 1
         rows = -(-len(entries) // columns)
@@ -100,7 +100,7 @@ def picture(lines: Sequence[Line], run: RunFolder, kind: str) -> bytes:
         _label_axes(by_nodes, by_time, lines, run.source.milli_unit)
         handles = [by_nodes.plot([], [], **entries[label])[0] for label in entries]
         figure.legend(handles, _legend(lines, list(entries)), loc="outside lower center", ncols=columns, frameon=False)
-        figure.suptitle(f"Exact NashConv on {_plain(run.source.name)}")
+        figure.suptitle(f"Exact NashConv on {plain(run.source.name)}")
         image = io.BytesIO()
         figure.savefig(image, format=kind, metadata={"Date": None} if kind == "svg" else {})
     return image.getvalue()
@@ -137,9 +137,9 @@ def _appearance(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
 
 def _legend(lines: Sequence[Line], labels: Sequence[str]) -> list[str]:
     counts = [sum(line.label == label for line in lines) for label in labels]
-    return [_plain(label) + (f" ({n} runs)" if n > 1 else "") for label, n in zip(labels, counts, strict=True)]
+    return [plain(label) + (f" ({n} runs)" if n > 1 else "") for label, n in zip(labels, counts, strict=True)]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that is no formula to matplotlib, whatever a folder is called."""
     return text.replace("$", r"\$")

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from deepcfr.abstraction.files import read_description
-from deepcfr.config import AnyConfig, PublicChanceConfig, SolveConfig
+from deepcfr.config import AnyConfig, PublicChanceConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games.openspiel import OpenSpielGame
@@ -17,15 +17,15 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.machine import physical_memory
 from deepcfr.ranges.boards import round_trees
 from deepcfr.ranges.public_chance import check_settings
-from deepcfr.solvers import deep_cfr, mccfr, tree_cfr, vector_cfr
-from deepcfr.solvers.build import Solver
-from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers import deep_cfr, mccfr, nfsp, tree_cfr, vector_cfr
+from deepcfr.solvers.build import NetworkSolver, Solver
 from deepcfr.solvers.memories import board_bytes
 
 
 def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None = None) -> list[str]:
-    """What a run will take in memory, in sentences; `abstraction` is the folder of the one that it uses, if any.
+    """What a run will take in memory, and which settings it will not read, in sentences.
 
+    `abstraction` is the folder of the one that the run uses, if any.
     Raises ConfigError if its device is not there, or if its memories or tables cannot fit into it, and what the game or the
     abstraction raise if they are not there.
     """
@@ -35,17 +35,19 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
     if not isinstance(source, PokerRules):
         game = build_game(source)
         assert isinstance(game, OpenSpielGame)
-        return [_size(game)]
-    poker = PokerGame(source, config.network.suits)
-    needed = deep_cfr.memory_bytes(poker, config)
+        return [_size(game), *unread_settings(config)]
+    poker, is_nfsp = PokerGame(source, config.network.suits), config.solver == "nfsp"
+    needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else deep_cfr.memory_bytes(poker, config)
     if available and needed > 0.9 * available:
+        names = "nfsp.reservoir_capacity or nfsp.replay" if is_nfsp else "memory.advantage_capacity or memory.strategy"
         raise ConfigError(
             f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
-            "lower memory.advantage_capacity or memory.strategy_capacity."
+            f"lower {names}_capacity."
         )
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
-    if config.cfr.sampler == "public-chance":
+    if config.cfr.sampler == "public-chance" and not is_nfsp:
         notes.append(_board_note(poker, config.public_chance))
+    notes += unread_settings(config)
     reason = refusal(source)
     return [*notes, reason] if reason else notes
 
@@ -104,7 +106,7 @@ def _size(game: OpenSpielGame) -> str:
 def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
     """What the rest of a run will take in time: a tabular solver tries it on a small scale."""
     left = config.iterations - solver.iteration
-    if isinstance(solver, DeepCFR) or left < 1:
+    if isinstance(solver, NetworkSolver) or left < 1:
         return []
     seconds = solver.seconds_per_iteration()
     return [

@@ -7,12 +7,13 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
-from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config
+from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config, validate_config
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.openspiel import OpenSpielGame
@@ -68,6 +69,26 @@ class RunFolder:
             raise CheckpointError(f"'{path / 'game.json'}' is damaged: {error}.") from error
         return cls(path, config, source)
 
+    def extend(self, iterations: int) -> None:
+        """Let the run go on to `iterations`, more than it was to have; what it has done so far is what it would have done.
+
+        Raises ConfigError for fewer iterations, and for NFSP, whose schedules end with the last one.
+        """
+        config = self.config
+        if iterations <= config.iterations:
+            raise ConfigError(
+                f"'{self.path}' is a run of {config.iterations:,} iterations: --iterations must be more, but is "
+                f"{iterations:,}."
+            )
+        if isinstance(config, SolveConfig):
+            extended: AnyConfig = replace(config, solve=replace(config.solve, iterations=iterations))
+        elif config.solver == "deep-cfr":
+            extended = replace(config, cfr=replace(config.cfr, iterations=iterations))
+        else:
+            raise ConfigError("A run of NFSP cannot go on past its last iteration, with which its schedules end.")
+        self.config = validate_config(extended)
+        write_atomically(self.path / "config.toml", config_to_toml(extended).encode())
+
     @property
     def abstraction_path(self) -> Path | None:
         """The run's own copy of its abstraction; None for runs that take none."""
@@ -103,6 +124,9 @@ class RunFolder:
             network = dataclasses.asdict(self.config.network).items()
             parts += [{k: v for k, v in network if (k, v) not in _YOUNG_SETTINGS.items()}]
             parts += [dataclasses.asdict(self.config.memory)]
+            if self.config.solver == "nfsp":
+                own = self.config.nfsp
+                parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
         else:
             parts += [{k: v for k, v in dataclasses.asdict(self.config.solve).items() if k != "iterations"}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
@@ -125,7 +149,8 @@ class RunFolder:
         config = self.config
         if not memories and isinstance(config, RunConfig):  # nothing will be collected, so nothing large is allocated
             small = dataclasses.replace(config.memory, advantage_capacity=1, strategy_capacity=1)
-            config = dataclasses.replace(config, memory=small)
+            least = dataclasses.replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
+            config = dataclasses.replace(config, memory=small, nfsp=least)
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
         game = self.game(config.runtime.device if memories else "cpu")
@@ -166,8 +191,8 @@ class RunFolder:
     def _sd_cfr_policy(self, solver: Solver) -> Policy:
         if not isinstance(solver, DeepCFR):
             raise CheckpointError(
-                f"'{self.path}' is the run of a tabular solver, and the average of SD-CFR is one of networks: "
-                "--policy average is its exact average."
+                f"'{self.path}' is no run of Deep CFR, and the average of SD-CFR is one of its networks: "
+                "--policy average is what this run has."
             )
         if not solver.iterates:
             raise CheckpointError(

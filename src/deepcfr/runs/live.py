@@ -21,8 +21,9 @@ from deepcfr.evaluation.result import Exploitability
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import Summary
-from deepcfr.solvers.build import Solver
-from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
+from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.nfsp import NFSP, NFSPRecord
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.training.fit import FitResult
@@ -65,7 +66,7 @@ class LiveObserver:
             "iterations", total=run.config.iterations, completed=solver.iteration, figures=""
         )
 
-    def iteration(self, record: IterationRecord | TabularRecord, seconds: float) -> None:
+    def iteration(self, record: Record, seconds: float) -> None:
         assert self.training is not None
         figures = _figures(record) + self.latest
         self.progress.update(self.training, completed=record.iteration, figures=figures)
@@ -115,6 +116,12 @@ class LiveObserver:
 
 def _what(run: RunFolder, solver: Solver) -> str:
     config = run.config
+    if isinstance(config, RunConfig) and isinstance(solver, NFSP):
+        parameters = count_parameters(solver.averages[0].network)
+        return (
+            f"NFSP on {run.source.name}: {config.iterations} iterations of {config.nfsp.episodes:,} episodes, "
+            f"networks of {parameters:,} parameters, seed {config.seed}"
+        )
     if isinstance(config, RunConfig):
         assert isinstance(solver, DeepCFR)
         parameters = count_parameters(solver.advantage_networks[0])
@@ -133,12 +140,17 @@ def _what(run: RunFolder, solver: Solver) -> str:
 
 
 def _sampled(config: RunConfig) -> str:
-    if config.cfr.sampler == "external":
-        return f"{config.cfr.traversals:,} traversals"
+    if config.cfr.sampler != "public-chance":
+        return f"{config.cfr.traversals:,} traversals, {config.cfr.sampler} sampling"
     return f"about {config.public_chance.boards:,} boards"
 
 
-def _figures(record: IterationRecord | TabularRecord) -> str:
+def _figures(record: Record) -> str:
+    if isinstance(record, NFSPRecord):
+        return (
+            f"{record.episodes / max(record.play_seconds + record.fit_seconds, 1e-9):,.0f} episodes/s, "
+            f"loss {record.q_loss[0]:.2f} {record.q_loss[1]:.2f}"
+        )
     if isinstance(record, TabularRecord):
         return f"{record.nodes_touched / max(record.iteration_seconds, 1e-9):,.0f} nodes/s"
     return (

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import CheckpointError
-from deepcfr.memory.reservoir import Store
 from deepcfr.policies.iterates import iterate_bytes, iterate_tensors, iterates_from
-from deepcfr.solvers.build import Solver, TabularSolver
+from deepcfr.solvers.build import NetworkSolver, Solver, TabularSolver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.solvers.nfsp import NFSP
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 
-_NAMES = {DeepCFR: "deep-cfr", VectorCFR: "vector-cfr", TreeCFR: "tree-cfr", MCCFR: "mccfr"}
+_NAMES = {DeepCFR: "deep-cfr", NFSP: "nfsp", VectorCFR: "vector-cfr", TreeCFR: "tree-cfr", MCCFR: "mccfr"}
 
 
 def state_facts(solver: Solver, memories: bool) -> dict[str, Any]:
@@ -30,14 +30,16 @@ def state_facts(solver: Solver, memories: bool) -> dict[str, Any]:
         "iteration": solver.iteration,
         "nodes_touched": solver.nodes_touched,
     }
-    if not isinstance(solver, DeepCFR):
+    if not isinstance(solver, NetworkSolver):
         return facts | {"memories": {name: array.size for name, array in _regrets(solver)} if memories else {}}
-    seen = {name: memory.seen for name, memory in _memories(solver)} if memories else {}
-    return facts | {"average_iteration": solver.average_iteration, "memories": seen}
+    facts["memories"] = {name: memory.seen for name, memory in solver.memories.named()} if memories else {}
+    return facts if isinstance(solver, NFSP) else facts | {"average_iteration": solver.average_iteration}
 
 
 def state_tensors(solver: Solver) -> dict[str, torch.Tensor]:
     """The weights of a solver's networks by name, and those of its iterates, stacked."""
+    if isinstance(solver, NFSP):
+        return {name: tensor.cpu().contiguous() for name, tensor in solver.tensors().items()}
     if not isinstance(solver, DeepCFR):
         return {}
     networks = {"advantage-0": solver.advantage_networks[0], "advantage-1": solver.advantage_networks[1]}
@@ -56,21 +58,21 @@ def state_tensors(solver: Solver) -> dict[str, torch.Tensor]:
 
 def state_arrays(solver: Solver, memories: bool) -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
     """The large arrays of a solver; without `memories` only those that its average strategy needs."""
-    if not isinstance(solver, DeepCFR):
+    if not isinstance(solver, NetworkSolver):
         regrets = {name for name, _ in _regrets(solver)}
         yield from ((name, array) for name, array in solver.arrays().items() if memories or name not in regrets)
     elif memories:
-        for name, memory in _memories(solver):
+        for name, memory in solver.memories.named():
             for column, tensor in memory.contents().items():
                 yield f"memory-{name}-{column}", tensor.cpu().numpy()
 
 
 def state_bytes(solver: Solver, memories: bool) -> int:
     """What `state_arrays` and the iterates take, without copying anything from a device."""
-    if not isinstance(solver, DeepCFR):
+    if not isinstance(solver, NetworkSolver):
         return sum(array.nbytes for _, array in state_arrays(solver, memories))
-    columns = [c for _, memory in _memories(solver) for c in memory.contents().values()] if memories else []
-    return sum(c.nbytes for c in columns) + iterate_bytes(solver.iterates)
+    columns = [c for _, memory in solver.memories.named() for c in memory.contents().values()] if memories else []
+    return sum(c.nbytes for c in columns) + (iterate_bytes(solver.iterates) if isinstance(solver, DeepCFR) else 0)
 
 
 def put_back(
@@ -83,16 +85,22 @@ def put_back(
     if memories and not state["memories"]:
         raise CheckpointError(f"'{folder}' was saved without its memories, so training cannot go on from it.")
     solver.iteration, solver.nodes_touched = int(state["iteration"]), int(state["nodes_touched"])
-    if isinstance(solver, DeepCFR):
-        _put_back_deep_cfr(solver, folder, state, tensors, memories)
+    if not isinstance(solver, NetworkSolver):
+        for name, array in state_arrays(solver, memories):
+            np.copyto(array, np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False), casting="no")
         return
-    for name, array in state_arrays(solver, memories):
-        np.copyto(array, np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False), casting="no")
+    if isinstance(solver, NFSP):
+        solver.load_tensors(tensors)
+    else:
+        _put_back_deep_cfr(solver, state, tensors)
+    for name, memory in solver.memories.named() if memories else []:
+        columns = {column: np.load(folder / f"memory-{name}-{column}.npy") for column in memory.columns}
+        memory.restore(
+            {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
+        )
 
 
-def _put_back_deep_cfr(
-    solver: DeepCFR, folder: Path, state: dict[str, Any], tensors: dict[str, torch.Tensor], memories: bool
-) -> None:
+def _put_back_deep_cfr(solver: DeepCFR, state: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
     for player in (0, 1):
         solver.advantage_networks[player].load_state_dict(_part(tensors, f"advantage-{player}."))
     average = _part(tensors, "average.")
@@ -103,11 +111,6 @@ def _put_back_deep_cfr(
     solver.iterates = iterates_from(tensors)
     for name, table in _tables(solver).items():
         table.copy_(tensors[name])
-    for name, memory in _memories(solver) if memories else []:
-        columns = {column: np.load(folder / f"memory-{name}-{column}.npy") for column in memory.columns}
-        memory.restore(
-            {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
-        )
 
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
@@ -118,10 +121,6 @@ def _tables(solver: DeepCFR) -> dict[str, torch.Tensor]:
     """The first round's table, if there is one, in the solver's own memory."""
     arrays = solver.table.arrays() if solver.table else {}
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
-
-
-def _memories(solver: DeepCFR) -> list[tuple[str, Store]]:
-    return solver.memories.named()
 
 
 def _regrets(solver: TabularSolver) -> list[tuple[str, npt.NDArray[np.generic]]]:

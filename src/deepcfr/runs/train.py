@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from deepcfr.evaluation.exploitability import exploitability, refusal_of
 from deepcfr.evaluation.result import Exploitability
+from deepcfr.policies.base import Policy
 from deepcfr.runs.costs import cost_notes, time_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, truncate_metrics
-from deepcfr.solvers.build import Solver
-from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
-from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.fit import FitResult
 
 
@@ -26,7 +26,7 @@ class Observer(Protocol):
 
     def warn(self, message: str) -> None: ...
     def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None: ...
-    def iteration(self, record: IterationRecord | TabularRecord, seconds: float) -> None: ...
+    def iteration(self, record: Record, seconds: float) -> None: ...
     def evaluating(self, iteration: int, done: int, total: int) -> None: ...
     def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None: ...
     def saved(self, iteration: int) -> None: ...
@@ -136,16 +136,22 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
     result = _measure(run, solver, observer)
     if result:
         line["evaluation"] = dataclasses.asdict(result)
+    if result and isinstance(solver, DeepCFR):
+        line["evaluated_policy"] = run.config.evaluation.policy
     observer.evaluated(solver.iteration, fitted, result)
     return result
 
 
 def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
-    """The exact exploitability of the average strategy; None for games out of reach."""
+    """The exact exploitability of the average strategy that the configuration names; None for games out of reach."""
     if refusal_of(solver.game):
         return None
+    if isinstance(solver, DeepCFR) and run.config.evaluation.policy == "sd-cfr":
+        policy: Policy = solver.sd_cfr_policy()
+    else:
+        policy = solver.average_policy()
     return exploitability(
-        solver.average_policy(),
+        policy,
         threads=run.config.runtime.threads,
         on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
     )

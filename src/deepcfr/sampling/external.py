@@ -27,6 +27,7 @@ class Traversals:
     strategies: Samples  # of the opponent: its action probabilities
     values: torch.Tensor  # float32 [B], each traversal's value to the traverser
     nodes_touched: int  # decision and terminal histories visited, plus deals
+    decisions: torch.Tensor  # int64 [R], at which a strategy was asked for, in each round
 
 
 @dataclass
@@ -51,23 +52,24 @@ def traverse(
     levels, opponent = _descend(game, deals, traverser, strategies, stream)
     values, advantages = _ascend(game, deals, traverser, levels)
     return Traversals(
-        advantages=_samples(game, deals, advantages, iteration),
-        strategies=_samples(game, deals, opponent, iteration),
+        advantages=samples_at(game, deals, advantages, iteration),
+        strategies=samples_at(game, deals, opponent, iteration),
         values=values,
         nodes_touched=sum(len(level.node) + int(game.deals_before[level.node].sum()) for level in levels),
+        decisions=by_round(game, [visit[0] for visit in (*advantages, *opponent)]),
     )
 
 
-_Visits = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]  # node [M], row [M], target [M, A]
+Visits = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]  # node [M], row [M], target [M, A]
 
 
 def _descend(
     game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], stream: int
-) -> tuple[list[_Level], _Visits]:
+) -> tuple[list[_Level], Visits]:
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)
     parent = action = torch.zeros_like(row)
-    levels, opponent = [], _Visits()
+    levels, opponent = [], Visits()
     while len(node):
         weight = torch.zeros(len(node), game.encoding.num_actions, device=node.device)
         mine = (game.actor[node] == traverser).nonzero()[:, 0]
@@ -98,9 +100,9 @@ def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.T
     return torch.minimum(action, last)
 
 
-def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> tuple[torch.Tensor, _Visits]:
+def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> tuple[torch.Tensor, Visits]:
     sign = 1.0 if traverser == 0 else -1.0
-    advantages = _Visits()
+    advantages = Visits()
     below: _Level | None = None
     values = torch.empty(0)
     for level in reversed(levels):
@@ -120,7 +122,14 @@ def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> t
     return values, advantages
 
 
-def _samples(game: Game, deals: Deals, visits: _Visits, iteration: int) -> Samples:
+def by_round(game: Game, nodes: list[torch.Tensor]) -> torch.Tensor:
+    """How many of `nodes` are in each round of the game, int64 [R]."""
+    node = torch.cat([torch.empty(0, dtype=torch.int64, device=game.round.device), *nodes])
+    return game.round[node].bincount(minlength=int(game.round.max()) + 1)
+
+
+def samples_at(game: Game, deals: Deals, visits: Visits, iteration: int) -> Samples:
+    """The infosets of all `visits` with their targets, as samples of `iteration`."""
     empty = torch.empty(0, dtype=torch.int64, device=game.actor.device)
     node = torch.cat([visit[0] for visit in visits]) if visits else empty
     row = torch.cat([visit[1] for visit in visits]) if visits else empty

@@ -7,13 +7,17 @@ from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.solvers.nfsp import NFSP, NFSPRecord
+from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 
 TabularSolver = VectorCFR | TreeCFR | MCCFR
-Solver = DeepCFR | TabularSolver
+NetworkSolver = DeepCFR | NFSP
+Solver = NetworkSolver | TabularSolver
+Record = IterationRecord | NFSPRecord | TabularRecord
 
 
 def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction: Abstraction | None = None) -> Solver:
@@ -22,7 +26,7 @@ def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction
     Raises ConfigError and GameError for what the solver does not offer.
     """
     if isinstance(config, RunConfig):
-        return DeepCFR(game, config)
+        return NFSP(game, config) if config.solver == "nfsp" else DeepCFR(game, config)
     settings, threads = config.solve, config.runtime.threads
     if settings.algorithm == "mccfr":
         return MCCFR(game, settings, config.seed, threads, abstraction)

@@ -26,6 +26,7 @@ from deepcfr.ranges.boards import Board, Boards, RoundTree, round_trees
 from deepcfr.ranges.public_chance import RoundPart, check_settings, drawn_infosets, traverse_boards
 from deepcfr.rng import generator, key
 from deepcfr.sampling.external import Strategy, Traversals, traverse
+from deepcfr.sampling.outcome import traverse_outcomes
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, hand_memory_bytes, panel_rows
 from deepcfr.training.examples import WEIGHTS
@@ -138,7 +139,7 @@ class DeepCFR:
         )
 
     def _collect(self, t: int, traverser: int) -> Collected:
-        """K external-sampling traversals for one player."""
+        """K external-sampling or outcome-sampling traversals for one player."""
         assert isinstance(self.memories, InfosetMemories)
         total, chunk = self.config.cfr.traversals, self.config.cfr.chunk
         deal_stream, action_stream = self._stream("deal", t, traverser), self._stream("action", t, traverser)
@@ -149,7 +150,10 @@ class DeepCFR:
             mine, theirs = (
                 self._strategy(self.advantage_networks[player], player, deals, first_round) for player in PLAYERS
             )
-            return traverse(self.game, deals, traverser, (mine, theirs), action_stream, t)
+            if self.config.cfr.sampler == "external":
+                return traverse(self.game, deals, traverser, (mine, theirs), action_stream, t)
+            exploration = self.config.cfr.exploration
+            return traverse_outcomes(self.game, deals, traverser, (mine, theirs), exploration, action_stream, t)
 
         touched = evaluated = 0
         starts = range(0, total, chunk)
@@ -158,7 +162,7 @@ class DeepCFR:
             self.memories.advantages[traverser].add(advantages, self._stream("advantage slot", t, traverser, first))
             self.memories.strategies.add(strategies, self._stream("strategy slot", t, traverser, first))
             touched += found.nodes_touched
-            evaluated += len(advantages) + len(strategies)
+            evaluated += int(found.decisions[1 if self.table else 0 :].sum())  # a table is not a network
         return Collected(total, touched, evaluated)
 
     def _after_table(self, advantages: Samples, strategies: Samples, t: int) -> tuple[Samples, Samples]:
@@ -174,7 +178,7 @@ class DeepCFR:
         settings, memories = self.config.public_chance, self.memories
         policy = self.current_policy()
         if settings.panel:
-            strategy, stream = self.remembered.of(policy, self._matching()), self._stream("panel")
+            strategy, stream = self.remembered.of(policy, self._matching()), panel_stream(self.config)
         else:
             strategy, stream = board_strategy(policy), self._stream("boards", t, player)
         found = traverse_boards(self.boards, strategy, player, settings, t, stream, self.workers)
@@ -306,6 +310,11 @@ class DeepCFR:
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self.config.seed, *purpose)
+
+
+def panel_stream(config: RunConfig) -> int:
+    """The stream of all chance in a run's panel: which boards it has, and which hands of them are remembered."""
+    return key(config.seed, "panel")
 
 
 def poker_game(game: Game) -> PokerGame:

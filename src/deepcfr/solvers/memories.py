@@ -119,7 +119,7 @@ class HandMemories:
             t,
             scaled=config.scale_targets,
             decisions=config.decisions,
-            compress=config.compress,
+            compress=0.0 if self.panel_rows is None else config.compress,  # of noisy targets it would move the mean
         )
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:

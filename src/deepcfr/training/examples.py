@@ -80,7 +80,7 @@ class InfosetExamples:
         self._memory, self._legal, self._loss, self._weights, self._iteration = memory, legal, loss, weights, iteration
         self._scaled = config.scale_targets
         self._targets = memory.filled("target")
-        if config.merge_infosets:
+        if config.merge_infosets and len(memory):
             self._targets = memory.mean_targets(weights(memory.filled("iteration"), iteration))
 
     def __len__(self) -> int:

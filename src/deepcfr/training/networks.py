@@ -240,10 +240,10 @@ class PaperNetwork(SplitNetwork):
             z = (columns[:, some] + hands[:, None]).flatten(1).relu_()
             for offset, weight in layers:
                 z = torch.addmm(offset, weight, z).relu_()
-            outputs, mean = torch.mm(head, z).split([self.num_actions, 1])
-            variance = (z.square_().mean(0, keepdim=True) - mean.square()).clamp_(min=0)
-            outputs = outputs * torch.rsqrt(variance + _EPSILON) + bias
-            yield some, outputs.unflatten(1, (-1, len(cards))).permute(1, 2, 0)
+            sums = torch.mm(head, z)
+            variance = (z.square_().mean(0) - sums[-1].square()).clamp_(min=0)
+            outputs = sums[:-1] * torch.rsqrt(variance + _EPSILON) + bias
+            yield some, outputs.view(len(outputs), -1, len(cards)).permute(1, 2, 0)
 
 
 class MLP(SplitNetwork):

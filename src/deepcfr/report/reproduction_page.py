@@ -1,0 +1,202 @@
+"""The page `docs/reproduction.md`: the paper's experiments as the run folders have them, with what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from deepcfr.files import write_atomically
+from deepcfr.report.charts import require_matplotlib
+from deepcfr.report.reproduction import (
+    ArmResult,
+    StudyResult,
+    Warn,
+    arm_verdict,
+    final,
+    judge_statement,
+    read_study,
+)
+from deepcfr.report.studies import BUDGETS, LEAST_SEEDS, STUDIES, Published, change_of
+from deepcfr.report.study_figures import Kind, study_picture, theorem_picture
+from deepcfr.report.theorem import NAME as THEOREM
+from deepcfr.report.theorem_report import read_theorem, theorem_section
+
+PAGE = "reproduction.md"
+FIGURES = "figures"
+
+_OPENING = """# Reproduction of the paper's experiments
+
+Written by `deepcfr report` from run folders alone, which `deepcfr reproduce NAME` makes. *The paper* is Brown, Lerer, Gross
+and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019.
+
+* NashConv is exact: over all hands and all boards. Exploitability is half of it.
+* *Ours* is the mean over seeds with Student's 95 % interval, at the last iteration. *Ratio* is that mean over the
+  reference arm's.
+* *The paper* has values on FHP only, in mbb/g; on another game they compare by ratio, not by value. What neither its text
+  nor a curve that was read tells is left empty.
+* A statement *holds* if every order that it asks for is there and the intervals do not meet; *not shown* is the right order
+  with intervals that meet; of "not higher" it is asked that the intervals meet and that the excess is within the margin.
+* Nodes touched are histories visited by traversals or episodes; full-width solvers count something else ([fhp.md](fhp.md)).
+* Results are the same whenever a run is repeated on a machine; only the tables under *Cost* are of the day.
+"""
+
+
+def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
+    """Write the page and its figures (SVG and PNG) into `out`, from the run folders under `root`; returns the files.
+
+    Figures of studies without a finished run are not drawn. Raises ConfigError if matplotlib is missing.
+    """
+    require_matplotlib()
+    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in BUDGETS]
+    theorem = read_theorem(root, LEAST_SEEDS)
+    files: dict[str, bytes] = {}
+    kinds: tuple[Kind, ...] = ("svg", "png")
+    for result in results:
+        if result.started and any(arm.runs for arm in result.arms.values()):
+            for kind in kinds:
+                files[f"{FIGURES}/{_picture_name(result)}.{kind}"] = study_picture(result, kind)
+    if theorem.arms:
+        for kind in kinds:
+            files[f"{FIGURES}/{THEOREM}.{kind}"] = theorem_picture(theorem, kind)
+    picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
+    lines = [*page_lines(results), *theorem_section(theorem, picture)]
+    for name, data in files.items():
+        write_atomically(out / name, data)
+    write_atomically(out / PAGE, ("\n".join(lines) + "\n").encode())
+    return [out / PAGE, *(out / name for name in files)]
+
+
+def page_lines(results: Sequence[StudyResult]) -> Iterator[str]:
+    """The page up to the theorem: what is there, statements of all studies at a glance, and each study."""
+    yield _OPENING
+    started = [result for result in results if result.started]
+    yield from _overview(started)
+    for result in started:
+        yield from _study_section(result)
+    absent = [result for result in results if not result.started]
+    if absent:
+        yield "## Not run"
+        yield ""
+        yield from (f"* {_title(result)}: `{_command(result)}`" for result in absent)
+        yield ""
+
+
+def _overview(results: Sequence[StudyResult]) -> Iterator[str]:
+    yield "## Statements of the paper"
+    yield ""
+    if not results:
+        yield "No study has been run yet."
+    else:
+        yield "| study | budget | game | statement | verdict |"
+        yield "|---|---|---|---|---|"
+    for result in results:
+        for statement in result.plan.statements:
+            outcome = judge_statement(statement, result).outcome
+            yield f"| {result.study.name} | {result.budget} | {result.game} | {statement.text} | **{outcome}** |"
+    yield ""
+
+
+def _study_section(result: StudyResult) -> Iterator[str]:
+    yield f"## {_title(result)}"
+    yield ""
+    yield f"{result.study.about} Command: `{_command(result)}`."
+    yield ""
+    if any(arm.runs for arm in result.arms.values()):
+        yield f"![{result.study.title}]({FIGURES}/{_picture_name(result)}.svg)"
+        yield ""
+    for number, statement in enumerate(result.plan.statements, start=1):
+        found = judge_statement(statement, result)
+        yield f"{number}. {statement.text} ({statement.source}) **{found.outcome.capitalize()}**: {found.words}."
+    yield ""
+    ours = f"ours, {result.unit}"
+    yield f"| arm | changed | seeds | {ours} | ratio | the paper | how read | iterations | nodes touched | verdict |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield from (_result_row(name, result) for name in result.arms)
+    yield ""
+    yield "Cost:"
+    yield ""
+    yield "| arm | wall time of a run, min | hardware | commit | command |"
+    yield "|---|---|---|---|---|"
+    yield from (_cost_row(arm) for arm in result.arms.values())
+    yield ""
+    yield from _missing(result)
+
+
+def _title(result: StudyResult) -> str:
+    return f"Figure {result.study.figure}: {result.study.title} ({result.study.name}, {result.budget}, {result.game})"
+
+
+def _picture_name(result: StudyResult) -> str:
+    return f"{result.study.name}-{result.budget}"
+
+
+def _command(result: StudyResult) -> str:
+    return f"deepcfr reproduce {result.study.name} --budget {result.budget}"
+
+
+def _result_row(name: str, result: StudyResult) -> str:
+    arm = result.arms[name]
+    value, reference = final(arm), final(result.arms[result.plan.reference])
+    ratio = f"{value.mean / reference.mean:.2f}" if value and reference and reference.mean else ""
+    runs = arm.runs.values()
+    iterations = sorted({run.row.iterations for run in runs})
+    nodes = sorted(run.row.nodes_touched for run in runs)
+    cells = (
+        arm.arm.label,
+        change_of(arm.arm),
+        str(len(runs)),
+        str(value) if value else "missing",
+        ratio,
+        *_published(arm.arm.published),
+        ", ".join(f"{count:,}" for count in iterations),
+        f"{sum(nodes) / len(nodes):,.0f}" if nodes else "",
+        arm_verdict(name, result),
+    )
+    return _row(cells)
+
+
+def _published(published: Published | None) -> tuple[str, str]:
+    if published is None:
+        return "", ""
+    if published.nash_conv is not None:
+        return f"{published.nash_conv:g}", published.how
+    return (f"{published.ratio:g} × the reference" if published.ratio is not None else ""), published.how
+
+
+def _cost_row(arm: ArmResult) -> str:
+    rows = [run.row for run in arm.runs.values()]
+    minutes = [row.seconds / 60 for row in rows]
+    span = "" if not rows else f"{min(minutes):.1f}" + (f" to {max(minutes):.1f}" if len(rows) > 1 else "")
+    cells = (
+        arm.arm.label,
+        span,
+        _distinct([row.hardware for row in rows]),
+        _distinct([row.commit[:10] + ("+changes" if row.commit.endswith("+changes") else "") for row in rows]),
+        _distinct([f"`{row.command}`" for row in rows]),
+    )
+    return _row(cells)
+
+
+def _distinct(texts: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _missing(result: StudyResult) -> Iterator[str]:
+    """Every run that is not in the tables, and why; seeds of an arm that say the same together."""
+    said = []
+    for arm in result.arms.values():
+        reasons: dict[str, list[str]] = {}
+        for seed, reason in arm.missing.items():
+            reasons.setdefault(reason, []).append(str(seed))
+        said += [
+            f"* {arm.arm.label}, seed {', '.join(seeds)}: {reason.rstrip('.')}." for reason, seeds in reasons.items()
+        ]
+    if said:
+        yield "Missing:"
+        yield ""
+        yield from said
+        yield ""

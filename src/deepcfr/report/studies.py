@@ -1,0 +1,464 @@
+"""The experiments of the Deep CFR paper (sections 5 and 6, figures 2 to 4) as data: nothing here runs or measures.
+
+A study is a figure of the paper. For each budget it has a plan: settings that all arms share, the arms, each the change of
+one key, and the statements of the paper that it tests. `paper` is the paper's own scale on FHP; `quick` is a small scale on
+`fhp-mini`, a cousin of FHP with five ranks. What the paper's figures show is entered only where its text says it or where a
+curve was read off; everything else is left empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from deepcfr.config import AnyConfig, config_from_table, solve_config_from_table
+from deepcfr.errors import ConfigError
+
+Budget = Literal["quick", "paper"]
+StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp"]
+BUDGETS: tuple[Budget, ...] = get_args(Budget)
+LEAST_SEEDS = 3  # with fewer there is no interval worth the name
+Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "cfr.traversals", with their values
+
+DIGITISED = "read off the published curve"
+STATED = "stated in the text"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper says of an arm: a NashConv on FHP in mbb/g, or how many times that of the reference arm it is."""
+
+    how: str  # how it was read
+    nash_conv: float | None = None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One curve of a figure; its runs differ by their seed only."""
+
+    name: str  # of its folders
+    label: str
+    changes: Settings = field(default_factory=dict)  # to the settings of the plan
+    published: Published | None = None
+    home: str = ""  # the study whose folder has its runs, if that is another one
+    tabular: bool = False  # a run of a tabular solver: `changes` are all its settings
+    buckets: int = 0  # of the later round's abstraction, which is made first; 0 takes none
+
+
+@dataclass(frozen=True)
+class Below:
+    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, or after as many nodes."""
+
+    better: str
+    worse: str
+    at: int | Literal["the end", "equal nodes"] = "the end"
+
+
+@dataclass(frozen=True)
+class NotAbove:
+    """At the end NashConv of `arm` is not shown to be larger than that of `than`, nor by more than `margin` of it."""
+
+    arm: str
+    than: str
+    margin: float = 0.15
+
+
+@dataclass(frozen=True)
+class LevelsOff:
+    """At the end the middle arm is below the small one, and from there to the large one less is gained, if anything."""
+
+    small: str
+    middle: str
+    large: str
+
+
+Test = Below | NotAbove | LevelsOff
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something the paper says, and what must be seen for it to hold: all the tests."""
+
+    text: str
+    source: str
+    tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study at one budget."""
+
+    settings: Settings  # of all arms, over those of the budget
+    arms: tuple[Arm, ...]
+    reference: str  # the arm that ratios refer to
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment of the paper."""
+
+    name: StudyName
+    figure: str
+    title: str
+    about: str  # what is varied, and what else differs from the figure
+    plans: Mapping[Budget, Plan]
+
+
+# Shared settings. The paper's: section 5.2 and Appendix C; evaluation visits all flops, for raw suits are not merged.
+PAPER: dict[str, Any] = {
+    "game": "fhp",
+    "network.suits": "raw",
+    "cfr.keep_networks": 0,
+    "evaluation.at": [50, 100, 200, 300],
+    "runtime.device": "cuda",
+    "runtime.threads": 16,
+    "runtime.checkpoint_every": 25,
+    "runtime.keep": 1,
+}
+# The quick ones differ from the paper's by size only (and by canonical suits, which merge flops in exact evaluations).
+QUICK_LAST, QUICK_EARLY = 90, 15
+QUICK: dict[str, Any] = {
+    "game": "fhp-mini",
+    "cfr.iterations": QUICK_LAST,
+    "cfr.traversals": 1_500,
+    "cfr.keep_networks": 0,
+    "memory.advantage_capacity": 1_000_000,
+    "memory.strategy_capacity": 1_000_000,
+    "network.width": 32,
+    "network.card_width": 1,
+    "advantage.steps": 600,
+    "advantage.batch_size": 256,
+    "advantage.learning_rate": 3e-3,
+    "average.steps": 3_000,
+    "average.batch_size": 256,
+    "average.learning_rate": 3e-3,
+    "evaluation.at": [5, 10, QUICK_EARLY, 22, 32, 45, 64],
+    "runtime.threads": 1,
+    "runtime.checkpoint_every": 10,
+    "runtime.checkpoint_seconds": 20,
+    "runtime.keep": 1,
+}
+SHARED: dict[Budget, dict[str, Any]] = {"quick": QUICK, "paper": PAPER}
+BASE = "base"  # the folder of the arm that changes nothing, which most studies share
+EARLY: dict[Budget, int] = {"quick": QUICK_EARLY, "paper": 100}
+
+
+def base_arm(label: str, name: str = BASE, published: Published | None = None) -> Arm:
+    """The arm that changes nothing."""
+    return Arm(name, label, published=published, home=BASE)
+
+
+def _sweep(
+    key: str, values: tuple[int, ...], unchanged: int, unit: str, published: Mapping[int, Published] | None = None
+) -> tuple[Arm, ...]:
+    """One arm for each value of a key; the one whose value all plans have is the base."""
+    read = published or {}
+    return tuple(
+        base_arm(f"{value:,} {unit}", published=read.get(value))
+        if value == unchanged
+        else Arm(f"{key.split('.')[-1]}-{value}", f"{value:,} {unit}", {key: value}, read.get(value))
+        for value in values
+    )
+
+
+def _names(arms: tuple[Arm, ...]) -> list[str]:
+    return [arm.name for arm in arms]
+
+
+# Figure 2
+
+_NFSP_FITS = {
+    "nfsp.optimizer": "adam",
+    "nfsp.q_learning_rate": 1e-3,
+    "nfsp.policy_learning_rate": 1e-3,
+    "nfsp.clip": 1.0,
+}
+_NFSP: dict[Budget, dict[str, Any]] = {
+    # Heinrich and Silver 2016 with the networks of Deep CFR; an iteration is much shorter than one of Deep CFR
+    "quick": {
+        "solver": "nfsp",
+        "nfsp.iterations": 2_500,
+        "nfsp.episodes": 512,
+        "nfsp.reservoir_capacity": 1_000_000,
+        "nfsp.batch_size": 256,
+        "nfsp.q_steps": 4,
+        "nfsp.policy_steps": 4,
+        **_NFSP_FITS,
+        "evaluation.at": [125, 250, 500, 1_000, 1_500, 2_000],
+        "runtime.checkpoint_every": 250,
+    },
+    "paper": {
+        "solver": "nfsp",
+        "nfsp.iterations": 8_000,
+        "nfsp.episodes": 8_192,
+        "nfsp.replay_capacity": 600_000,
+        "nfsp.reservoir_capacity": 40_000_000,
+        "nfsp.batch_size": 2_048,
+        "nfsp.q_steps": 8,
+        "nfsp.policy_steps": 8,
+        **_NFSP_FITS,
+        "evaluation.at": [500, 1_000, 2_000, 4_000],
+        "runtime.checkpoint_every": 500,
+    },
+}
+_MCCFR: dict[Budget, dict[str, Any]] = {
+    "quick": {
+        "solve.iterations": 4_000,
+        "solve.traversals": 500,
+        "evaluation.at": [20, 50, 100, 200, 500, 1_000, 2_000],
+        "runtime.threads": 1,
+    },
+    "paper": {
+        "solve.iterations": 100_000,
+        "solve.traversals": 10_000,
+        "evaluation.at": [50, 100, 300, 1_000, 3_000, 10_000, 30_000],
+        "runtime.threads": 16,
+    },
+}
+# flop buckets of the three abstractions: the paper's 40,000, 368,000 and 3.6 million abstract decisions on FHP
+_BUCKETS: dict[Budget, tuple[int, ...]] = {"quick": (20, 200, 2_000), "paper": (200, 2_000, 20_000)}
+
+
+def _nfsp_arm(budget: Budget, published: Published | None) -> Arm:
+    return Arm("nfsp", "NFSP", _NFSP[budget], published, home="nfsp")
+
+
+_BEATS_NFSP = Statement(
+    "Deep CFR is less exploitable than NFSP after touching as many nodes.",
+    "section 6 and figure 2",
+    (Below(BASE, "nfsp", "equal nodes"),),
+)
+_DEEP_37 = Published(f"{STATED} of section 6", nash_conv=37)
+_NFSP_47 = Published(f"{STATED} of section 6", nash_conv=47)
+
+
+def _mccfr(budget: Budget, name: str, label: str, buckets: int = 0) -> Arm:
+    settings = {"game": SHARED[budget]["game"], "solve.algorithm": "mccfr", **_MCCFR[budget]}
+    return Arm(name, label, settings, tabular=True, buckets=buckets)
+
+
+def _figure_2(budget: Budget) -> Plan:
+    sizes = _BUCKETS[budget]
+    coarse, fine = f"buckets-{sizes[0]}", f"buckets-{sizes[-1]}"
+    arms = (
+        base_arm("Deep CFR", published=_DEEP_37),
+        _nfsp_arm(budget, _NFSP_47),
+        *(_mccfr(budget, f"buckets-{n}", f"Linear MCCFR, {n:,} buckets", n) for n in sizes),
+        _mccfr(budget, "lossless", "Linear MCCFR, lossless"),
+    )
+    statements = (
+        _BEATS_NFSP,
+        Statement(
+            "A coarser abstraction ends more exploitable.", "section 6 and figure 2", (Below(fine, coarse, "the end"),)
+        ),
+        Statement(
+            "Deep CFR is less exploitable than the lossless abstraction after touching as many nodes.",
+            "section 6 and figure 2",
+            (Below(BASE, "lossless", "equal nodes"),),
+        ),
+    )
+    return Plan({}, arms, BASE, statements)
+
+
+def _nfsp_plan(budget: Budget) -> Plan:
+    arms = (base_arm("Deep CFR", published=_DEEP_37), _nfsp_arm(budget, _NFSP_47))
+    return Plan({}, arms, BASE, (_BEATS_NFSP,))
+
+
+# Figure 3
+
+_K_10000 = Published(f"{DIGITISED} of figure 3, left, at t = 450", nash_conv=40)
+_TRAVERSALS: dict[Budget, tuple[int, ...]] = {
+    "quick": (150, 500, 1_500, 4_500),
+    "paper": (1_000, 3_000, 10_000, 30_000),
+}
+_LINEAR_CFR: dict[Budget, dict[str, Any]] = {
+    "quick": {"solve.iterations": QUICK_LAST, "evaluation.at": QUICK["evaluation.at"], "runtime.threads": 1},
+    "paper": {"solve.iterations": 50, "evaluation.at": [20, 30], "runtime.threads": 16},
+}
+
+
+def _figure_3_left(budget: Budget) -> Plan:
+    key, values = "cfr.traversals", _TRAVERSALS[budget]
+    unchanged = 1_500 if budget == "quick" else 10_000
+    arms = _sweep(key, values, unchanged, "traversals", {10_000: _K_10000})
+    settings = {"game": SHARED[budget]["game"], "solve.algorithm": "linear-cfr", **_LINEAR_CFR[budget]}
+    published = Published(f"{DIGITISED} of figure 3, left (dashed), at t = 50", nash_conv=31)
+    exact = Arm("linear-cfr", "Linear CFR in tables, no sampling", settings, published, tabular=True)
+    few, many = _names(arms)[0], _names(arms)[-1]
+    statements = (
+        Statement("Fewer traversals an iteration slow convergence.", "section 6 and figure 3, left",
+                  (Below(many, few, EARLY[budget]),)),
+        Statement("Fewer traversals an iteration do not raise the final NashConv.", "section 6 and figure 3, left",
+                  (NotAbove(few, many),)),
+    )  # fmt: skip
+    return Plan({}, (*arms, exact), BASE, statements)
+
+
+_STEPS: dict[Budget, tuple[int, ...]] = {
+    "quick": (75, 150, 300, 600, 1_200, 2_400),
+    "paper": (1_000, 2_000, 4_000, 8_000, 16_000, 32_000),
+}
+_STEPS_READ = {
+    steps: Published(f"{DIGITISED} of figure 3, middle, at its end", nash_conv=value)
+    for steps, value in zip(_STEPS["paper"], (110, 80, 65, 43, 37, 35), strict=True)
+}
+
+
+def _figure_3_middle(budget: Budget) -> Plan:
+    values = _STEPS[budget]
+    # the quick sweep stands for the paper's step by step, but only the paper's own numbers of steps have its values
+    read = _STEPS_READ if budget == "paper" else {}
+    arms = _sweep("advantage.steps", values, 600 if budget == "quick" else 4_000, "SGD steps", read)
+    few, many = _names(arms)[0], _names(arms)[-1]
+    text = "More SGD steps for each advantage network lower the final NashConv."
+    return Plan({}, arms, BASE, (Statement(text, "section 6 and figure 3, middle", (Below(many, few),)),))
+
+
+_WIDTHS: dict[Budget, tuple[int, ...]] = {"quick": (4, 8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
+
+
+def _figure_3_right(budget: Budget) -> Plan:
+    values = _WIDTHS[budget]
+    arms = _sweep("network.width", values, 32 if budget == "quick" else 64, "features a layer")
+    names = _names(arms)
+    text = "A wider network lowers the final NashConv, up to a certain size."
+    tests = (LevelsOff(names[0], names[-2], names[-1]),)
+    return Plan({}, arms, BASE, (Statement(text, "section 6 and figure 3, right", tests),))
+
+
+# Figure 4
+
+_HALF_AS_MUCH = Published("'about 50 % higher' in the caption of figure 4", ratio=1.5)
+
+
+def _figure_4_left(budget: Budget) -> Plan:
+    arms = (
+        base_arm("Deep CFR"),
+        Arm("uniform-weighting", "without linear weighting", {"cfr.weighting": "uniform"},
+            Published("'similar', by the caption of figure 4", ratio=1.0)),
+        Arm("fine-tune", "fine-tuned instead of from scratch", {"advantage.refit": "fine-tune"}, _HALF_AS_MUCH),
+        Arm("uniform-fallback", "uniform where no advantage is positive", {"cfr.fallback": "uniform"}, _HALF_AS_MUCH),
+    )  # fmt: skip
+    source = "section 6 and figure 4, left"
+    statements = (
+        Statement("Linear weighting converges faster early.", source, (Below(BASE, "uniform-weighting", EARLY[budget]),)),
+        Statement("Without linear weighting the final NashConv is similar.", source,
+                  (NotAbove("uniform-weighting", BASE),)),
+        Statement("Networks from scratch end less exploitable than fine-tuned ones, at the plan's number of SGD steps.",
+                  source, (Below(BASE, "fine-tune"),)),
+        Statement("Playing the highest advantage where none is positive ends less exploitable than playing uniformly.",
+                  source, (Below(BASE, "uniform-fallback"),)),
+    )  # fmt: skip
+    return Plan({}, arms, BASE, statements)
+
+
+def _figure_4_right(budget: Budget) -> Plan:
+    # small enough to be full after a fraction of the run; the paper's 40 million are at its 10,000 traversals
+    capacity = {"memory.advantage_capacity": 150_000, "memory.strategy_capacity": 300_000} if budget == "quick" else {}
+    home = "" if capacity else BASE
+    arms = (
+        Arm("reservoir", "reservoir sampling") if not home else base_arm("reservoir sampling"),
+        Arm("window", "sliding window", {"memory.kind": "window"},
+            Published("no number: NashConv begins to rise once the memory is full, by section 6")),
+    )  # fmt: skip
+    text = "Once the memories are full, a reservoir is less exploitable than a sliding window."
+    tests = (Below(arms[0].name, "window"),)
+    return Plan(capacity, arms, arms[0].name, (Statement(text, "section 6 and figure 4, right", tests),))
+
+
+def _study(name: StudyName, figure: str, title: str, about: str, make: Any) -> Study:
+    return Study(name, figure, title, about, {budget: make(budget) for budget in BUDGETS})
+
+
+STUDIES: dict[StudyName, Study] = {
+    study.name: study
+    for study in (
+        _study(
+            "fig2", "2", "Deep CFR, NFSP and abstractions",
+            "Deep CFR and NFSP with the same networks, and Linear MCCFR with external sampling on abstractions of three "
+            "sizes and on the game as it is.", _figure_2,
+        ),
+        _study(
+            "nfsp", "2", "Deep CFR against NFSP",
+            "The two curves of figure 2 that use networks, at equal nodes touched.", _nfsp_plan,
+        ),
+        _study(
+            "fig3-left", "3, left", "Traversals per iteration",
+            "The number K of external-sampling traversals in an iteration; and Linear CFR without sampling and networks.",
+            _figure_3_left,
+        ),
+        _study(
+            "fig3-middle", "3, middle", "SGD steps per iteration",
+            "The number of mini-batch steps with which an advantage network is fitted in every iteration.",
+            _figure_3_middle,
+        ),
+        _study(
+            "fig3-right", "3, right", "Network width",
+            "The number d of features in the hidden layers of all networks. The labels of the published curves were not "
+            "available, so widths are this project's choice.", _figure_3_right,
+        ),
+        _study(
+            "fig4-left", "4, left", "Ablations",
+            "One component at a time: Linear CFR's weights, refits from scratch, what is played when no advantage is "
+            "positive.", _figure_4_left,
+        ),
+        _study(
+            "fig4-right", "4, right", "Reservoir or sliding window",
+            "How a full memory takes in new samples.", _figure_4_right,
+        ),
+    )
+}  # fmt: skip
+
+
+def find_arm(plan: Plan, name: str) -> Arm:
+    """The arm of that name."""
+    return next(arm for arm in plan.arms if arm.name == name)
+
+
+def arm_path(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> Path:
+    """The run folder of an arm and a seed."""
+    return root / (arm.home or study.name) / budget / f"{arm.name}-s{seed}"
+
+
+def abstraction_path(root: Path, study: Study, budget: Budget, arm: Arm) -> Path:
+    """Where an arm's abstraction is made; seeds share it."""
+    return root / (arm.home or study.name) / budget / f"abstraction-{arm.buckets}"
+
+
+def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> AnyConfig:
+    """The configuration of an arm's run. Raises ConfigError if the plan names what is no setting."""
+    if arm.tabular:
+        settings = dict(arm.changes)
+        if arm.buckets:
+            settings["solve.abstraction"] = str(abstraction_path(root, study, budget, arm))
+        return solve_config_from_table(_nested(settings | {"seed": seed}))
+    home = study.plans[budget].settings if not arm.home else {}  # a shared arm is the same from every study
+    return config_from_table(_nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
+
+
+def _nested(settings: Settings) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for dotted, value in settings.items():
+        section, _, key = dotted.rpartition(".")
+        (table.setdefault(section, {}) if section else table)[key] = value
+    return table
+
+
+def change_of(arm: Arm) -> str:
+    """What an arm changes, as settings."""
+    if arm.tabular:
+        return f"solve.algorithm = {arm.changes['solve.algorithm']}" + (
+            f", {arm.buckets:,} buckets" if arm.buckets else ""
+        )
+    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items()) or "none"
+
+
+def require_seeds(seeds: int) -> None:
+    """Raise ConfigError for a number of seeds that cannot be run."""
+    if not 1 <= seeds <= 1000:
+        raise ConfigError(f"--seeds must be between 1 and 1,000, but is {seeds}.")

@@ -1,0 +1,195 @@
+"""Many runs one after another: each is an ordinary run folder, finished ones are passed over, broken-off ones go on.
+
+A folder is claimed with a lock of the operating system, which goes when its process does, however that ends. So the same
+command may run twice, on two cores: each takes what the other has not claimed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepcfr.abstraction.files import DESCRIPTION, save_abstraction
+from deepcfr.abstraction.make import make_abstraction
+from deepcfr.config import AnyConfig, RuntimeConfig, SolveConfig
+from deepcfr.errors import CheckpointError
+from deepcfr.files import cannot_write
+from deepcfr.games.presets import load_rules
+from deepcfr.runs.checkpoint import save_checkpoint
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.train import Observer, train
+
+Say = Callable[[str], None]
+_ABSTRACTION_SEED = 0  # seeds of an arm differ by what is sampled, not by their abstraction
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a grid; `buckets` asks for an abstraction at the folder that the configuration names."""
+
+    path: Path
+    config: AnyConfig
+    buckets: int = 0
+
+
+@dataclass(frozen=True)
+class GridSummary:
+    """How a call of `run_grid` ended."""
+
+    jobs: int
+    ran: int  # here and now
+    there: int  # finished before, or by another process
+    finished: bool  # False after an interrupt
+
+
+def run_grid(jobs: Sequence[Job], observer: Callable[[], AbstractContextManager[Observer]], say: Say) -> GridSummary:
+    """Bring every job to its end, in order; those that another process is at are waited for at the end.
+
+    Ctrl-C finishes an iteration, saves and stops the grid. Raises CheckpointError for a folder that holds a run of other
+    settings, and what `train` raises.
+    """
+    ran = there = 0
+    waiting = list(jobs)
+    for patient in (False, True):  # first what is free
+        left = []
+        for job in waiting:
+            with claimed(job.path, wait=patient) as mine:
+                if not mine:
+                    left.append(job)
+                    continue
+                if is_finished(job):
+                    there += 1
+                    _drop_memories(job.path, say)
+                    continue
+                say(f"{job.path} ({ran + there + 1} of {len(jobs)})")
+                if not _carry_on(job, observer, say):
+                    return GridSummary(len(jobs), ran, there, finished=False)
+                ran += 1
+        waiting = left
+        if waiting and not patient:
+            say(f"Another process is at {', '.join(str(job.path) for job in waiting)}: waiting for it.")
+    return GridSummary(len(jobs), ran, there, finished=True)
+
+
+def is_finished(job: Job) -> bool:
+    """Whether the folder holds the job's run with its last evaluation. Raises CheckpointError if it holds another run."""
+    if not (job.path / "config.toml").is_file():
+        return False
+    run = RunFolder.open(job.path)
+    if problem := difference(run.config, job.config):
+        raise CheckpointError(f"'{job.path}' holds a run of other settings: {problem}. Move it away to run this study.")
+    return is_complete(run)
+
+
+def is_complete(run: RunFolder) -> bool:
+    """Whether a run came to its last iteration and was evaluated there."""
+    lines = read_metrics(run.metrics_path)
+    return bool(lines) and lines[-1]["iteration"] >= run.config.iterations and "evaluation" in lines[-1]
+
+
+def difference(found: AnyConfig, asked: AnyConfig) -> str | None:
+    """In which settings two configurations differ, but for where and how they run; None if in none."""
+    own, other = (_flat(config) for config in (found, asked))
+    differing = [key for key in sorted(own.keys() | other.keys()) if own.get(key) != other.get(key)]
+    if not differing:
+        return None
+    return ", ".join(f"{key} is {own.get(key)!r} there and {other.get(key)!r} here" for key in differing)
+
+
+def _flat(config: AnyConfig) -> dict[str, Any]:
+    """Settings by dotted key; of an abstraction it counts that there is one, not the folder that it came from."""
+    if isinstance(config, SolveConfig) and config.abstraction_folder:
+        name = config.abstraction_folder.name
+        config = dataclasses.replace(config, solve=dataclasses.replace(config.solve, abstraction=name))
+    sections = dataclasses.asdict(dataclasses.replace(config, runtime=RuntimeConfig()))
+    flat: dict[str, Any] = {}
+    for section, value in sections.items():
+        flat |= (
+            {f"{section}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {section: value}
+        )
+    return flat
+
+
+@contextmanager
+def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Claim a run folder while the body runs; False if another process has it and there is no waiting.
+
+    The lock is a file beside the folder, so that folders stay as `RunFolder` makes them.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(lock, "ab")  # noqa: SIM115  # closed below, which gives the lock back
+    except OSError as error:
+        raise cannot_write(lock, error) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _carry_on(job: Job, observer: Callable[[], AbstractContextManager[Observer]], say: Say) -> bool:
+    """Start or resume a run; False if it was interrupted."""
+    if (job.path / "config.toml").is_file() and not _set_aside(job.path, say):
+        run = RunFolder.open(job.path)
+    else:
+        if job.buckets:
+            _require_abstraction(job, say)
+        run = RunFolder.create(job.path, job.config)
+    with observer() as watching:
+        summary = train(run, watching)
+    if summary.finished:
+        _drop_memories(job.path, say)
+    return summary.finished
+
+
+def _set_aside(path: Path, say: Say) -> bool:
+    """Move a run away whose metrics end before its newest checkpoint, for what they have lost cannot be made up.
+
+    Metrics are written first, so only a damaged disk does this. Returns whether the run was moved.
+    """
+    run = RunFolder.open(path)
+    checkpoint = run.checkpoint(say)
+    lines = read_metrics(run.metrics_path)
+    if checkpoint is None or (lines and lines[-1]["iteration"] >= checkpoint.iteration):
+        return False
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    say(f"'{path}' has lost metrics that its checkpoint is ahead of: it is now '{aside}', and the run starts again.")
+    return True
+
+
+def _require_abstraction(job: Job, say: Say) -> None:
+    """Make the job's abstraction if its folder does not hold one."""
+    assert isinstance(job.config, SolveConfig)
+    folder = job.config.abstraction_folder
+    assert folder is not None
+    with claimed(folder, wait=True):
+        if (folder / DESCRIPTION).is_file():  # written last
+            return
+        rules = load_rules(job.config.game)
+        say(f"{folder}: {job.buckets:,} buckets of {rules.name}")
+        threads = job.config.runtime.threads
+        made = make_abstraction(rules, (job.buckets,), _ABSTRACTION_SEED, threads, "auto", say)
+        save_abstraction(folder, made, {"buckets": [job.buckets], "features": "auto", "seed": _ABSTRACTION_SEED})
+
+
+def _drop_memories(path: Path, say: Say) -> None:
+    """Save a finished run's last state without its memories, which are most of its bytes and of no more use."""
+    run = RunFolder.open(path)
+    checkpoint = run.checkpoint(say)
+    if checkpoint is None or not checkpoint.state["memories"]:
+        return
+    solver, seconds = run.load_solver(say, memories=False)
+    save_checkpoint(path, solver, run.fingerprint, seconds, keep=1, memories=False)

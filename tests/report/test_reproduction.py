@@ -1,0 +1,377 @@
+"""The report says what the run folders hold: means, intervals and verdicts worked out by hand, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from command_line import deepcfr, problem
+from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.report.reproduction import (
+    Interval,
+    StudyResult,
+    arm_verdict,
+    at_nodes,
+    common_nodes,
+    final,
+    interval_of,
+    judge,
+    judge_statement,
+    read_study,
+    t_quantile,
+)
+from deepcfr.report.reproduction_page import page_lines, write_reproduction
+from deepcfr.report.studies import (
+    BUDGETS,
+    STUDIES,
+    Arm,
+    Below,
+    LevelsOff,
+    NotAbove,
+    Plan,
+    Published,
+    Statement,
+    Study,
+    arm_config,
+    arm_path,
+    base_arm,
+)
+from deepcfr.runs.folder import RunFolder
+
+# A study of Kuhn poker, whose runs are made up: what arms are called says nothing of what they would find.
+TINY = {"game": "kuhn", "cfr.iterations": 4, "network.kind": "mlp", "network.width": 4, "evaluation.at": [1, 2]}
+ARMS = (
+    Arm("plain", "plain", TINY),
+    Arm("few", "few steps", TINY | {"advantage.steps": 7}, Published("stated in the text", ratio=1.5)),
+    Arm("window", "sliding | window", TINY | {"memory.kind": "window"}, Published("read off the curve", nash_conv=65)),
+)
+STATEMENTS = (
+    Statement("Plain is better than few.", "section 6", (Below("plain", "few"),)),
+    Statement("Windows are no worse.", "figure 4", (NotAbove("window", "plain"),)),
+)
+STUDY = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, ARMS, "plain", STATEMENTS)})
+NODES = {1: 100, 2: 200, 4: 400}
+
+
+def made_up(root: Path, name: str, seed: int, values: Sequence[float], study: Study = STUDY) -> RunFolder:
+    """A run folder that says it found `values` at iterations 1, 2 and 4."""
+    (arm,) = [arm for arm in study.plans["quick"].arms if arm.name == name]
+    run = RunFolder.create(arm_path(root, study, "quick", arm, seed), arm_config(root, study, "quick", arm, seed))
+    environment = {"command": "deepcfr made-up", "commit": "0123456789abcdef", "processor": "abacus", "cores": 1}
+    (run.path / "environment.json").write_text(json.dumps(environment | {"device": "cpu", "threads": 1}))
+    lines = [
+        {
+            "iteration": iteration,
+            "seconds": 30.0 * iteration,
+            "total_nodes_touched": nodes,
+            "evaluation": {"nash_conv": value, "seconds": 0.5},
+        }
+        for (iteration, nodes), value in zip(NODES.items(), values, strict=False)
+    ]
+    run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+def read(root: Path, study: Study = STUDY) -> StudyResult:
+    return read_study(root, study, "quick", pytest.fail)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Finals: plain 10, 11, 12; few 20, 22, 24; window 10 and 13, and one that stopped."""
+    for seed in range(3):
+        made_up(tmp_path, "plain", seed, [40.0, 20.0, 10.0 + seed])
+        made_up(tmp_path, "few", seed, [80.0, 40.0, 20.0 + 2 * seed])
+    made_up(tmp_path, "window", 0, [40.0, 20.0, 10.0])
+    made_up(tmp_path, "window", 1, [40.0, 20.0, 13.0])
+    made_up(tmp_path, "window", 2, [40.0, 20.0])
+    return tmp_path
+
+
+# Statistics
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30])
+def test_the_quantiles_are_those_of_student(freedom: int) -> None:
+    assert t_quantile(freedom) == pytest.approx(student.ppf(0.975, freedom), rel=1e-9)
+
+
+def test_an_interval_is_worked_out_by_hand() -> None:
+    found = interval_of([1.0, 2.0, 3.0])
+    # sample deviation 1, three numbers, two degrees of freedom
+    assert (found.mean, found.count) == (2.0, 3)
+    assert found.half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert interval_of([5.0]) == Interval(5.0, math.inf, 1)
+    assert str(interval_of([5.0])) == "5.0 (one seed)"
+
+
+def test_intervals_meet_where_they_touch_and_not_beyond() -> None:
+    assert Interval(1.0, 1.0, 3).meets(Interval(3.0, 1.0, 3))
+    assert not Interval(1.0, 1.0, 3).meets(Interval(3.1, 1.0, 3))
+
+
+def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(0).normal(3.0, 2.0, (4_000, 3))
+    found = [interval_of([float(x) for x in row]) for row in draws]
+    covered = np.mean([abs(one.mean - 3.0) <= one.half for one in found])
+    assert 0.94 < covered < 0.96  # three standard errors of 4,000 draws
+
+
+# Reading
+
+
+def test_finished_runs_are_read_and_the_others_named(root: Path) -> None:
+    result = read(root)
+    assert {name: sorted(arm.runs) for name, arm in result.arms.items()} == {
+        "plain": [0, 1, 2], "few": [0, 1, 2], "window": [0, 1],
+    }  # fmt: skip
+    assert result.arms["window"].missing == {2: "stopped at iteration 2 of 4"}
+    assert final(result.arms["plain"]) == interval_of([10.0, 11.0, 12.0])
+    shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 1))
+    assert read(root).arms["few"].missing == {1: "not there"}
+
+
+def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
+    path = arm_path(root, STUDY, "quick", ARMS[0], 1) / "config.toml"
+    path.write_text(path.read_text().replace("width = 4", "width = 5"))
+    assert read(root).arms["plain"].missing == {1: "of other settings: network.width is 5 there and 4 here"}
+    path.write_text("game = [")
+    assert "cannot be read" in read(root).arms["plain"].missing[1]
+
+
+def test_further_seeds_are_expected_of_every_arm(root: Path) -> None:
+    made_up(root, "few", 4, [80.0, 40.0, 20.0])
+    result = read(root)
+    assert result.arms["plain"].missing == {3: "not there", 4: "not there"}
+    assert result.arms["few"].missing == {3: "not there"}
+
+
+# Verdicts
+
+
+def outcome(root: Path, test: Below | NotAbove | LevelsOff) -> tuple[str, str]:
+    return tuple(judge(test, read(root)))  # type: ignore[return-value]
+
+
+def test_below_holds_outside_the_intervals_only(root: Path) -> None:
+    found, words = outcome(root, Below("plain", "few"))
+    assert found == "holds"  # 11 ± 2.5 and 22 ± 5.0
+    assert words == "plain 11.0 ± 2.5, few steps 22.0 ± 5.0 mA/g at the end: the intervals do not meet"
+    assert outcome(root, Below("few", "plain"))[0] == "does not hold"
+    assert outcome(root, Below("plain", "window"))[0] == "not shown"  # 11 and 11.5
+    # at iteration 2 there is no scatter at all
+    assert outcome(root, Below("plain", "few", 2))[0] == "holds"
+    assert outcome(root, Below("plain", "few", 3)) == ("cannot be said", "no evaluations at iteration 3")
+
+
+def test_one_seed_shows_nothing(tmp_path: Path) -> None:
+    made_up(tmp_path, "plain", 0, [40.0, 20.0, 1.0])
+    made_up(tmp_path, "few", 0, [40.0, 20.0, 100.0])
+    found, words = outcome(tmp_path, Below("plain", "few"))
+    assert found == "not shown"
+    assert "no interval of one seed" in words
+    assert outcome(tmp_path, Below("plain", "window"))[1] == "no finished run of sliding | window"
+
+
+def test_not_above_takes_a_margin(root: Path) -> None:
+    assert outcome(root, NotAbove("plain", "few"))[0] == "holds"
+    assert outcome(root, NotAbove("window", "plain"))[0] == "holds"  # 5 % above
+    assert outcome(root, NotAbove("window", "plain", margin=0.02))[0] == "not shown"
+    assert outcome(root, NotAbove("few", "plain"))[0] == "does not hold"
+
+
+def test_levelling_off_compares_two_gains(tmp_path: Path) -> None:
+    def judged(small: float, middle: float, large: float) -> str:
+        shutil.rmtree(tmp_path / "fig4-left", ignore_errors=True)
+        for seed in range(3):
+            for name, value in (("few", small), ("window", middle), ("plain", large)):
+                made_up(tmp_path, name, seed, [90.0, 90.0, value + 0.01 * seed])
+        return outcome(tmp_path, LevelsOff("few", "window", "plain"))[0]
+
+    assert judged(30, 20, 15) == "holds"
+    assert judged(30, 20, 21) == "holds"
+    assert judged(30, 20, 5) == "does not hold"
+    assert judged(20, 30, 29) == "does not hold"
+
+
+def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
+    result = read(root)
+    plain, few = result.arms["plain"], result.arms["few"]
+    assert common_nodes(plain, few) == 400
+    # halfway between 100 and 200 on a logarithmic scale, and between 40 and 20
+    found = at_nodes(plain, round(100 * math.sqrt(2)))
+    assert found.mean == pytest.approx(40 / math.sqrt(2), rel=1e-2)
+    run = arm_path(root, STUDY, "quick", ARMS[1], 0) / "metrics.jsonl"
+    run.write_text(run.read_text().replace('"total_nodes_touched": 400', '"total_nodes_touched": 300'))
+    assert common_nodes(*(read(root).arms[name] for name in ("plain", "few"))) == 300
+    assert "at 300 nodes" in outcome(root, Below("plain", "few", "equal nodes"))[1]
+
+
+def test_a_statement_is_as_good_as_its_worst_test(root: Path) -> None:
+    both = Statement("Both.", "nowhere", (Below("plain", "few"), Below("plain", "window")))
+    assert judge_statement(both, read(root)).outcome == "not shown"
+    verdict = arm_verdict("few", read(root))
+    assert verdict == "above the reference, the intervals do not meet; statement 1 holds"
+    assert arm_verdict("plain", read(root)) == "the reference"
+
+
+# The page
+
+
+def cells(page: str, first: str) -> list[list[str]]:
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.splitlines() if line.startswith(f"| {first} |")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_every_arm_has_its_row_with_the_figures_of_its_runs(root: Path) -> None:
+    page = "\n".join(page_lines([read(root)]))
+    result, cost = cells(page, "few steps")
+    assert result[:9] == [
+        "few steps", ", ".join(f"{key} = {value}" for key, value in ARMS[1].changes.items()), "3", "22.0 ± 5.0", "2.00",
+        "1.5 × the reference", "stated in the text", "4", "400",
+    ]  # fmt: skip
+    assert result[9].endswith("statement 1 holds")
+    assert cost == ["few steps", "2.0 to 2.0", "abacus, 1 cores; cpu, 1 threads", "0123456789", "`deepcfr made-up`"]
+    assert cells(page, r"sliding \| window")[0][5:7] == ["65", "read off the curve"]
+    assert "* sliding | window, seed 2: stopped at iteration 2 of 4." in page
+    assert "1. Plain is better than few. (section 6) **Holds**: plain 11.0 ± 2.5" in page
+    assert cells(page, "fig4-left")[0] == ["fig4-left", "quick", "kuhn", "Plain is better than few.", "**holds**"]
+
+
+def test_a_study_without_runs_is_named_with_its_command(tmp_path: Path) -> None:
+    page = "\n".join(page_lines([read(tmp_path)]))
+    assert "## Not run" in page
+    assert "`deepcfr reproduce fig4-left --budget quick`" in page
+    assert "| few steps |" not in page
+
+
+def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepcfr.report.reproduction_page.STUDIES", {STUDY.name: STUDY})
+    monkeypatch.setattr("deepcfr.report.reproduction_page.BUDGETS", ("quick",))
+    first = write_reproduction(root, tmp_path / "first", pytest.fail)
+    assert [path.relative_to(tmp_path / "first").as_posix() for path in first] == [
+        "reproduction.md", "figures/fig4-left-quick.svg", "figures/fig4-left-quick.png",
+    ]  # fmt: skip
+    for path in root.rglob("metrics.jsonl"):  # the same results on a slower day
+        path.write_text(re.sub(r'"seconds": ([0-9.]+)', lambda m: f'"seconds": {3 * float(m[1])}', path.read_text()))
+    write_reproduction(root, tmp_path / "second", pytest.fail)
+    for path in first[1:]:
+        assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
+    pages = [(tmp_path / name / "reproduction.md").read_text().splitlines() for name in ("first", "second")]
+    differing = [old for old, new in zip(*pages, strict=True) if old != new]
+    assert [line.split(" | ")[0] for line in differing] == ["| plain", "| few steps", r"| sliding \| window"]
+    assert all("abacus" in line for line in differing)
+
+
+def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
+    from deepcfr.report.study_figures import arm_curve, study_picture
+
+    result = read(root)
+    curve = arm_curve(result.arms["few"])
+    assert [(iteration, nodes, value.mean) for iteration, nodes, value in curve] == [
+        (1, 100.0, 80.0), (2, 200.0, 40.0), (4, 400.0, 22.0),
+    ]  # fmt: skip
+    svg = study_picture(result, "svg").decode()
+    assert "few steps (3 seeds)" in svg
+    assert "sliding | window (2 seeds)" in svg
+    assert study_picture(result, "png").startswith(b"\x89PNG")
+
+
+# The studies of the paper
+
+
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: str, budget: str) -> None:
+    study = STUDIES[name]  # type: ignore[index]
+    plan = study.plans[budget]  # type: ignore[index]
+    names = [arm.name for arm in plan.arms]
+    assert len(set(names)) == len(names)
+    assert plan.reference in names
+    for statement in plan.statements:
+        for test in statement.tests:
+            assert {value for value in vars(test).values() if value in names}
+            judge(test, read_study(Path("nowhere"), study, budget, pytest.fail))  # type: ignore[arg-type]
+    configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]  # type: ignore[arg-type]
+    assert len(set(map(repr, configs))) == len(configs)
+    assert {config.seed for config in configs} == {3}
+    assert {config.game for config in configs} == {"fhp" if budget == "paper" else "fhp-mini"}
+    for arm, config in zip(plan.arms, configs, strict=True):
+        assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_ablations_change_one_key_each(budget: str) -> None:
+    for name in ("fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right"):
+        plan = STUDIES[name].plans[budget]  # type: ignore[index]
+        assert all(len(arm.changes) <= 1 for arm in plan.arms if not arm.tabular)
+        assert sum(not arm.changes for arm in plan.arms) == 1
+
+
+def test_evaluations_are_where_statements_look() -> None:
+    for study in STUDIES.values():
+        for budget, plan in study.plans.items():
+            tests = [test for statement in plan.statements for test in statement.tests]
+            for test in tests:
+                if isinstance(test, Below) and isinstance(test.at, int):
+                    for name in (test.better, test.worse):
+                        (arm,) = [arm for arm in plan.arms if arm.name == name]
+                        assert test.at in arm_config(Path("r"), study, budget, arm, 0).evaluation.at
+
+
+def test_the_arm_that_changes_nothing_is_run_once_for_all_studies() -> None:
+    paths = {
+        arm_path(Path("r"), study, "quick", arm, 0)
+        for study in STUDIES.values()
+        for arm in study.plans["quick"].arms
+        if arm == base_arm(arm.label, published=arm.published)
+    }
+    assert paths == {Path("r/base/quick/base-s0")}
+
+
+# The commands
+
+
+def test_the_commands_refuse_what_cannot_be(tmp_path: Path) -> None:
+    assert problem(deepcfr("reproduce", "fig4-left", "--seeds", 0)) == "--seeds must be between 1 and 1,000, but is 0."
+    assert "--png is for fig2" in problem(deepcfr("report", "--png"))
+    assert deepcfr("reproduce", "fig9").status == 2
+    outcome = deepcfr("report", "--studies", tmp_path, "--out", tmp_path / "docs")
+    assert outcome.status == 0
+    assert "No study has been run yet." in (tmp_path / "docs" / "reproduction.md").read_text()
+
+
+def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = TINY | {"cfr.traversals": 20, "advantage.steps": 4, "advantage.batch_size": 16, "average.steps": 4}
+    small |= {"average.batch_size": 16, "memory.advantage_capacity": 500, "memory.strategy_capacity": 500}
+    tabular = {"game": "kuhn", "solve.algorithm": "linear-cfr", "solve.iterations": 4, "runtime.threads": 1}
+    arms = (Arm("plain", "plain", small), Arm("tables", "tables", tabular, tabular=True))
+    study = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
+    for module in ("studies", "reproduction_page"):
+        monkeypatch.setattr(f"deepcfr.report.{module}.STUDIES", {"fig4-left": study})
+    monkeypatch.setattr("deepcfr.report.reproduction_page.BUDGETS", ("quick",))
+    command = ("reproduce", "fig4-left", "--seeds", 2, "--out", tmp_path / "runs", "--json")
+    assert deepcfr(*command).json == {
+        "study": "fig4-left", "budget": "quick", "seeds": 2, "jobs": 4, "ran": 4, "there": 0, "finished": True,
+    }  # fmt: skip
+    assert deepcfr(*command).json["there"] == 4
+    deepcfr("report", "--studies", tmp_path / "runs", "--out", tmp_path / "docs")
+    page = (tmp_path / "docs" / "reproduction.md").read_text()
+    result = cells(page, "plain")[0]
+    values = [
+        json.loads((tmp_path / f"runs/fig4-left/quick/plain-s{seed}/metrics.jsonl").read_text().splitlines()[-1])
+        for seed in (0, 1)
+    ]
+    assert result[3] == str(interval_of([line["evaluation"]["nash_conv"] for line in values]))
+    assert cells(page, "plain")[1][4].startswith("`deepcfr reproduce fig4-left --seeds 2")
+    assert "* plain, seed 2: not there." in page

@@ -1,0 +1,228 @@
+"""A grid of runs ends the same wherever it was broken off, and leaves finished runs and those of other settings alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepcfr.config import (
+    CFRConfig,
+    EvaluationConfig,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
+)
+from deepcfr.errors import CheckpointError
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.study import GridSummary, Job, claimed, difference, is_finished, run_grid
+
+FIT = FitConfig(steps=4, batch_size=16)
+CONFIG = RunConfig(
+    game="kuhn",
+    cfr=CFRConfig(iterations=4, traversals=20),
+    memory=MemoryConfig(advantage_capacity=80, strategy_capacity=100),
+    network=NetworkConfig(kind="mlp", width=8, layers=1),
+    advantage=FIT,
+    average=FIT,
+    evaluation=EvaluationConfig(at=(2,)),
+    runtime=RuntimeConfig(threads=1, checkpoint_every=1),
+)
+TABULAR = SolveConfig("kuhn", 0, TabularConfig("linear-cfr", 4), EvaluationConfig(at=(2,)), RuntimeConfig(threads=1))
+
+
+def jobs(root: Path) -> list[Job]:
+    return [
+        Job(root / "base-s0", CONFIG),
+        Job(root / "window-s0", replace(CONFIG, memory=replace(CONFIG.memory, kind="window"))),
+        Job(root / "base-s1", replace(CONFIG, seed=1)),
+        Job(root / "tables-s0", TABULAR),
+    ]
+
+
+class Killed(Exception):
+    """Stands for a process that ends here and now."""
+
+
+class Watch:
+    """An observer that ends everything after some iterations of the whole grid, if asked to."""
+
+    def __init__(self, after: int = -1) -> None:
+        self.after, self.iterations = after, 0
+        self.started: list[str] = []
+
+    def warn(self, message: str) -> None:
+        raise AssertionError(message)
+
+    def start(self, run: RunFolder, solver: Any, notes: list[str]) -> None:  # noqa: ARG002
+        self.started.append(f"{run.path.name} after {solver.iteration}")
+
+    def iteration(self, *_: Any) -> None:
+        self.iterations += 1
+        if self.iterations == self.after:
+            raise Killed
+
+    def evaluating(self, *_: Any) -> None: ...
+    def evaluated(self, *_: Any) -> None: ...
+    def saved(self, *_: Any) -> None: ...
+
+
+def grid(root: Path, watch: Watch) -> GridSummary:
+    @contextmanager
+    def observer() -> Iterator[Watch]:
+        yield watch
+
+    return run_grid(jobs(root), observer, lambda _: None)
+
+
+def results(root: Path) -> dict[str, list[dict[str, Any]]]:
+    """What every run recorded, times aside."""
+    found = {}
+    for job in jobs(root):
+        lines = read_metrics(job.path / "metrics.jsonl")
+        found[job.path.name] = [_timeless(line) for line in lines]
+    return found
+
+
+def _timeless(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _timeless(item) for key, item in value.items() if not key.endswith("seconds")}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("whole")
+    assert grid(root, Watch()) == GridSummary(jobs=4, ran=4, there=0, finished=True)
+    return root
+
+
+def test_a_grid_runs_every_job_to_its_end_in_order(whole: Path) -> None:
+    watch = Watch()
+    assert grid(whole, watch) == GridSummary(jobs=4, ran=0, there=4, finished=True)
+    assert watch.started == []
+    found = results(whole)
+    assert [[line["iteration"] for line in lines] for lines in found.values()] == [[1, 2, 3, 4]] * 4
+    values = [lines[-1]["evaluation"]["nash_conv"] for lines in found.values()]
+    assert len(set(values)) == 4
+
+
+@pytest.mark.parametrize("after", [1, 3, 4, 5, 8, 9, 11, 13, 16])
+def test_a_grid_broken_off_anywhere_goes_on_from_there(tmp_path: Path, whole: Path, after: int) -> None:
+    with pytest.raises(Killed):
+        grid(tmp_path, Watch(after))
+    there = (after - 1) // 4
+    watch = Watch()
+    assert grid(tmp_path, watch) == GridSummary(jobs=4, ran=4 - there, there=there, finished=True)
+    # the iteration that was broken off is done again, and no other; tables are saved by their own clock
+    if there < 3:
+        assert watch.iterations == 16 - (after - 1)
+    assert results(tmp_path) == results(whole)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_run_that_has_lost_metrics_starts_again_and_the_rest_is_kept(
+    tmp_path: Path, whole: Path, stopped: bool
+) -> None:
+    if stopped:
+        with pytest.raises(Killed):
+            grid(tmp_path, Watch(after=8))  # the second run's last iteration
+    else:
+        grid(tmp_path, Watch())
+    metrics = tmp_path / "window-s0" / "metrics.jsonl"
+    lines = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
+    assert not is_finished(jobs(tmp_path)[1])
+    watch = Watch()
+    assert grid(tmp_path, watch).finished
+    assert watch.started[0] == "window-s0 after 0"
+    assert results(tmp_path) == results(whole)
+    aside = tmp_path / "window-s0.damaged-1" / "metrics.jsonl"
+    assert aside.read_bytes().splitlines()[:-1] == [line.strip() for line in lines[:-1]]
+
+
+def test_finished_runs_keep_their_policy_and_not_their_memories(whole: Path) -> None:
+    for job in jobs(whole):
+        assert not list(job.path.rglob("memory-*.npy"))
+        policy, solver = RunFolder.open(job.path).load_policy("average", pytest.fail)
+        assert solver.iteration == 4
+        assert policy.kind
+
+
+def test_a_run_of_other_settings_is_refused_with_both_values(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "base-s0", replace(CONFIG, advantage=replace(FIT, steps=5)))
+    with pytest.raises(
+        CheckpointError, match=r"base-s0' holds a run of other settings: advantage.steps is 5 there and 4"
+    ):
+        grid(tmp_path, Watch())
+
+
+def test_where_a_run_runs_is_no_difference() -> None:
+    assert difference(CONFIG, replace(CONFIG, runtime=RuntimeConfig(threads=7, keep=9))) is None
+    assert difference(CONFIG, TABULAR) is not None
+    one, other = (replace(TABULAR, solve=TabularConfig("mccfr", abstraction=f"{f}/b-20")) for f in ("here", "there"))
+    assert difference(one, other) is None
+    assert difference(one, TABULAR) is not None
+
+
+def test_a_folder_that_another_process_has_claimed_is_waited_for_at_the_end(tmp_path: Path) -> None:
+    lock = tmp_path / ".base-s0.lock"
+    code = "import fcntl, sys, time\nf = open(sys.argv[1], 'ab')\nfcntl.flock(f, fcntl.LOCK_EX)\nprint(1, flush=True)\n"
+    other = subprocess.Popen([sys.executable, "-c", code + "time.sleep(60)", str(lock)], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()
+    with claimed(tmp_path / "base-s0", wait=False) as mine:
+        assert not mine
+
+    class Releasing(Watch):
+        def start(self, run: RunFolder, solver: Any, notes: list[str]) -> None:
+            super().start(run, solver, notes)
+            if run.path.name == "tables-s0":
+                other.kill()  # which gives the lock back, as any end of a process does
+
+    try:
+        watch = Releasing()
+        assert grid(tmp_path, watch).finished
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    assert [name.split()[0] for name in watch.started] == ["window-s0", "base-s1", "tables-s0", "base-s0"]
+
+
+def test_a_killed_process_leaves_a_grid_that_goes_on(tmp_path: Path, whole: Path) -> None:
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[2], sys.argv[3]]\n"
+        "from pathlib import Path\nimport test_study\n"
+        "class Tell(test_study.Watch):\n"
+        "    def iteration(self, *_):\n"
+        "        print(1, flush=True)\n"
+        "test_study.grid(Path(sys.argv[1]), Tell())\n"
+    )
+    here = Path(__file__).parent
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path), str(here), str(here.parent)],
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    assert child.stdout is not None
+    for _ in range(6):
+        assert child.stdout.readline()
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    assert grid(tmp_path, Watch()).finished
+    assert results(tmp_path) == results(whole)

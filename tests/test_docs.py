@@ -1,0 +1,168 @@
+"""The pages of docs/ are true where a program can tell: links, commands, settings, metrics and recorded figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import test_readme
+from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.evaluation.result import Exploitability
+from deepcfr.solvers.deep_cfr import IterationRecord
+from deepcfr.solvers.nfsp import NFSPRecord
+from deepcfr.solvers.tabular import TabularRecord
+
+ROOT = test_readme.ROOT
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/algorithms").glob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+FILE_ENDINGS = {"py", "md", "json", "jsonl", "toml", "svg", "png"}
+LOOP_KEYS = {  # what the training loop adds to a solver's record
+    "average_loss", "average_examples", "average_fit_seconds", "evaluation", "evaluated_policy", "total_nodes_touched",
+    "seconds",
+}  # fmt: skip
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code_blocks(text: str) -> list[str]:
+    """The insides of fenced blocks."""
+    return re.findall(r"^```[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def without_code(text: str) -> str:
+    """The text without fenced blocks and code spans, which may hold brackets that are no links."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """The relative links of a page, with their anchors, that lead nowhere."""
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    return broken
+
+
+def anchors(text: str) -> set[str]:
+    """What the headings of a page are called in links: lower case, without punctuation, hyphens for spaces."""
+    headings = re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands(text: str) -> list[str]:
+    """The arguments of every `deepcfr` line in the code blocks, without comments and redirections."""
+    found = []
+    for block in code_blocks(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True) if re.match(r"\s*(\S*/)?deepcfr ", line) else []
+            end = next((i for i, word in enumerate(words) if word in (">", "|", "&&", "2>")), len(words))
+            if words:
+                found.append(shlex.join(words[1:end]))
+    return found
+
+
+def config_keys(record: type, prefix: str = "") -> set[str]:
+    """The dotted names of all settings and sections of a configuration."""
+    found = set()
+    for name, hint in get_type_hints(record).items():
+        found.add(prefix + name)
+        if dataclasses.is_dataclass(hint):
+            assert isinstance(hint, type)
+            found |= config_keys(hint, f"{prefix}{name}.")
+    return found
+
+
+KEYS = config_keys(RunConfig) | config_keys(SolveConfig)
+SECTIONS = {key.partition(".")[0] for key in KEYS if "." in key}
+MEASURED = {f"evaluation.{field.name}" for field in dataclasses.fields(Exploitability)}  # in a metrics line
+
+
+def unknown_keys(text: str) -> list[str]:
+    """What the code spans and blocks of a page write as `section.key` that no configuration has."""
+    code = "\n".join(code_blocks(text) + re.findall(r"`([^`\n]+)`", text))
+    found = re.findall(rf"(?<![\w/.\"'])((?:{'|'.join(sorted(SECTIONS))})(?:\.[a-z][a-z_-]*)+)(?![\w/(])", code)
+    names = [name.replace("-", "_") for name in found]  # options are written with hyphens
+    return [name for name in names if name not in KEYS | MEASURED and name.rpartition(".")[2] not in FILE_ENDINGS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_relative_links_resolve(name: str) -> None:
+    assert broken_links(ROOT / name, text_of(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [(name, command) for name in NAMES for command in commands(text_of(name))]
+)
+def test_commands_in_code_blocks_parse(name: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert name in NAMES  # in the test's name, to be found again
+    test_readme.test_commands_parse(command, monkeypatch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_exist(name: str) -> None:
+    assert unknown_keys(text_of(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("docs/algorithms/deep-cfr.md", IterationRecord),
+        ("docs/algorithms/cfr.md", TabularRecord),
+        ("docs/algorithms/nfsp.md", NFSPRecord),
+    ],
+)
+def test_every_metric_is_explained(name: str, record: Any) -> None:
+    keys = {field.name for field in dataclasses.fields(record)} | LOOP_KEYS | MEASURED
+    if record is not IterationRecord:
+        keys -= {key for key in LOOP_KEYS if key.startswith(("average_", "evaluated_"))}
+    explained = {span for row in re.findall(r"^\|([^|]*)\|", text_of(name), re.MULTILINE) for span in spans(row)}
+    assert keys - explained == set()
+
+
+def spans(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def test_figures_of_our_own_are_recorded_ones() -> None:
+    recorded = recorded_figures()
+    pages = {name: text_of(name) for name in NAMES if name.startswith("docs/")}
+    figures = {(name, figure) for name, text in pages.items() for figure in re.findall(r"\*\*([\d,]+\.\d\d)\*\*", text)}
+    assert len(figures) >= 20
+    assert [entry for entry in sorted(figures) if entry[1].replace(",", "") not in recorded] == []
+
+
+def recorded_figures() -> set[str]:
+    """Every number in benchmarks/results and in the shipped models' cards with two decimals, rounded and rounded up."""
+    numbers: list[float] = []
+    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
+        json.loads(path.read_text(encoding="utf-8"), parse_float=lambda word: numbers.append(float(word)))
+    for path in sorted((ROOT / "models").glob("*/card.md")):
+        numbers += map(float, re.findall(r"\d+\.\d+", path.read_text(encoding="utf-8")))
+    return {f"{number:.2f}" for number in numbers} | {f"{math.ceil(100 * number) / 100:.2f}" for number in numbers}
+
+
+def test_the_checks_find_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A heading, here\n", encoding="utf-8")
+    links = "[a](page.md#a-heading-here) [b](page.md#none) [c](none.md) [d](https://example.org) `[e](x)`"
+    assert broken_links(page, links) == ["page.md#none", "none.md"]
+    block = "```bash\ndeepcfr train fhp \\\n  --out a  # why\n.venv/bin/deepcfr games > b\nmake run\n```\ndeepcfr no\n"
+    assert commands(block) == ["train fhp --out a", "games"]
+    with pytest.raises(SystemExit):
+        test_readme.test_commands_parse("train kuhn --out a --cfr.no-such-option 3", monkeypatch)
+    assert unknown_keys("`cfr.weighting` `cfr.wighting` `memory/reservoir.py` `network.py` cfr.x") == ["cfr.wighting"]
+    assert unknown_keys("```toml\nadvantage.stepz = 3\n```") == ["advantage.stepz"]
+    assert unknown_keys("`--cfr.keep-networks 1` `--cfr.keep-netwerks 1`") == ["cfr.keep_netwerks"]
