@@ -329,15 +329,20 @@ def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:
 def explain_gaps(gaps: Sequence[Gap], unit: str) -> list[str]:
     """Sentences on which part limits; none that the gaps do not tell."""
     size = {gap.name: gap.value for gap in gaps}
+    said = _limiting_part(gaps, size, unit)
+    if "panel" in size:
+        said.append(
+            f"On all boards the average network has {size['panel']:.3f} {unit} more than on those of its panel."
+        )
+    return said
+
+
+def _limiting_part(gaps: Sequence[Gap], size: Mapping[str, float], unit: str) -> list[str]:
     chain = [gap for gap in gaps if gap.name not in ("architecture", "panel")]
     if len(chain) < 2:
         return ["Too few parts were measured to say which of them limits."]
     most = max(chain, key=lambda gap: gap.value)
     said = [f"The {_LIMITS[most.name]} {most.value:.3f} {unit} ({most.formula}), more than any other part."]
-    if "panel" in size:
-        said.append(
-            f"On all boards the average network has {size['panel']:.3f} {unit} more than on those of its panel."
-        )
     if "architecture" not in size:
         return said
     said.append(f"Fitted to a solved game, the architecture adds {size['architecture']:.3f} {unit} to it.")
