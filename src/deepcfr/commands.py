@@ -44,7 +44,7 @@ class Train:
     Settings start from the game's defaults, or from --config; every one of them can be overridden here.
     """
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh), a game-definition file, or openspiel:NAME
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh), a game-definition file, or openspiel:NAME
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
@@ -73,7 +73,7 @@ class Solve:
     Settings start from their defaults, or from --config; every one of them can be overridden here.
     """
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh), a game-definition file, or openspiel:NAME
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh), a game-definition file, or openspiel:NAME
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
@@ -92,7 +92,7 @@ class Solve:
 class Abstract:
     """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, hulh) or a game-definition file
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh) or a game-definition file
     buckets: tuple[int, ...]  # for every round with board cards, or one number for each round
     out: Path  # the folder to create
     features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # what hands are compared by
