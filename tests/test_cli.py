@@ -23,7 +23,7 @@ from deepcfr.games.presets import load_rules
 
 COMMANDS = (
     "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
-    "reproduce", "bench", "error-budget",
+    "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer",
 )  # fmt: skip
 TINY = (
     "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
@@ -329,8 +329,8 @@ def test_an_unknown_game_is_one_sentence_with_the_known_ones(tmp_path: Path) -> 
     for name in ("kuhm", "", str(tmp_path)):
         sentence = problem(deepcfr("train", name, "--out", tmp_path / "run"))
         assert (
-            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh) nor a readable game definition"
-            in sentence
+            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot) "
+            "nor a readable game definition" in sentence
         )
     assert list(tmp_path.iterdir()) == []
 
@@ -574,13 +574,13 @@ def test_a_game_out_of_reach_is_queried_all_the_same(hulh: Trained) -> None:
 
 def test_games_lists_the_presets_with_known_sizes() -> None:
     facts = {fact["game"]: fact for fact in deepcfr("games", "--json").json["games"]}
-    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh"]
+    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "fhp-pot", "hunl-pot"]
     assert [fact["betting_decisions"] for fact in facts.values()][:2] == [4, 6 + 5 * 6]
     assert [fact["boards"] for fact in facts.values()] == [
-        1, 6, math.comb(52, 3), math.comb(20, 3), math.comb(52, 3) * 49 * 48
+        1, 6, math.comb(52, 3), math.comb(20, 3), math.comb(52, 3) * 49 * 48, math.comb(52, 3), math.comb(52, 3) * 49 * 48
     ]  # fmt: skip
-    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False]
-    assert [fact["unit"] for fact in facts.values()] == ["mA/g", "mA/g", "mbb/g", "mbb/g", "mbb/g"]
+    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False, True, False]
+    assert [fact["unit"] for fact in facts.values()] == ["mA/g"] * 2 + ["mbb/g"] * 5
     outcome = deepcfr("games")
     assert (outcome.status, outcome.err) == (0, "")
     for name, fact in facts.items():
@@ -594,8 +594,18 @@ def test_games_lists_definitions_too(tmp_path: Path) -> None:
         (tmp_path / f"{name}.game").write_text(format_game_definition(load_rules("leduc")))
     files = (tmp_path / "one.game", tmp_path / "two.game")
     facts = deepcfr("games", "--json", "--definition", *files).json["games"]
-    assert [fact["game"] for fact in facts] == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "one", "two"]
-    assert facts[5]["betting_decisions"] == facts[1]["betting_decisions"]
+    assert [fact["game"] for fact in facts] == [
+        "kuhn",
+        "leduc",
+        "fhp",
+        "fhp-mini",
+        "hulh",
+        "fhp-pot",
+        "hunl-pot",
+        "one",
+        "two",
+    ]
+    assert facts[7]["betting_decisions"] == facts[1]["betting_decisions"]
 
 
 # Play and export

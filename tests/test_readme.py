@@ -46,7 +46,9 @@ def test_configurations_say_their_command_and_load() -> None:
         assert cli.load_config(path).game == first.split()[3]
 
 
-@pytest.mark.parametrize(("name", "game"), [("kuhn", "kuhn"), ("leduc", "leduc"), ("fhp-quick", "fhp")])
+@pytest.mark.parametrize(
+    ("name", "game"), [("kuhn", "kuhn"), ("leduc", "leduc"), ("fhp-quick", "fhp"), ("fhp-pot", "fhp-pot")]
+)
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
     assert cli.load_config(ROOT / "configs" / f"{name}.toml") == cli.default_config(game)
 

@@ -17,16 +17,20 @@ from tyro.conf import subcommand
 
 from deepcfr.commands import (
     Abstract,
+    Acpc,
     Bench,
     Budget,
     Exploit,
     Export,
     Games,
+    Host,
+    LowerBound,
     MatchUp,
     Play,
     Report,
     Reproduce,
     Resume,
+    Rivals,
     Solve,
     StrategyQuery,
     Train,
@@ -270,37 +274,73 @@ def _strategy(command: StrategyQuery) -> None:
 
 
 def _match(command: MatchUp) -> None:
-    if command.threads < 1:
-        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
     from rich.progress import Progress
 
-    if command.seed < 0:
-        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
-    from deepcfr.evaluation.match import exact_match, sampled_match
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.report.matches import Terms, describe_match, load_players
 
-    paths = (command.first, command.second)
-    first, second = (RunFolder.open(path).load_policy(command.policy, _warn)[0] for path in paths)
+    terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
+    names = (command.first, command.second)
+    first, second = load_players(names, command.policy, _warn)
     console = _console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("match", total=None)
-
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        if command.hands is None:
-            result = exact_match(first, second, command.threads, report)
-        else:
-            result = sampled_match(first, second, command.hands, command.seed, threads=command.threads, on_hands=report)
+        result = terms.play(first, second, lambda done, total: progress.update(task, completed=done, total=total))
     if command.json:
-        _print_json(dataclasses.asdict(result) | {"runs": [str(path) for path in paths]})
-        return
-    deals = "exact" if result.exact else f"{result.hands:,} deals, each in both seats, seed {command.seed}"
-    margin = "" if result.exact else f" +- {result.interval:.3f} (95 %)"
-    console.print(
-        f"{result.game}: {paths[0]} gains {result.value:+.3f}{margin} {result.unit} against {paths[1]} ({deals}; "
-        f"{result.seats[0]:+.3f} as player 0, {result.seats[1]:+.3f} as player 1)"
-    )
+        _print_json(result.facts() | {"runs": list(names)})
+    else:
+        console.print(describe_match(result, names, terms))
+
+
+def _tournament(command: Rivals) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.report.matches import Terms, load_players, play_tournament, show_tournament
+
+    terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
+    policies = load_players(command.runs, command.policy, _warn)
+    console = _console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("matches", total=None)
+        result = play_tournament(
+            command.runs, policies, terms, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    if command.json:
+        _print_json(result.facts())
+    else:
+        show_tournament(result, terms, console)
+
+
+def _lbr(command: LowerBound) -> None:
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    if command.seed < 0:
+        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
+    if command.lines is not None and not isinstance(command.boards, int):
+        raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
+    from deepcfr.evaluation.match.boards import LINES
+    from deepcfr.runs.folder import RunFolder
+
+    policy, _ = RunFolder.open(command.run).load_policy(command.policy, _warn)
+    boards = boards_within_reach(policy) if command.boards is None else command.boards
+    console = _console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("boards", total=None)
+        result = local_best_response(
+            policy,
+            None if boards == "all" else boards,
+            command.seed,
+            threads=command.threads,
+            rounds=command.rounds,
+            lines=LINES if command.lines is None else command.lines,
+            on_board=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if command.json:
+        _print_json(result.facts() | {"run": str(command.run)})
+    else:
+        console.print(result.describe())
 
 
 def _play(command: Play) -> None:
@@ -312,6 +352,48 @@ def _play(command: Play) -> None:
     if not isinstance(policy.game, PokerGame):
         raise GameError(f"Only poker games are played in the terminal, and '{policy.game.name}' is not one.")
     play(policy.game, policy, Console(highlight=False), seed=command.seed, hands=command.hands)
+
+
+def _acpc(command: Acpc) -> None:
+    from deepcfr.protocols.host import join_match
+    from deepcfr.runs.folder import RunFolder
+
+    policy, _ = RunFolder.open(command.run).load_policy(command.policy, _warn)
+    facts, words = join_match(
+        policy,
+        command.host,
+        command.port,
+        seed=command.seed,
+        retries=command.retries,
+        seconds=command.seconds,
+        say=_warn,
+    )
+    if command.json:
+        _print_json(facts)
+    else:
+        _console(False).print(words)
+
+
+def _dealer(command: Host) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.protocols.dealer import Terms
+    from deepcfr.protocols.host import Records, host_match, seat_players
+
+    terms = Terms(command.hands, command.seed, command.duplicate, command.seconds)
+    table = seat_players((command.first, command.second), command.game, command.policy, _warn)
+    console = _console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("hands", total=terms.played)
+        result = host_match(
+            table, terms, Records(command.log, command.phh), console.print, command.host, command.port,
+            lambda done, total: progress.update(task, completed=done, total=total),
+        )  # fmt: skip
+    if command.json:
+        _print_json(result.facts())
+    else:
+        console.print(result.describe())
+        print(result.line)
 
 
 def _export(command: Export) -> None:
@@ -415,7 +497,11 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "error-budget": (Budget, _error_budget),
     "strategy": (StrategyQuery, _strategy),
     "match": (MatchUp, _match),
+    "tournament": (Rivals, _tournament),
+    "lbr": (LowerBound, _lbr),
     "play": (Play, _play),
+    "acpc": (Acpc, _acpc),
+    "dealer": (Host, _dealer),
     "export": (Export, _export),
     "reproduce": (Reproduce, _reproduce),
     "report": (Report, _report),

@@ -44,7 +44,8 @@ class Train:
     Settings start from the game's defaults, or from --config; every one of them can be overridden here.
     """
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh), a game-definition file, or openspiel:NAME
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot), a game-definition file, or openspiel:NAME
+    game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
@@ -73,7 +74,8 @@ class Solve:
     Settings start from their defaults, or from --config; every one of them can be overridden here.
     """
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh), a game-definition file, or openspiel:NAME
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot), a game-definition file, or openspiel:NAME
+    game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
@@ -92,7 +94,7 @@ class Solve:
 class Abstract:
     """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh) or a game-definition file
+    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot) or a game-definition file
     buckets: tuple[int, ...]  # for every round with board cards, or one number for each round
     out: Path  # the folder to create
     features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # what hands are compared by
@@ -146,13 +148,49 @@ class StrategyQuery:
 
 @dataclass
 class MatchUp:
-    """Play two runs of one game against each other in both seats: exactly, or over sampled deals with --hands."""
+    """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
 
-    first: Positional[Path]  # a run folder or a shipped model
-    second: Positional[Path]  # another one
-    hands: int | None = None  # deals to sample, each played in both seats; without it the value is exact
-    seed: int = 0  # of the deals and the actions
+    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise.
+    """
+
+    first: Positional[str]  # a run
+    second: Positional[str]  # another one
+    boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
+    hands: int | None = None  # deals to sample, each played in both seats
+    lines: int | None = None  # with --boards: action sequences of a round that are played out on a runout; 8 by default
+    seed: int = 0  # of the boards, or of the deals and the actions
     policy: PolicyName = "average"  # of both
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class Rivals:
+    """Play every one of several runs of one game against every other one, and print the cross table.
+
+    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise.
+    """
+
+    runs: Positional[tuple[str, ...]]
+    boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
+    hands: int | None = None  # deals to sample, each played in both seats
+    lines: int | None = None  # with --boards: action sequences of a round that are played out on a runout; 8 by default
+    seed: int = 0  # of the boards, or of the deals and the actions; the same ones in every match
+    policy: PolicyName = "average"  # of all of them
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object, and progress to standard error
+
+
+@dataclass
+class LowerBound:
+    """Bound a run's exploitability from below by what a local best response gains from its policy, in both seats."""
+
+    run: Positional[Path]  # a run folder or a shipped model of a poker game
+    boards: int | Literal["all"] | None = None  # runouts to sample; by default all if that is within reach, else 100
+    rounds: tuple[int, ...] | None = None  # in which it acts by its rule, 0 is the first; it checks and calls in others
+    lines: int | None = None  # with --boards N: action sequences of a round that are played out; 32 by default
+    seed: int = 0  # of the boards and the action sequences
+    policy: PolicyName = "average"
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
 
@@ -165,6 +203,39 @@ class Play:
     hands: int | None = None  # stop after this many hands
     seed: int = 0  # of the cards and the agent's actions
     policy: PolicyName = "average"
+
+
+@dataclass
+class Acpc:
+    """Play a match as a client of a dealer that speaks the ACPC protocol, version 2.0.0."""
+
+    run: Positional[Path]  # a run folder or a shipped model of the dealer's game
+    port: int  # where the dealer listens for this player
+    host: str = "127.0.0.1"
+    seed: int = 0  # of the agent's actions
+    policy: PolicyName = "average"
+    retries: int = 5  # attempts to connect again, with pauses that double
+    seconds: float = 7.0  # the dealer's limit for an answer; slower ones are reported
+    json: bool = False  # print one JSON object
+
+
+@dataclass
+class Host:
+    """Deal a match of two players over the ACPC protocol: runs, scripted:STYLE, or - for a bot that connects itself."""
+
+    first: Positional[str]  # a run, scripted:uniform, scripted:call or scripted:raise, or - for a bot from outside
+    second: Positional[str]  # another one
+    hands: int  # deals
+    game: str | None = None  # the game of bots from outside, if no run says it
+    duplicate: bool = False  # play every deal once more with the seats exchanged, after all others
+    seed: int = 0  # of the cards, and of the actions of runs
+    phh: Path | None = None  # a folder for hand histories, each hand refereed by pokerkit
+    log: Path | None = None  # a file for all hands as the dealer writes them
+    host: str = "127.0.0.1"  # where bots from outside connect
+    port: int = 0  # the first such bot's port, and the next one for a second bot; 0 for any free ones
+    seconds: float = 60.0  # for every answer, and to connect
+    policy: PolicyName = "average"  # of both runs
+    json: bool = False  # print one JSON object, and everything else to standard error
 
 
 @dataclass

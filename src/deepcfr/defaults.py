@@ -36,6 +36,7 @@ _PANEL_FIT = {
     "learning_rate": 0.01,
     "schedule": "cosine",
 }
+_WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
         "cfr": {"iterations": 40, "sampler": "public-chance", "first_round": "table"},
@@ -44,6 +45,16 @@ _TUNED: dict[str, dict[str, Any]] = {
         "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT},
         "average": {"steps": 3_000, **_PANEL_FIT},
         "evaluation": {"at": [20]},
+    },
+    # In proportion to fhp, but not tuned: a player has three decisions on the flop instead of 35, so a mini-batch has more
+    # hands, and all of their decisions.
+    "fhp-pot": {
+        "cfr": {"iterations": 40, "sampler": "public-chance", "first_round": "table"},
+        "public_chance": {"boards": 160, "panel": True, "samples": 1_176},
+        "network": {"strength": True},
+        "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT, **_WHOLE_HANDS},
+        "average": {"steps": 1_500, **_PANEL_FIT, **_WHOLE_HANDS},
+        "evaluation": {"at": [10, 20]},
     },
     "kuhn": {
         "cfr": {"iterations": 100, "traversals": 1_500},
@@ -90,7 +101,9 @@ _MODEST: dict[str, Any] = {
 }
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
-# paper, because an update stands for many more games. Kuhn's settings reach 40 mA/g (one seed); the others are not tuned.
+# paper, because an update stands for many more games. In Leduc the average follows late when Q does, so players respond
+# often and explore much at first, and the replay memory holds what some fifty iterations add. Kuhn's settings reach 40 mA/g
+# (one seed), Leduc's what configs/leduc-nfsp.toml says; those of poker games are not tuned.
 _NFSP: dict[str, dict[str, Any]] = {
     "kuhn": {
         "nfsp": {
@@ -113,15 +126,18 @@ _NFSP: dict[str, dict[str, Any]] = {
         "nfsp": {
             "iterations": 4_000,
             "episodes": 4_096,
-            "q_steps": 16,
-            "policy_steps": 8,
+            "anticipatory": 0.3,
+            "epsilon_start": 0.5,
+            "replay_capacity": 500_000,
+            "q_steps": 24,
+            "policy_steps": 12,
             "batch_size": 1_024,
-            "target_every": 16,
-            "q_learning_rate": 3e-3,
-            "policy_learning_rate": 3e-3,
+            "target_every": 24,
+            "q_learning_rate": 2e-3,
+            "policy_learning_rate": 2e-3,
             **_NFSP_FIT,
         },
-        "network": {"kind": "mlp", "width": 64, "layers": 1},
+        "network": {"kind": "mlp", "width": 64, "layers": 3},
         "evaluation": {"every": 500},
         "runtime": {"checkpoint_every": 500},
     },

@@ -26,6 +26,22 @@ numBoardCards = 0 3 1 1
 END GAMEDEF
 """
 
+# The no-limit game of the competition: 200 big blinds, and no word on how large or how many raises are.
+NO_LIMIT = """\
+GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 4
+stack = 20000 20000
+blind = 100 50
+firstPlayer = 2 1 1 1
+numSuits = 4
+numRanks = 13
+numHoleCards = 2
+numBoardCards = 0 3 1 1
+END GAMEDEF
+"""
+
 KUHN = """\
 GAMEDEF
 limit
@@ -77,8 +93,7 @@ def test_case_comments_blank_lines_and_spacing_do_not_matter() -> None:
 
 def test_a_definition_is_written_in_the_order_of_the_servers_files() -> None:
     rules = replace(PRESETS["hulh"], blinds=(5, 10), raise_size=(10, 10, 20, 20))
-    swapped = REVERSE_BLINDS.replace("blind = 10 5", "blind = 5 10").replace("2 1 1 1", "1 2 2 2")
-    assert format_game_definition(rules) == swapped
+    assert format_game_definition(rules) == REVERSE_BLINDS
 
 
 @st.composite
@@ -92,6 +107,7 @@ def valid_rules(draw: st.DrawFn) -> PokerRules:
         board.append(draw(st.integers(0, left)))
         left -= board[-1]
     blinds = draw(st.tuples(st.integers(0, 500), st.integers(0, 500)).filter(any))
+    pot = draw(st.booleans())
     unit = "antes" if blinds[0] == blinds[1] else "big blinds"
     return PokerRules(
         name=draw(st.text("ab 1", min_size=1).filter(str.strip)),
@@ -101,11 +117,13 @@ def valid_rules(draw: st.DrawFn) -> PokerRules:
         board_cards=tuple(board),
         blinds=blinds,
         first_player=(0, *draw(st.tuples(*[st.integers(0, 1)] * (rounds - 1)))),
-        raise_size=draw(st.tuples(*[st.integers(1, 1000)] * rounds)),
+        raise_size=(100,) * rounds if pot else draw(st.tuples(*[st.integers(1, 1000)] * rounds)),
         max_raises=draw(st.tuples(*[st.integers(0, 255)] * rounds)),
         unit_chips=max(blinds),
         unit=unit,
         milli_unit=MILLI_UNITS[unit],
+        betting="pot" if pot else "limit",
+        stack=draw(st.integers(max(blinds) + 1, 100_000)) if pot else 0,
     )
 
 
@@ -125,8 +143,20 @@ PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
         "END GAMEDEF\nstack = 900 900",
         ("line 14: 'stack 900 900' comes after END GAMEDEF, which must be the last entry.",),
     ),
-    ("limit\n", "\n", ("limit is missing: a line must say that this is a limit game.",)),
-    ("limit\n", "nolimit\n", ("line 2: This is a nolimit game, but only limit games can be loaded.",)),
+    ("limit\n", "\n", ("limit is missing: a line must say that this is a limit game, or a nolimit one.",)),
+    (
+        "limit\n",
+        "nolimit\n",
+        (
+            "line 6: raiseSize is given, but raises of a nolimit game have no fixed size.",
+            "stack is missing, but every nolimit game needs it.",
+        ),
+    ),
+    (
+        "limit\n",
+        "limit\nnolimit\nstack = 900 900\n",
+        ("line 3: limit and nolimit are both given, but a game is one or the other.",),
+    ),
     ("numPlayers = 2", "numPlayers = 3", ("line 3: numPlayers is 3, but must be 2.",)),
     (
         "blind = 10 5\n",
@@ -201,6 +231,58 @@ def test_each_mistake_is_named_with_its_line(old: str, new: str, expected: tuple
     assert problems_of(REVERSE_BLINDS.replace(old, new, 1)) == expected
 
 
+NO_LIMIT_PROBLEMS: list[tuple[str, str, tuple[str, ...]]] = [
+    ("stack = 20000 20000\n", "", ("stack is missing, but every nolimit game needs it.",)),
+    ("numSuits = 4\n", "", ("numSuits is missing, but every nolimit game needs it.",)),
+    (
+        "stack = 20000 20000",
+        "stack = 20000 90",
+        ("line 5: stack is 90, but must be more than the larger blind, which is 100.",),
+    ),
+    (
+        "stack = 20000 20000",
+        "stack = 20000",
+        ("line 5: stack has 1 values, but must have 2, one for each player.",),
+    ),
+    (
+        "stack = 20000 20000",
+        f"stack = {2**31} {2**31}",
+        ("line 5: stack is 2147483648, but must be a whole number from 0 to 2147483647.",),
+    ),
+    (
+        "firstPlayer = 2 1 1 1",
+        "firstPlayer = 2 1 1 1\nmaxRaises = 3 4",
+        ("line 8: maxRaises has 2 values, but must have 4, one for each round.",),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"), NO_LIMIT_PROBLEMS, ids=[repr(new) for _, new, _ in NO_LIMIT_PROBLEMS]
+)
+def test_mistakes_in_no_limit_games_are_named(old: str, new: str, expected: tuple[str, ...]) -> None:
+    assert old in NO_LIMIT
+    assert problems_of(NO_LIMIT.replace(old, new, 1)) == expected
+
+
+def test_a_no_limit_game_is_played_with_pot_bets() -> None:
+    assert parse_game_definition(NO_LIMIT, "hunl-pot") == PRESETS["hunl-pot"]
+    capped = NO_LIMIT.replace("numSuits", "maxRaises = 1 2 3 4\nnumSuits")
+    assert parse_game_definition(capped, "x").max_raises == (1, 2, 3, 4)
+
+
+def test_of_two_stacks_the_shorter_one_counts() -> None:
+    for stacks in ("20000 300", "300 20000", "300 300"):
+        rules = parse_game_definition(NO_LIMIT.replace("20000 20000", stacks), "x")
+        assert (rules.stack, rules.max_raises) == (300, (1, 1, 1, 1))
+
+
+def test_rules_that_no_definition_can_say_are_not_written() -> None:
+    for rules in (PRESETS["fhp-pot"], replace(PRESETS["hunl-pot"], raise_size=(100, 50, 100, 100))):
+        with pytest.raises(GameError, match=f"no key for the rules of {rules.name} on"):
+            format_game_definition(rules)
+
+
 def test_a_stack_that_covers_every_bet_is_accepted() -> None:
     # 10 and three raises of 10, four of 10, twice four of 20: 240 chips, one more than the stack refused above.
     text = REVERSE_BLINDS.replace("numRounds = 4", "numRounds = 4\nstack = 240 240")
@@ -264,7 +346,7 @@ def test_mistakes_of_form_do_not_hide_contradictions() -> None:
         "line 5: raiseSize holds 0 in round 1",
         "line 8: numSuits is 5",
         "line 9: 'ante 1' is not an entry; the entries are GAMEDEF",
-        "limit is missing: a line must say that this is a limit game.",
+        "limit is missing: a line must say that this is a limit game",
     ]
 
 
@@ -278,8 +360,9 @@ def test_random_text_raises_a_game_error_and_nothing_else(text: str) -> None:
 @settings(deadline=None)
 @given(st.data())
 def test_a_damaged_definition_gives_rules_or_a_game_error(data: st.DataObject) -> None:
-    lines = REVERSE_BLINDS.split("\n")
-    words = st.sampled_from(REVERSE_BLINDS.split()) | st.integers().map(str) | st.text("=#-1x\t", max_size=3)
+    whole = data.draw(st.sampled_from([REVERSE_BLINDS, NO_LIMIT]))
+    lines = whole.split("\n")
+    words = st.sampled_from(whole.split()) | st.integers().map(str) | st.text("=#-1x\t", max_size=3)
     for _ in range(data.draw(st.integers(1, 3))):
         index = data.draw(st.integers(0, len(lines) - 1))
         lines[index : index + data.draw(st.integers(0, 2))] = [" ".join(data.draw(st.lists(words, max_size=5)))]

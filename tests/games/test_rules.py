@@ -11,7 +11,7 @@ from deepcfr.abstraction.buckets import round_classes
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import count_boards, refusal
 from deepcfr.games.betting import build_tree
-from deepcfr.games.rules import PRESETS, most_chips
+from deepcfr.games.rules import PRESETS, most_chips, most_raises
 
 FHP = PRESETS["fhp"]
 
@@ -23,13 +23,34 @@ def problems_of(**changes: Any) -> tuple[str, ...]:
 
 
 HOLDEM_UNIT = (100, "big blinds", "mbb/g", "23456789TJQKA", "cdhs")
+LIMIT = ("limit", 0, True)
 EXPECTED: dict[str, tuple[object, ...]] = {
-    # ranks, suits, private cards, board, blinds, who acts first, raises, caps, unit, symbols
-    "kuhn": (3, 1, 1, (0,), (1, 1), (0,), (1,), (1,), 1, "antes", "mA/g", "JQK", "c"),
-    "leduc": (3, 2, 1, (0, 1), (1, 1), (0, 0), (2, 4), (2, 2), 1, "antes", "mA/g", "JQK", "cd"),
-    "fhp": (13, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), *HOLDEM_UNIT),
-    "fhp-mini": (5, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), 100, "big blinds", "mbb/g", "23456", "cdhs"),
-    "hulh": (13, 4, 2, (0, 3, 1, 1), (50, 100), (0, 1, 1, 1), (100, 100, 200, 200), (3, 4, 4, 4), *HOLDEM_UNIT),
+    # ranks, suits, private cards, board, blinds, who acts first, raises, caps, unit, symbols, betting
+    "kuhn": (3, 1, 1, (0,), (1, 1), (0,), (1,), (1,), 1, "antes", "mA/g", "JQK", "c", *LIMIT),
+    "leduc": (3, 2, 1, (0, 1), (1, 1), (0, 0), (2, 4), (2, 2), 1, "antes", "mA/g", "JQK", "cd", *LIMIT),
+    "fhp": (13, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (3, 4), *HOLDEM_UNIT, *LIMIT),
+    "fhp-mini": (
+        5,
+        4,
+        2,
+        (0, 3),
+        (50, 100),
+        (0, 1),
+        (100, 100),
+        (3, 4),
+        100,
+        "big blinds",
+        "mbb/g",
+        "23456",
+        "cdhs",
+        *LIMIT,
+    ),
+    "hulh": (13, 4, 2, (0, 3, 1, 1), (50, 100), (0, 1, 1, 1), (100, 100, 200, 200), (3, 4, 4, 4), *HOLDEM_UNIT, *LIMIT),
+    "fhp-pot": (13, 4, 2, (0, 3), (50, 100), (0, 1), (100, 100), (1, 2), *HOLDEM_UNIT, "pot", 20_000, False),
+    "hunl-pot": (
+        *(13, 4, 2, (0, 3, 1, 1), (50, 100), (0, 1, 1, 1), (100,) * 4, (5,) * 4),
+        *(*HOLDEM_UNIT, "pot", 20_000, True),
+    ),
 }
 
 
@@ -41,7 +62,15 @@ def test_presets_hold_the_published_rules() -> None:
 
 def test_sizes_follow_from_the_fields() -> None:
     sizes = {name: (rules.num_rounds, rules.num_cards) for name, rules in PRESETS.items()}
-    assert sizes == {"kuhn": (1, 3), "leduc": (2, 6), "fhp": (2, 52), "fhp-mini": (2, 20), "hulh": (4, 52)}
+    assert sizes == {
+        "kuhn": (1, 3),
+        "leduc": (2, 6),
+        "fhp": (2, 52),
+        "fhp-mini": (2, 20),
+        "hulh": (4, 52),
+        "fhp-pot": (2, 52),
+        "hunl-pot": (4, 52),
+    }
 
 
 @pytest.mark.parametrize(("name", "chips"), [("kuhn", 2), ("leduc", 13), ("fhp", 800), ("hulh", 2400)])
@@ -116,6 +145,30 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"unit": "dollars"}, "unit is 'dollars', but must be one of 'big blinds', 'antes'."),
     ({"unit": ["antes"]}, "unit is ['antes'], but must be one of 'big blinds', 'antes'."),
     ({"milli_unit": "mA/g"}, "milli_unit is 'mA/g', but must be 'mbb/g' if unit is 'big blinds'."),
+    ({"betting": "spread"}, "betting is 'spread', but must be one of 'limit', 'pot'."),
+    ({"betting": ["pot"]}, "betting is ['pot'], but must be one of 'limit', 'pot'."),
+    ({"stack": 500}, "stack is 500, but must be 0 in limit betting, where nobody runs out of chips."),
+    ({"stack": -1}, "stack is -1, but must be a whole number from 0 to 2147483647."),
+    ({"limp": 0}, "limp is 0, but must be True or False."),
+    (
+        {"betting": "pot", "stack": 100},
+        "stack is 100, but must be more than the larger blind, which is 100.",
+    ),
+    ({"betting": "pot"}, "stack is 0, but must be more than the larger blind, which is 100."),
+    ({"betting": "pot", "stack": 2**31}, "stack is 2147483648, but must be a whole number from 0 to 2147483647."),
+    (
+        {"limp": False, "blinds": (100, 100)},
+        "limp is False, but the blinds 100 and 100 leave the first player no call.",
+    ),
+    (
+        {"limp": False, "max_raises": (0, 1)},
+        "limp is False, but max_raises holds 0 in round 1, so that the first player could only fold.",
+    ),
+    (
+        {"limp": False, "betting": "pot", "stack": 300},
+        "stack is 300, but without limping must be more than the 300 chips of the first raise, or nobody acts after "
+        "round 1.",
+    ),
     ({"rank_symbols": "AK"}, "rank_symbols is 'AK' with 2 symbols, but must have 13."),
     ({"rank_symbols": 13}, "rank_symbols is 13, but must be a text of 13 symbols."),
     ({"suit_symbols": "cdhh"}, "suit_symbols is 'cdhh', but must not repeat a symbol."),
@@ -156,11 +209,11 @@ anything = values | st.lists(values, max_size=3) | st.lists(values, max_size=5).
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.sampled_from(list(asdict(FHP))), anything, max_size=4))
-def test_values_of_any_type_give_rules_or_a_game_error(changes: dict[str, Any]) -> None:
+@given(st.sampled_from(["fhp", "fhp-pot"]), st.dictionaries(st.sampled_from(list(asdict(FHP))), anything, max_size=4))
+def test_values_of_any_type_give_rules_or_a_game_error(game: str, changes: dict[str, Any]) -> None:
     rules, problems = None, ()
     try:
-        rules = replace(FHP, **changes)
+        rules = replace(PRESETS[game], **changes)
     except GameError as error:
         problems = error.problems
     assert bool(problems) == (rules is None)
@@ -169,3 +222,9 @@ def test_values_of_any_type_give_rules_or_a_game_error(changes: dict[str, Any]) 
         assert 2 * rules.hole_cards + sum(rules.board_cards) <= rules.num_cards == rules.num_ranks * rules.num_suits
         assert len(rules.first_player) == len(rules.raise_size) == len(rules.max_raises) == rules.num_rounds
         assert (len(rules.rank_symbols), len(rules.suit_symbols)) == (rules.num_ranks, rules.num_suits)
+    if rules is not None and rules.betting == "pot":
+        assert rules.stack > max(rules.blinds)
+
+
+def test_the_most_raises_of_the_pot_are_counted_by_tripling() -> None:
+    assert [most_raises((50, 100), stack) for stack in (100, 101, 300, 301, 900, 20_000)] == [0, 1, 1, 2, 2, 5]

@@ -13,7 +13,15 @@ from scipy import stats
 
 import deepcfr.solvers.nfsp as module
 from command_line import deepcfr, problem, problems
-from deepcfr.config import EvaluationConfig, NetworkConfig, NFSPConfig, RunConfig, RuntimeConfig, config_to_toml
+from deepcfr.config import (
+    EvaluationConfig,
+    NetworkConfig,
+    NFSPConfig,
+    RunConfig,
+    RuntimeConfig,
+    config_to_toml,
+    load_config,
+)
 from deepcfr.defaults import default_config
 from deepcfr.errors import TrainingError
 from deepcfr.evaluation.exploitability import exploitability
@@ -29,8 +37,10 @@ from deepcfr.runs.train import train
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.nfsp import NFSP, exploration, memory_bytes, rate_factor
 from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.training.q_learning import q_targets
-from deepcfr.types import Infosets
+from deepcfr.training.q_learning import outputs_at, q_targets
+from deepcfr.types import NO_CARD, Infosets
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 SETTINGS = NFSPConfig(
     iterations=6,
@@ -273,7 +283,7 @@ def test_it_is_step_by_step_what_a_plain_implementation_is() -> None:
                     strict=True,
                 )
             ) == [(plain.nodes[h], card, action) for h, card, action in plain.reservoir[player]]
-            targets = q_targets(solver.targets[player], found, solver.game.encoding.legal)
+            targets = q_targets(solver.targets[player], found, solver.game.encoding)
             assert targets.tolist() == pytest.approx(
                 [plain.q_target(player, transition) for transition in plain.replay[player]], abs=1e-5
             )
@@ -309,6 +319,31 @@ def test_only_best_responses_are_imitated(eta: float, share: float) -> None:
         start = NFSP(solver.game, solver.config).averages[player].network.state_dict()
         kept = all(torch.equal(start[k], v) for k, v in solver.averages[player].network.state_dict().items())
         assert kept == (eta == 0.0)
+
+
+def test_repeated_infosets_are_computed_once_and_count_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = load_game("leduc")
+    network = build_network(game.encoding, NetworkConfig(kind="mlp", width=8, layers=2), generator(5))
+    draw = generator(6)
+    cards = torch.randint(3, (200, 2), generator=draw).to(torch.uint8)
+    cards[::2, 1] = NO_CARD
+    infosets = Infosets(torch.randint(len(game.encoding.legal), (200,), generator=draw), cards)
+    slopes = torch.rand(200, game.encoding.num_actions, generator=draw)
+    parameters, expected = list(network.parameters()), network(infosets)
+    expected_gradients = torch.autograd.grad((expected * slopes).sum(), parameters)
+    computed: list[int] = []
+    forward = network.forward
+
+    def counted(some: Infosets) -> torch.Tensor:
+        computed.append(len(some))
+        return forward(some)
+
+    monkeypatch.setattr(network, "forward", counted)
+    found = outputs_at(network, infosets, game.encoding)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad((found * slopes).sum(), parameters), expected_gradients)
+    assert computed == [len(set(zip(infosets.node.tolist(), map(tuple, cards.tolist()), strict=True)))]
+    assert computed[0] < 200
 
 
 def test_epsilon_greedy_by_hand() -> None:
@@ -485,3 +520,4 @@ def test_defaults_are_there_for_every_game() -> None:
         assert (config.game, config.solver) == (game, "nfsp")
         assert config.iterations == config.nfsp.iterations
     assert isinstance(build_solver(load_game("kuhn"), CONFIG), NFSP)
+    assert load_config(CONFIGS / "leduc-nfsp.toml") == default_config("leduc", "nfsp")

@@ -199,6 +199,15 @@ class TabularConfig:
     weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
     exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
     abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless
+    #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. The next two are
+    #: as in Lin (2024, section 6.2), who begins with 0.01
+    exploration_start: float = 0.0
+    exploration_slope: float = -2.5e-7  #: mccfr: what is added to it after every game, a traversal for each player
+    exploration_end: int = 40_000  #: mccfr: games after which it is 0, at the latest
+    #: mccfr: how much losses hurt, as a function of the loss in the game's unit (Lin 2024, section 6.3); y1 is as they are.
+    #: Evaluation always takes the game as it is
+    reward_shape: Literal["y1", "y2", "y3", "y4"] = "y1"
+    reward_on: Literal["payoff", "regret"] = "payoff"  #: mccfr: what it shapes, chips won and lost or sampled regrets
 
 
 @dataclass(frozen=True)

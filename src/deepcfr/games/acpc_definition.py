@@ -1,4 +1,8 @@
-"""Game-definition files of the Annual Computer Poker Competition (ACPC): two-player limit games, read and written."""
+"""Game-definition files of the Annual Computer Poker Competition (ACPC): two-player games, read and written.
+
+A definition of a limit game says all of its rules. In a no-limit game players may raise to any amount; what is played here
+is that game with one raise size, the pot, as in the first version of the Deep CFR paper (section 5).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from deepcfr.errors import GameError
-from deepcfr.games.rules import MILLI_UNITS, PokerRules, most_chips
+from deepcfr.games.rules import MILLI_UNITS, WHOLE_POT, PokerRules, most_chips, most_raises
 
 _MARKERS = {"gamedef": "GAMEDEF", "end gamedef": "END GAMEDEF", "limit": "limit", "nolimit": "nolimit"}
 
@@ -26,7 +30,10 @@ _COUNTS: dict[str, int | None] = {
     "numBoardCards": None,
 }
 _KEYS = {key.lower(): key for key in _COUNTS}
-_OPTIONAL = {"stack", "firstPlayer"}
+_REQUIRED = {
+    "limit": set(_COUNTS) - {"stack", "firstPlayer"},
+    "nolimit": set(_COUNTS) - {"firstPlayer", "raiseSize", "maxRaises"},
+}
 
 # The key that sets each field of PokerRules, to lead a problem with a field back to its line.
 _KEY_OF_FIELD = {
@@ -38,6 +45,7 @@ _KEY_OF_FIELD = {
     "first_player": "firstPlayer",
     "raise_size": "raiseSize",
     "max_raises": "maxRaises",
+    "stack": "stack",
 }
 
 # Eighteen digits fit a 64-bit integer with room to spare; ASCII keeps out the digits of other scripts.
@@ -52,6 +60,11 @@ class _Reading:
     values: dict[str, tuple[int, ...]] = field(default_factory=dict)  # only keys whose values are well formed
     problems: list[tuple[int, str]] = field(default_factory=list)
 
+    @property
+    def betting(self) -> str:
+        """The marker of the kind of betting; a definition without one is read as one of limit betting."""
+        return "nolimit" if "nolimit" in self.lines else "limit"
+
     def report(self, line: int, sentence: str) -> None:
         self.problems.append((line, sentence))
 
@@ -64,7 +77,10 @@ def parse_game_definition(text: str, name: str) -> PokerRules:
     """Read the text of a game-definition file; the seats are swapped if its second player acts first in round 1.
 
     Equal blinds are antes and one of them is the unit of payoff; otherwise the unit is the big blind. Without
-    `firstPlayer`, player 1 acts first in every round. A `stack` must be so large that it never cuts a bet short.
+    `firstPlayer`, player 1 acts first in every round. In limit games a `stack` must be so large that it never cuts a bet
+    short. No-limit games are played with raises the size of the pot only; of two different stacks the shorter one counts
+    for both players, because the rest of the longer one can never be lost or win anything; and without `maxRaises` there is
+    no cap.
 
     Raises GameError with every problem found, each beginning with "line N: " if it belongs to a line.
     Source: the game files of the ACPC server (project_acpc_server).
@@ -87,16 +103,25 @@ def parse_game_definition(text: str, name: str) -> PokerRules:
 def format_game_definition(rules: PokerRules) -> str:
     """Write rules as the text of a game-definition file, which reads back as the same rules.
 
-    The format has no room for names, symbols and units: those come back as the defaults of `parse_game_definition`.
+    Pot betting is written as the no-limit game that is played with it. Raises GameError if that would read back as other
+    rules: without limping, or with raises of another size than the pot.
+    The small blind is the second player, as in the competition's own definitions. The format has no room for names, symbols
+    and units: those come back as the defaults of `parse_game_definition`.
     """
+    pot = rules.betting == "pot"
+    if not rules.limp or (pot and set(rules.raise_size) != {WHOLE_POT}):
+        raise GameError(
+            f"A game definition has no key for the rules of {rules.name} on limping or on the size of raises."
+        )
     lines = [
         "GAMEDEF",
-        "limit",
+        "nolimit" if pot else "limit",
         "numPlayers = 2",
         f"numRounds = {rules.num_rounds}",
-        f"blind = {_join(rules.blinds)}",
-        f"raiseSize = {_join(rules.raise_size)}",
-        f"firstPlayer = {_join(player + 1 for player in rules.first_player)}",
+        *([f"stack = {rules.stack} {rules.stack}"] if pot else []),
+        f"blind = {_join(rules.blinds[::-1])}",
+        *([] if pot else [f"raiseSize = {_join(rules.raise_size)}"]),
+        f"firstPlayer = {_join(2 - player for player in rules.first_player)}",
         f"maxRaises = {_join(rules.max_raises)}",
         f"numSuits = {rules.num_suits}",
         f"numRanks = {rules.num_ranks}",
@@ -146,15 +171,19 @@ def _check_presence(reading: _Reading) -> None:
     for marker in ("GAMEDEF", "END GAMEDEF"):
         if marker not in reading.lines:
             reading.report(0, f"{marker} is missing: a definition stands between GAMEDEF and END GAMEDEF.")
-    required = set(_COUNTS) - _OPTIONAL
-    if "nolimit" in reading.lines:
-        reading.report(reading.lines["nolimit"], "This is a nolimit game, but only limit games can be loaded.")
-        required -= {"raiseSize", "maxRaises"}
-    elif "limit" not in reading.lines:
-        reading.report(0, "limit is missing: a line must say that this is a limit game.")
+    markers = {"limit", "nolimit"} & set(reading.lines)
+    if not markers:
+        reading.report(0, "limit is missing: a line must say that this is a limit game, or a nolimit one.")
+    if len(markers) == 2:
+        last = max(reading.lines[marker] for marker in markers)
+        reading.report(last, "limit and nolimit are both given, but a game is one or the other.")
+    elif "raiseSize" in reading.lines and markers == {"nolimit"}:
+        reading.report(
+            reading.lines["raiseSize"], "raiseSize is given, but raises of a nolimit game have no fixed size."
+        )
     for key in _COUNTS:
-        if key in required - set(reading.lines):
-            reading.report(0, f"{key} is missing, but every limit game needs it.")
+        if key in _REQUIRED[reading.betting] - set(reading.lines):
+            reading.report(0, f"{key} is missing, but every {reading.betting} game needs it.")
 
 
 def _check_counts(reading: _Reading) -> None:
@@ -183,7 +212,7 @@ def _check_players(reading: _Reading) -> None:
 
 def _check_stack(reading: _Reading) -> None:
     stack, *betting = (reading.values.get(key, ()) for key in ("stack", "blind", "raiseSize", "maxRaises"))
-    if not stack or not all(betting) or len(betting[1]) != len(betting[2]):
+    if reading.betting == "nolimit" or not stack or not all(betting) or len(betting[1]) != len(betting[2]):
         return
     most = most_chips(*betting)
     for chips in stack:
@@ -194,22 +223,25 @@ def _check_stack(reading: _Reading) -> None:
 
 def _build(reading: _Reading, name: str) -> PokerRules | None:
     """Make the rules, or report why they contradict each other; None if they cannot be made."""
-    if not set(_KEY_OF_FIELD.values()) - _OPTIONAL <= set(reading.values):
+    if not _REQUIRED[reading.betting] & set(_KEY_OF_FIELD.values()) <= set(reading.values):
         return None
     try:
-        return _make_rules(reading.values, name)
+        return _make_rules(reading.values, name, reading.betting)
     except GameError as error:
         for problem in error.problems:
             _report_contradiction(reading, problem)
     return None
 
 
-def _make_rules(values: dict[str, tuple[int, ...]], name: str) -> PokerRules:
+def _make_rules(values: dict[str, tuple[int, ...]], name: str, betting: str) -> PokerRules:
     first = tuple(player - 1 for player in values.get("firstPlayer", (1,) * len(values["numBoardCards"])))
     small, big = values["blind"]
     if first[:1] == (1,):
         small, big, first = big, small, tuple(1 - player for player in first)
     unit = "antes" if small == big else "big blinds"
+    no_limit, rounds = betting == "nolimit", len(values["numBoardCards"])
+    stack = min(values["stack"]) if no_limit else 0
+    no_cap = (most_raises((small, big), stack),) * rounds
     return PokerRules(
         name=name,
         num_ranks=values["numRanks"][0],
@@ -218,11 +250,13 @@ def _make_rules(values: dict[str, tuple[int, ...]], name: str) -> PokerRules:
         board_cards=values["numBoardCards"],
         blinds=(small, big),
         first_player=first,
-        raise_size=values["raiseSize"],
-        max_raises=values["maxRaises"],
+        raise_size=(WHOLE_POT,) * rounds if no_limit else values["raiseSize"],
+        max_raises=values.get("maxRaises", no_cap),
         unit_chips=max(small, big, 1),  # blinds without chips are one problem, not two
         unit=unit,
         milli_unit=MILLI_UNITS[unit],
+        betting="pot" if no_limit else "limit",
+        stack=stack,
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules of limit betting as a state machine, unrolled into the arrays of a `PublicTree`."""
+"""The rules of betting as a state machine, unrolled into the arrays of a `PublicTree`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class BettingState:
     actor: int
     chips: tuple[int, int]
     raises: int = 0  # bets and raises in this round
+    last_raise: int = 0  # chips by which the last of them went up; before the first, the larger blind
     actions: tuple[tuple[float, ...], ...] = ((),)  # chips added by every action, one tuple a round
     ended: int = NOT_TERMINAL
 
@@ -37,29 +38,57 @@ class BettingState:
 
 def first_state(rules: PokerRules) -> BettingState:
     """The position after the blinds, before the first action."""
-    return BettingState(round=0, actor=rules.first_player[0], chips=rules.blinds)
+    return BettingState(round=0, actor=rules.first_player[0], chips=rules.blinds, last_raise=max(rules.blinds))
 
 
 def legal_actions(rules: PokerRules, state: BettingState) -> list[int]:
-    """Fold only when facing a bet, call or check always, raise up to the round's cap."""
-    actions = [FOLD] if state.to_call > 0 else []
-    return [*actions, CALL, *([RAISE] if state.raises < rules.max_raises[state.round] else [])]
+    """Fold only when facing a bet, call or check, raise up to the round's cap unless the other player is all-in.
+
+    Calling is always legal, but in games without limping not as the first action.
+    """
+    fold = [FOLD] if state.to_call > 0 else []
+    call = [CALL] if rules.limp or state.actions != ((),) else []
+    can_raise = state.raises < rules.max_raises[state.round] and not _is_all_in(rules, state)
+    return [*fold, *call, *([RAISE] if can_raise else [])]
+
+
+def raise_to(rules: PokerRules, state: BettingState) -> int:
+    """The chips that the actor has put in after a raise, which must be legal: less than asked if the stack is short."""
+    called, size = max(state.chips), rules.raise_size[state.round]
+    if rules.betting == "limit":
+        return called + size
+    return min(called + max(2 * called * size // 100, state.last_raise), rules.stack)
+
+
+def _is_all_in(rules: PokerRules, state: BettingState) -> bool:
+    return rules.betting == "pot" and max(state.chips) >= rules.stack
 
 
 def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingState:
-    """The position after `action`, which must be legal; the next round begins as soon as the betting is closed."""
+    """The position after `action`, which must be legal; the next round begins as soon as the betting is closed.
+
+    A call that leaves both players all-in leads to the showdown, which is in the last round, after all cards.
+    """
     if action == FOLD:
         return replace(_pay(state, 0), ended=FOLDED)
     if action == RAISE:
-        return replace(_pay(state, state.to_call + rules.raise_size[state.round]), raises=state.raises + 1)
+        total = raise_to(rules, state)
+        raised = _pay(state, total - state.chips[state.actor])
+        return replace(raised, raises=state.raises + 1, last_raise=total - max(state.chips))
     paid = _pay(state, state.to_call)
     # The first call of a round leaves the other player an action unless it answers a bet or raise of this round.
     if not state.actions[-1] and state.raises == 0:
         return paid
-    if state.round + 1 == rules.num_rounds:
-        return replace(paid, ended=SHOWDOWN)
-    first = rules.first_player[state.round + 1]
-    return replace(paid, round=state.round + 1, actor=first, raises=0, actions=(*paid.actions, ()))
+    if state.round + 1 == rules.num_rounds or _is_all_in(rules, paid):
+        return replace(paid, round=rules.num_rounds - 1, ended=SHOWDOWN)
+    return replace(
+        paid,
+        round=state.round + 1,
+        actor=rules.first_player[state.round + 1],
+        raises=0,
+        last_raise=max(rules.blinds),
+        actions=(*paid.actions, ()),
+    )
 
 
 def _pay(state: BettingState, amount: int) -> BettingState:
@@ -77,7 +106,7 @@ class PublicTree:
     """
 
     actor: npt.NDArray[np.int64]  # [N], TERMINAL where the game is over
-    round: npt.NDArray[np.int64]  # [N]
+    round: npt.NDArray[np.int64]  # [N]; every showdown is in the last one, also that of players who were all-in before
     legal: npt.NDArray[np.bool_]  # [N, A]
     child: npt.NDArray[np.int64]  # [N, A], -1 for illegal actions
     parent: npt.NDArray[np.int64]  # [N], -1 at the root

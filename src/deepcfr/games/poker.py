@@ -49,10 +49,7 @@ class PokerGame:
 
     def _encoding(self) -> Encoding:
         decisions = self.tree.num_decisions
-        bets = self.tree.bets[:decisions]
-        occurred = bets >= 0
-        sizes = np.where(occurred, bets / self.rules.unit_chips, 0)
-        features = torch.from_numpy(np.concatenate([sizes, occurred], axis=1)).float()
+        features = torch.from_numpy(bet_features(self.rules, self.tree))
         return Encoding(
             node_features=features.to(self.device),
             legal=self.legal[:decisions],
@@ -133,6 +130,26 @@ def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]
     folded = tree.ended == FOLDED
     table[folded] = np.where(tree.winner == 0, win, lose)[folded, None]
     return table / rules.unit_chips
+
+
+def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]:
+    """What networks see of the betting: a few numbers for every place of an action, float32 [decisions, F].
+
+    In limit games two: the action's chips in units, and whether it occurred. In pot betting, where chips grow
+    exponentially, three: the chips as a share of the pot before the action, whether it occurred, and whether it is the one
+    to be chosen now. Source: section 5.1 of the ICML paper, and of its first version.
+    """
+    bets = tree.bets[: tree.num_decisions]
+    occurred = bets >= 0
+    if rules.betting == "limit":
+        return np.concatenate([np.where(occurred, bets / rules.unit_chips, 0), occurred], axis=1).astype(np.float32)
+    chips = np.where(occurred, bets, 0).astype(np.float64)
+    before = sum(rules.blinds) + np.cumsum(chips, axis=1) - chips
+    current = np.zeros_like(occurred)
+    rounds = occurred.reshape(len(bets), rules.num_rounds, tree.positions)
+    rows, round_ = np.arange(len(bets)), tree.round[: tree.num_decisions]
+    current[rows, round_ * tree.positions + rounds.sum(2)[rows, round_]] = True
+    return np.concatenate([chips / before, occurred, current], axis=1).astype(np.float32)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""The rules of a two-player limit-betting poker game as validated data, and the games that come with the library."""
+"""The rules of a two-player poker game as validated data, and the games that come with the library."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ SUIT_SYMBOLS = "cdhs"
 # No player may ever have more than this in the pot, so that no product of chips leaves the range of 64-bit integers.
 MAX_CHIPS = 2**31 - 1
 
+# How large a raise is: so many chips ("limit"), or such a share of the pot, as far as the stack goes ("pot").
+BETTING = ("limit", "pot")
+WHOLE_POT = 100  # percent
+
 MILLI_UNITS = {"big blinds": "mbb/g", "antes": "mA/g"}
 
 # The smallest and largest value of each number; None where there is no largest.
@@ -21,6 +25,7 @@ _NUMBERS: dict[str, tuple[int, int | None]] = {
     "num_suits": (1, len(SUIT_SYMBOLS)),
     "hole_cards": (1, None),
     "unit_chips": (1, None),
+    "stack": (0, MAX_CHIPS),
 }
 _TUPLES: dict[str, tuple[int, int | None]] = {
     "board_cards": (0, None),
@@ -33,11 +38,16 @@ _TUPLES: dict[str, tuple[int, int | None]] = {
 
 @dataclass(frozen=True)
 class PokerRules:
-    """Everything that tells one limit poker game for two players from another.
+    """Everything that tells one poker game for two players from another.
 
     Player 0 is the dealer and acts first in the first round. Chips are whole numbers; `unit_chips` of them are one unit
     of payoff. Tuples have one entry per round, except `blinds`, which has one per player. Symbols left empty are set to
     the usual ones.
+
+    At any decision there is one raise at most. In pot betting its size is a percentage of the pot as it is after a call,
+    but at least the smallest legal raise (the round's last one, or the larger blind), and at most what is left of the
+    stack. A player who has put in the whole stack is all-in: the other one may call or fold, and after a call there is no
+    further betting and all remaining cards are dealt.
 
     Raises GameError with every problem found if the values contradict each other or the limits below.
     """
@@ -49,13 +59,18 @@ class PokerRules:
     board_cards: tuple[int, ...]  # public cards that are new at the start of each round
     blinds: tuple[int, int]  # forced chips of player 0 and player 1; antes are two equal blinds
     first_player: tuple[int, ...]  # 0 or 1: who acts first in each round
-    raise_size: tuple[int, ...]  # chips by which a bet or a raise goes up in each round
+    raise_size: tuple[int, ...]  # of a bet or a raise in each round: chips, or in pot betting percent of the pot
     max_raises: tuple[int, ...]  # bets and raises allowed in each round; a blind is not counted
     unit_chips: int
     unit: str  # "big blinds" or "antes"
     milli_unit: str  # "mbb/g" or "mA/g"
     rank_symbols: str = ""  # lowest rank first; by default the first of 23456789TJQKA
     suit_symbols: str = ""  # by default the first of cdhs
+    betting: str = "limit"  # one of BETTING
+    stack: int = (
+        0  # chips of each player at the start in pot betting; 0 in limit betting, where nobody runs out of chips
+    )
+    limp: bool = True  # whether the first player may call the blind as the first action of the game
 
     def __post_init__(self) -> None:
         if self.rank_symbols == "" and _is_integer(self.num_ranks):
@@ -82,6 +97,17 @@ def most_chips(blinds: Sequence[int], raise_size: Sequence[int], max_raises: Seq
     Takes the chips of each blind, and for each round the chips per raise and the number of raises.
     """
     return max(blinds) + sum(size * count for size, count in zip(raise_size, max_raises, strict=True))
+
+
+def most_raises(blinds: Sequence[int], stack: int) -> int:
+    """Return how many raises the size of the pot fit into a stack: a cap that is never met.
+
+    Takes the chips of each blind and of the stack. A raise from `c` chips each leads to 3 c, or all-in.
+    """
+    chips, raises = max(blinds), 0
+    while 0 < chips < stack:
+        chips, raises = 3 * chips, raises + 1
+    return raises
 
 
 def _find_problems(rules: PokerRules) -> list[str]:
@@ -128,6 +154,10 @@ def _tuple_problems(field: str, values: tuple[int, ...], least: int, most: int |
 def _text_problems(rules: PokerRules) -> Iterator[str]:
     if not isinstance(rules.name, str) or not rules.name.strip():
         yield f"name is {rules.name!r}, but must be a text that is not blank."
+    if rules.betting not in BETTING:
+        yield f"betting is {rules.betting!r}, but must be one of {', '.join(map(repr, BETTING))}."
+    if not isinstance(rules.limp, bool):
+        yield f"limp is {rules.limp!r}, but must be True or False."
     if not isinstance(rules.unit, str) or rules.unit not in MILLI_UNITS:
         yield f"unit is {rules.unit!r}, but must be one of {', '.join(map(repr, MILLI_UNITS))}."
     elif rules.milli_unit != MILLI_UNITS[rules.unit]:
@@ -153,10 +183,35 @@ def _betting_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
     if "first_player" in sound and rules.first_player[:1] == (1,):
         yield "first_player holds 1 in round 1, but player 0 must act first in that round."
     same_length = {"raise_size", "max_raises"} <= sound and len(rules.raise_size) == len(rules.max_raises)
-    if same_length and "blinds" in sound and rules.blinds:
+    if same_length and rules.betting == "limit" and "blinds" in sound and rules.blinds:
         most = most_chips(rules.blinds, rules.raise_size, rules.max_raises)
         if most > MAX_CHIPS:
             yield f"raise_size and max_raises let a player put in {most} chips, but {MAX_CHIPS} are the most allowed."
+    if "stack" in sound and rules.betting == "limit" and rules.stack:
+        yield f"stack is {rules.stack}, but must be 0 in limit betting, where nobody runs out of chips."
+    if "blinds" in sound and len(rules.blinds) == 2:
+        yield from _stack_problems(rules, sound)
+
+
+def _stack_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
+    """What is wrong with the stack of pot betting and with limping, for two sound blinds."""
+    called = max(rules.blinds)
+    pot = rules.betting == "pot" and "stack" in sound
+    if pot and rules.stack <= called:
+        yield f"stack is {rules.stack}, but must be more than the larger blind, which is {called}."
+    if rules.limp is not False:
+        return
+    if rules.blinds[0] >= rules.blinds[1]:
+        yield f"limp is False, but the blinds {rules.blinds[0]} and {rules.blinds[1]} leave the first player no call."
+    if "max_raises" in sound and rules.max_raises[:1] == (0,):
+        yield "limp is False, but max_raises holds 0 in round 1, so that the first player could only fold."
+    if pot and "raise_size" in sound and len(rules.raise_size) > 1:
+        opened = called + max(2 * called * rules.raise_size[0] // 100, called)
+        if called < rules.stack <= opened:
+            yield (
+                f"stack is {rules.stack}, but without limping must be more than the {opened} chips of the first raise, "
+                "or nobody acts after round 1."
+            )
 
 
 def _card_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
@@ -254,5 +309,41 @@ PRESETS: dict[str, PokerRules] = {
         unit_chips=100,
         unit="big blinds",
         milli_unit="mbb/g",
+    ),
+    # Flop hold'em of the first version of the Deep CFR paper (section 5 and Appendix A). The largest pot, after a raise and
+    # two more on the flop, is 27 big blinds a player, so the stack never matters.
+    "fhp-pot": PokerRules(
+        name="fhp-pot",
+        num_ranks=13,
+        num_suits=4,
+        hole_cards=2,
+        board_cards=(0, 3),
+        blinds=(50, 100),
+        first_player=(0, 1),
+        raise_size=(WHOLE_POT, WHOLE_POT),
+        max_raises=(1, 2),
+        unit_chips=100,
+        unit="big blinds",
+        milli_unit="mbb/g",
+        betting="pot",
+        stack=20_000,
+        limp=False,
+    ),
+    # Raises lead to 3, 9, 27, 81 and 200 big blinds: the cap of five a round is never met, because stacks end first.
+    "hunl-pot": PokerRules(
+        name="hunl-pot",
+        num_ranks=13,
+        num_suits=4,
+        hole_cards=2,
+        board_cards=(0, 3, 1, 1),
+        blinds=(50, 100),
+        first_player=(0, 1, 1, 1),
+        raise_size=(WHOLE_POT,) * 4,
+        max_raises=(5, 5, 5, 5),
+        unit_chips=100,
+        unit="big blinds",
+        milli_unit="mbb/g",
+        betting="pot",
+        stack=20_000,
     ),
 }

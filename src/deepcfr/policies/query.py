@@ -231,6 +231,11 @@ def _close_rounds(game: PokerGame, node: int, round_: int, field: str) -> int:
     """The node where round `round_` has begun: betting that is still open before it is called or checked down."""
     tree = game.tree
     while tree.ended[node] == NOT_TERMINAL and tree.round[node] < round_:
+        if not tree.legal[node, CALL]:
+            raise ConfigError(
+                f"The {round_name(game.rules, int(tree.round[node]))} betting is not over where the field {field!r} "
+                "follows, and the player to act may not call or check."
+            )
         node = int(tree.child[node, CALL])
     if tree.ended[node] != NOT_TERMINAL:
         letters = betting_letters(game, node)[-1]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import SHOWDOWN, PublicTree
+from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree
 from deepcfr.games.board_index import count_classes
 from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import board_strengths
@@ -45,7 +45,8 @@ class RoundTree:
     num_rows: tuple[int, int]
     entries: Ints  # [X'] slots where the round begins, in the order of the previous round's exits
     exits: Ints  # [X] slots of the leaves that lead to the next round
-    leaf_kind: Ints  # [L] FOLDED, SHOWDOWN or NEXT_ROUND
+    # [L] FOLDED, SHOWDOWN or NEXT_ROUND. After players are all-in, leaves are entries too: they lead through each round.
+    leaf_kind: Ints
     leaf_payoff: npt.NDArray[np.float64]  # [P, L] gain after a fold, or of a showdown's winner; in units
 
     @property
@@ -120,9 +121,10 @@ def _round_tree(
     targets = tree.child[nodes[edge_node], edge_action]
     slot_of = np.full(tree.num_nodes, -1)
     slot_of[nodes] = np.arange(len(nodes))
-    leaves = targets[slot_of[targets] < 0]
+    leaves = np.concatenate([targets[slot_of[targets] < 0], entry_nodes[slot_of[entry_nodes] < 0]])
     slot_of[leaves] = len(nodes) + np.arange(len(leaves))
-    kind = np.where(tree.ended[leaves] > 0, tree.ended[leaves], NEXT_ROUND)
+    here = (tree.ended[leaves] == FOLDED) | ((tree.ended[leaves] == SHOWDOWN) & (tree.round[leaves] == round_))
+    kind = np.where(here, tree.ended[leaves], NEXT_ROUND)
     exits = leaves[kind == NEXT_ROUND]
     actor, edge_slot = tree.actor[nodes], slot_of[targets]
     edge_row, row, num_rows = _sequences(actor[edge_node], edge_node, edge_slot, slot_of[entry_nodes], len(slot_of))

@@ -28,8 +28,16 @@ from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 Warn = Callable[[str], None]
-# network settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
-_YOUNG_SETTINGS = {"strength": False}
+# settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
+_YOUNG_RULES = {"betting": "limit", "stack": 0, "limp": True}
+_YOUNG_NETWORK = {"strength": False}
+_YOUNG_SOLVE = {
+    "exploration_start": 0.0,
+    "exploration_slope": -2.5e-7,
+    "exploration_end": 40_000,
+    "reward_shape": "y1",
+    "reward_on": "payoff",
+}
 
 
 class RunFolder:
@@ -119,16 +127,16 @@ class RunFolder:
     @property
     def fingerprint(self) -> str:
         """What a checkpoint must agree with: the game, and what decides the shape and the meaning of the state."""
-        parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
+        parts: list[dict[str, Any]] = [_without(dataclasses.asdict(self.source), _YOUNG_RULES)]
         if isinstance(self.config, RunConfig):
-            network = dataclasses.asdict(self.config.network).items()
-            parts += [{k: v for k, v in network if (k, v) not in _YOUNG_SETTINGS.items()}]
+            parts += [_without(dataclasses.asdict(self.config.network), _YOUNG_NETWORK)]
             parts += [dataclasses.asdict(self.config.memory)]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
         else:
-            parts += [{k: v for k, v in dataclasses.asdict(self.config.solve).items() if k != "iterations"}]
+            solve = _without(dataclasses.asdict(self.config.solve), _YOUNG_SOLVE)
+            parts += [{name: value for name, value in solve.items() if name != "iterations"}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame:
@@ -222,3 +230,8 @@ class RunFolder:
         if self.abstraction_path:
             shutil.copytree(self.abstraction_path, target / "abstraction")
         save_checkpoint(target, solver, self.fingerprint, seconds, keep=1, memories=False)
+
+
+def _without(settings: dict[str, Any], young: dict[str, Any]) -> dict[str, Any]:
+    """The settings but those that have the value from before they existed."""
+    return {name: value for name, value in settings.items() if name not in young or value != young[name]}

@@ -4,6 +4,10 @@ One traversal after the other, in numba, on a `WalkTree`. External sampling visi
 are read one after the other instead of each at the end of a chain of calls, so cache misses overlap, and there is no
 recursion. Every random choice is a hash of (stream, traversal, position), as in `deepcfr.rng`, so that a traversal does not
 depend on chunks and threads, but for the regrets that it finds.
+
+`Learning` holds two variants by Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas
+Heads Up No Limit Poker"): a least probability that decays with the games played, and rewards that weigh losses otherwise
+than gains. Both are off in `PLAIN`.
 """
 
 from __future__ import annotations
@@ -20,11 +24,57 @@ from deepcfr.types import TERMINAL
 
 Table = npt.NDArray[np.floating]
 
+SHAPES = ("y1", "y2", "y3", "y4")  # of rewards: kernels take positions in this
+
+
+class Learning(NamedTuple):
+    """What changes the strategies and the regrets of traversals; the first three numbers are a floor under strategies.
+
+    After x games the least probability of a legal action is start + slope * x where that is positive, and 0 from game `end`
+    on. A game is one traversal for each player, so a traversal of either player has as many games before it as earlier
+    traversals of that player.
+    """
+
+    start: float = 0.0
+    slope: float = 0.0  # a game
+    end: int = 0
+    games: int = 0  # before traversal 0 of the stream
+    shape: int = 0  # of sampled regrets, as a position in SHAPES
+
+
+PLAIN = Learning()
+
 
 @nb.njit(cache=True, nogil=True)
-def _match(regrets: Table, at: int, count: int, share: Floats, to: int) -> None:
+def floor_after(learning: Learning, traversal: int) -> float:
+    """The least probability of a legal action in a traversal of the stream: 0 exactly from the end on.
+
+    Source: Lin 2024, section 6.2.
+    """
+    game = learning.games + traversal
+    return max(0.0, learning.start + learning.slope * game) if game < learning.end else 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def shaped(reward: float, shape: int) -> float:
+    """A reward in the game's unit as a player feels it; gains are left alone, losses hurt more.
+
+    Source: Lin 2024, section 6.3, y1 to y4, for the money that a game brought.
+    """
+    if shape == 0 or reward >= 0.0:
+        return reward
+    if shape == 1:
+        return 1.5 * reward
+    bent = -0.35 * (-reward) ** 1.32
+    return bent - 5.0 if shape == 2 else min(bent, reward)
+
+
+@nb.njit(cache=True, nogil=True)
+def _match(regrets: Table, at: int, count: int, share: Floats, to: int, floor: float) -> None:
     """Regret matching on the row `at`, written to share[to : to + count]; uniform where no regret is positive.
 
+    With a floor, that much is given to every action and the rest in proportion to regret matching. What does not fit is
+    cut: if the floor is above 1 / count the strategy is uniform.
     Every regret is read once: another thread may change it at any time, and the shares must still sum to 1.
     """
     total = 0.0
@@ -34,6 +84,10 @@ def _match(regrets: Table, at: int, count: int, share: Floats, to: int) -> None:
         total += positive
     for a in range(count):
         share[to + a] = share[to + a] / total if total > 0.0 else 1.0 / count
+    if floor > 0.0:
+        least = min(floor, 1.0 / count)
+        for a in range(count):
+            share[to + a] = least + max(0.0, 1.0 - count * least) * share[to + a]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -62,7 +116,7 @@ class _Visits(NamedTuple):
 @nb.njit(cache=True, nogil=True)
 def _descend(
     tree: WalkTree, regrets: Table, averages: Table, buckets: Ints, result: int, traverser: int, weight: float,
-    address: np.uint64, visits: _Visits,
+    floor: float, address: np.uint64, visits: _Visits,
 ) -> int:  # fmt: skip
     """Visit all actions of the traverser and a sampled one of opponent and chance; returns the number of visits.
 
@@ -85,7 +139,7 @@ def _descend(
         else:
             at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
             visits.row[visit] = at
-            _match(regrets, at, count, visits.share, end)
+            _match(regrets, at, count, visits.share, end, floor)
             if actor == traverser:
                 for a in range(count):
                     visits.node[end + a] = first + a
@@ -100,7 +154,9 @@ def _descend(
 
 
 @nb.njit(cache=True, nogil=True)
-def _ascend(tree: WalkTree, regrets: Table, traverser: int, weight: float, visits: _Visits, end: int) -> int:
+def _ascend(
+    tree: WalkTree, regrets: Table, traverser: int, weight: float, shape: int, visits: _Visits, end: int
+) -> int:
     """Carry values to the root and add the traverser's sampled regrets; returns the nodes touched."""
     touched = 0
     for visit in range(end - 1, -1, -1):
@@ -116,7 +172,7 @@ def _ascend(tree: WalkTree, regrets: Table, traverser: int, weight: float, visit
             visits.value[visit] = value
             at = visits.row[visit]
             for a in range(count):
-                regrets[at + a] += weight * (visits.value[child + a] - value)
+                regrets[at + a] += weight * shaped(visits.value[child + a] - value, shape)
         elif actor != TERMINAL:
             visits.value[visit] = visits.value[child]
     return touched
@@ -125,11 +181,12 @@ def _ascend(tree: WalkTree, regrets: Table, traverser: int, weight: float, visit
 @nb.njit(cache=True, nogil=True)
 def external_traversals(
     tree: WalkTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
-    stream: np.uint64, first: int,
+    stream: np.uint64, first: int, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the external-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
     Adds `weight` times the sampled regrets of the traverser, and `weight` times the opponent's strategy to the averages.
+    A floor of `learning` is under the strategies of both players.
     Source: Lanctot et al. 2009, section 4, external-sampling MCCFR.
     """
     most = len(
@@ -140,11 +197,10 @@ def external_traversals(
     )
     touched = 0
     for i in range(len(situations.results)):
-        address = address_of(stream, first + i)
-        end = _descend(
-            tree, regrets, averages, situations.buckets[i], situations.results[i], traverser, weight, address, visits
-        )
-        touched += _ascend(tree, regrets, traverser, weight, visits, end)
+        address, floor = address_of(stream, first + i), floor_after(learning, first + i)
+        buckets, result = situations.buckets[i], situations.results[i]
+        end = _descend(tree, regrets, averages, buckets, result, traverser, weight, floor, address, visits)
+        touched += _ascend(tree, regrets, traverser, weight, learning.shape, visits, end)
     return touched
 
 
@@ -162,7 +218,7 @@ class _Path(NamedTuple):
 @nb.njit(cache=True, nogil=True)
 def _follow(
     tree: WalkTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
-    address: np.uint64, path: _Path, mixture: Floats,
+    floor: float, address: np.uint64, path: _Path, mixture: Floats,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Sample one path; returns the terminal position, the traverser's decisions and the nodes touched."""
     node, depth, used = 0, 0, 0
@@ -175,7 +231,7 @@ def _follow(
             action = _sample(tree.chance, first, count, uniform)
         else:
             at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
-            _match(regrets, at, count, path.share, used)
+            _match(regrets, at, count, path.share, used, floor)
             if tree.actor[node] == traverser:
                 for a in range(count):
                     mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
@@ -195,7 +251,7 @@ def _follow(
 
 
 @nb.njit(cache=True, nogil=True)
-def _credit(regrets: Table, weight: float, payoff: float, depth: int, path: _Path) -> None:
+def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int, path: _Path) -> None:
     """Add the sampled regrets along a path of `depth` decisions that ended in `payoff` to the traverser."""
     used = 0
     for d in range(depth):
@@ -207,14 +263,14 @@ def _credit(regrets: Table, weight: float, payoff: float, depth: int, path: _Pat
         value = path.before[d] * tail / path.drawn[d]  # of `taken`; the other actions' sampled values are 0
         mean = path.share[used + taken] * value
         for a in range(path.actions[d]):
-            regrets[path.row[d] + a] += weight * ((value if a == taken else 0.0) - mean)
+            regrets[path.row[d] + a] += weight * shaped((value if a == taken else 0.0) - mean, shape)
         tail *= path.share[used + taken] / path.drawn[d]
 
 
 @nb.njit(cache=True, nogil=True)
 def outcome_traversals(
     tree: WalkTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
-    stream: np.uint64, first: int, exploration: float,
+    stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
@@ -232,10 +288,11 @@ def outcome_traversals(
     sign = 1.0 - 2.0 * traverser
     total = 0
     for i in range(len(situations.results)):
-        address = address_of(stream, first + i)
+        address, floor = address_of(stream, first + i), floor_after(learning, first + i)
+        buckets, result = situations.buckets[i], situations.results[i]
         end, depth, touched = _follow(
-            tree, regrets, averages, situations.buckets[i], traverser, weight, exploration, address, path, mixture
+            tree, regrets, averages, buckets, traverser, weight, exploration, floor, address, path, mixture
         )
-        _credit(regrets, weight, sign * tree.payoff[end, situations.results[i]], depth, path)
+        _credit(regrets, weight, sign * tree.payoff[end, result], learning.shape, depth, path)
         total += touched
     return total

@@ -15,6 +15,11 @@ races are tolerated. Of two additions to one entry at the same moment, one can b
 thread has written a part of it. Strategies are made of numbers that were read once, so they always sum to 1, and aligned
 numbers of 4 and 8 bytes are never torn. `benchmarks/races.py` compares one thread with two on Kuhn and Leduc, the
 games where threads meet most: over eight seeds the difference is within its noise. With one thread a run is deterministic.
+
+**Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit
+Poker"): threads are above, and a floor under strategies and a shape of rewards are settings (sections 6.2 and 6.3). A shape
+of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of that
+game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
 """
 
 from __future__ import annotations
@@ -36,9 +41,10 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.tree import TreePolicy
 from deepcfr.rng import key
-from deepcfr.sampling.mccfr import external_traversals, outcome_traversals
+from deepcfr.sampling.mccfr import SHAPES, Learning, external_traversals, outcome_traversals, shaped
 from deepcfr.sampling.walk_tree import (
     Situations,
+    WalkTree,
     explicit_situations,
     explicit_walk,
     poker_situations,
@@ -85,7 +91,8 @@ class MCCFR:
     `abstraction` says what a player of a poker game tells apart; None is the lossless abstraction, and all that other games
     take. Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save: a
     state is `iteration`, `nodes_touched` and `arrays()`.
-    Raises ConfigError for settings that Monte Carlo CFR does not offer, and GameError for an abstraction of another game.
+    Raises ConfigError for settings that Monte Carlo CFR does not offer and for less than one thread, and GameError for an
+    abstraction of another game.
     """
 
     def __init__(
@@ -96,7 +103,7 @@ class MCCFR:
         threads: int = 1,
         abstraction: Abstraction | None = None,
     ) -> None:
-        _require_supported(game, config, abstraction)
+        _require_supported(game, config, abstraction, threads)
         self.game, self.config, self.seed = game, config, seed
         self.iteration = 0
         self.nodes_touched = 0
@@ -107,9 +114,12 @@ class MCCFR:
         self._average: Table = np.zeros(entries, _dtype(config.precision))
         if isinstance(game, PokerGame):
             self.abstraction = lossless(game.rules) if abstraction is None else abstraction
-            self._walk = poker_walk(game, table_layout(game.tree, self.abstraction.counts))
+            walk = poker_walk(game, table_layout(game.tree, self.abstraction.counts))
         else:
-            self._walk = explicit_walk(game.explicit)
+            walk = explicit_walk(game.explicit)
+        self._walks = (walk, walk)  # as each player is paid in them
+        if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
+            self._walks = (_felt(walk, 0, config.reward_shape), _felt(walk, 1, config.reward_shape))
 
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
@@ -137,17 +147,28 @@ class MCCFR:
         deal_stream = key(self.seed, "deal", t, traverser)
         action_stream = np.uint64(key(self.seed, "action", t, traverser))
         weight = float(t) if self.config.weighting == "linear" else 1.0
-
+        walk, learning = self._walks[traverser], self._learning(t)
         chunk = min(MOST_CHUNK, -(-total // self.workers.count))
 
         def run_chunk(first: int) -> int:
             situations = self._situations(min(chunk, total - first), deal_stream, first)
-            where = (self._walk, self._regret, self._average, situations, traverser, weight, action_stream, first)
+            where = (walk, self._regret, self._average, situations, traverser, weight, action_stream, first)
             if self.config.sampler == "outcome":
-                return int(outcome_traversals(*where, self.config.exploration))
-            return int(external_traversals(*where))
+                return int(outcome_traversals(*where, self.config.exploration, learning))
+            return int(external_traversals(*where, learning))
 
         return sum(self.workers.map(run_chunk, range(0, total, chunk)))
+
+    def _learning(self, t: int) -> Learning:
+        """The floor under strategies in iteration t, and the shape of regrets."""
+        config = self.config
+        return Learning(
+            start=config.exploration_start,
+            slope=config.exploration_slope,
+            end=config.exploration_end if config.exploration_start > 0 else 0,
+            games=(t - 1) * config.traversals,
+            shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
+        )
 
     def _situations(self, count: int, stream: int, first: int) -> Situations:
         if isinstance(self.game, PokerGame):
@@ -173,6 +194,13 @@ class MCCFR:
         return TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
 
 
+def _felt(walk: WalkTree, player: int, shape: str) -> WalkTree:
+    """The walk with payoffs as `player` feels them; like all payoffs of a walk they are to player 0."""
+    sign = 1 - 2 * player
+    felt = [sign * shaped(sign * payoff, SHAPES.index(shape)) for payoff in walk.payoff.ravel().tolist()]
+    return walk._replace(payoff=np.array(felt).reshape(walk.payoff.shape))
+
+
 def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
     """Strategies [K, L] in proportion to the positive entries of a flat table, uniform where none is."""
     table = np.zeros(tree.legal.shape)
@@ -181,12 +209,26 @@ def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
     return np.where(total > 0, table / np.where(total > 0, total, 1), tree.uniform())
 
 
-def _require_supported(game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Abstraction | None) -> None:
+def _require_supported(
+    game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Abstraction | None, threads: int
+) -> None:
     problems = []
+    if threads < 1:
+        problems.append(f"Monte Carlo CFR needs at least 1 thread, and {threads} were asked for.")
     if config.algorithm != "mccfr":
         problems.append(f"The algorithm of a Monte Carlo solver is mccfr, and '{config.algorithm}' was asked for.")
     if config.sampler == "outcome" and not 0 < config.exploration <= 1:
         problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
+    if not 0 <= config.exploration_start <= 1 or not config.exploration_slope <= 0:
+        problems.append(
+            f"The least probability of actions must begin between 0 and 1 and not rise, but 'exploration_start' is "
+            f"{config.exploration_start} and 'exploration_slope' {config.exploration_slope}."
+        )
+    if config.reward_shape not in SHAPES or config.reward_on not in ("payoff", "regret"):
+        problems.append(
+            f"Rewards have the shapes {', '.join(SHAPES)} on payoff or regret, and '{config.reward_shape}' on "
+            f"'{config.reward_on}' was asked for."
+        )
     if problems:
         raise ConfigError(problems)
     if isinstance(game, OpenSpielGame) and abstraction is not None:

@@ -30,7 +30,7 @@ from deepcfr.sampling.external import Strategy
 from deepcfr.training.learner import Learner
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.training.q_learning import imitation_loss, q_loss
+from deepcfr.training.q_learning import imitation_loss, outputs_at, q_loss
 from deepcfr.types import Samples
 
 PLAYERS = (0, 1)
@@ -177,7 +177,7 @@ class NFSP:
     def _learn_values(self, t: int, player: int) -> float:
         """Steps of Q towards r + max Q', and a new target network whenever one is due; the mean loss."""
         learner, target, memory = self.values[player], self.targets[player], self.memories.replay[player]
-        settings, legal = self.settings, self.game.encoding.legal
+        settings, encoding = self.settings, self.game.encoding
         if not len(memory) or not settings.q_steps:
             return 0.0
         if not learner.updates:
@@ -188,7 +188,7 @@ class NFSP:
         def loss(index: torch.Tensor) -> torch.Tensor:
             if learner.updates % settings.target_every == 0:
                 target.load_state_dict(learner.network.state_dict())
-            return q_loss(learner.network, target, memory[index], legal)
+            return q_loss(learner.network, target, memory[index], encoding)
 
         rate, stream = settings.q_learning_rate * rate_factor(settings, t), self._stream("value steps", t, player)
         mean = learner.descend(len(memory), loss, settings.q_steps, settings.batch_size, rate, stream)
@@ -197,13 +197,14 @@ class NFSP:
     def _learn_average(self, t: int, player: int) -> float:
         """Steps of Pi towards the player's own best responses; the mean loss."""
         learner, memory, settings = self.averages[player], self.memories.reservoir[player], self.settings
+        encoding = self.game.encoding
         if not len(memory) or not settings.policy_steps:
             return 0.0
 
         def loss(index: torch.Tensor) -> torch.Tensor:
             batch = memory[index]
-            legal = self.game.encoding.legal[batch.infosets.node]
-            return imitation_loss(learner.network(batch.infosets), batch.target, legal)
+            logits = outputs_at(learner.network, batch.infosets, encoding)
+            return imitation_loss(logits, batch.target, encoding.legal[batch.infosets.node])
 
         rate = settings.policy_learning_rate * rate_factor(settings, t)
         stream = self._stream("average steps", t, player)

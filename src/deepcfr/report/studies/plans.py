@@ -1,112 +1,31 @@
-"""The experiments of the Deep CFR paper (sections 5 and 6, figures 2 to 4) as data: nothing here runs or measures.
+"""The experiments of sections 5 and 6 of the paper, figures 2 to 4, as data.
 
-A study is a figure of the paper. For each budget it has a plan: settings that all arms share, the arms, each the change of
-one key, and the statements of the paper that it tests. `paper` is the paper's own scale on FHP; `quick` is a small scale on
-`fhp-mini`, a cousin of FHP with five ranks. What the paper's figures show is entered only where its text says it or where a
-curve was read off; everything else is left empty.
+For each budget a study has a plan: settings that all arms share, the arms, each the change of one key, and the statements
+of the paper that it tests. `paper` is the paper's own scale on FHP; `quick` is a small scale on `fhp-mini`, a cousin of FHP
+with five ranks. What the paper's figures show is entered only where its text says it or where a curve was read off;
+everything else is left empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from deepcfr.config import AnyConfig, config_from_table, solve_config_from_table
-from deepcfr.errors import ConfigError
-
-Budget = Literal["quick", "paper"]
-StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp"]
-BUDGETS: tuple[Budget, ...] = get_args(Budget)
-LEAST_SEEDS = 3  # with fewer there is no interval worth the name
-Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "cfr.traversals", with their values
-
-DIGITISED = "read off the published curve"
-STATED = "stated in the text"
-
-
-@dataclass(frozen=True)
-class Published:
-    """What the paper says of an arm: a NashConv on FHP in mbb/g, or how many times that of the reference arm it is."""
-
-    how: str  # how it was read
-    nash_conv: float | None = None
-    ratio: float | None = None
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One curve of a figure; its runs differ by their seed only."""
-
-    name: str  # of its folders
-    label: str
-    changes: Settings = field(default_factory=dict)  # to the settings of the plan
-    published: Published | None = None
-    home: str = ""  # the study whose folder has its runs, if that is another one
-    tabular: bool = False  # a run of a tabular solver: `changes` are all its settings
-    buckets: int = 0  # of the later round's abstraction, which is made first; 0 takes none
-
-
-@dataclass(frozen=True)
-class Below:
-    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, or after as many nodes."""
-
-    better: str
-    worse: str
-    at: int | Literal["the end", "equal nodes"] = "the end"
-
-
-@dataclass(frozen=True)
-class NotAbove:
-    """At the end NashConv of `arm` is not shown to be larger than that of `than`, nor by more than `margin` of it."""
-
-    arm: str
-    than: str
-    margin: float = 0.15
-
-
-@dataclass(frozen=True)
-class LevelsOff:
-    """At the end the middle arm is below the small one, and from there to the large one less is gained, if anything."""
-
-    small: str
-    middle: str
-    large: str
-
-
-Test = Below | NotAbove | LevelsOff
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Something the paper says, and what must be seen for it to hold: all the tests."""
-
-    text: str
-    source: str
-    tests: tuple[Test, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A study at one budget."""
-
-    settings: Settings  # of all arms, over those of the budget
-    arms: tuple[Arm, ...]
-    reference: str  # the arm that ratios refer to
-    statements: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
-class Study:
-    """An experiment of the paper."""
-
-    name: StudyName
-    figure: str
-    title: str
-    about: str  # what is varied, and what else differs from the figure
-    plans: Mapping[Budget, Plan]
-
+from deepcfr.report.studies.records import (
+    BUDGETS,
+    DIGITISED,
+    STATED,
+    Arm,
+    Below,
+    Budget,
+    LevelsOff,
+    NotAbove,
+    Plan,
+    Published,
+    Statement,
+    Study,
+    StudyName,
+)
 
 # Shared settings. The paper's: section 5.2 and Appendix C; evaluation visits all flops, for raw suits are not merged.
 PAPER: dict[str, Any] = {
@@ -119,24 +38,28 @@ PAPER: dict[str, Any] = {
     "runtime.checkpoint_every": 25,
     "runtime.keep": 1,
 }
-# The quick ones differ from the paper's by size only (and by canonical suits, which merge flops in exact evaluations).
-QUICK_LAST, QUICK_EARLY = 90, 15
+# The quick ones differ from the paper's by size, by canonical suits, which merge flops in exact evaluations, and by their
+# fits: with Adam and so few steps the networks limit, and no effect but that of the steps is seen.
+QUICK_LAST, QUICK_EARLY = 64, 16
+_QUICK_FIT = {
+    "batch_size": 1_024,
+    "optimizer": "muon",
+    "learning_rate": 0.01,
+    "schedule": "cosine",
+    "merge_infosets": True,
+}
 QUICK: dict[str, Any] = {
     "game": "fhp-mini",
     "cfr.iterations": QUICK_LAST,
-    "cfr.traversals": 1_500,
+    "cfr.traversals": 40_000,
     "cfr.keep_networks": 0,
-    "memory.advantage_capacity": 1_000_000,
-    "memory.strategy_capacity": 1_000_000,
+    "memory.advantage_capacity": 10_000_000,
+    "memory.strategy_capacity": 10_000_000,
     "network.width": 32,
-    "network.card_width": 1,
-    "advantage.steps": 600,
-    "advantage.batch_size": 256,
-    "advantage.learning_rate": 3e-3,
-    "average.steps": 3_000,
-    "average.batch_size": 256,
-    "average.learning_rate": 3e-3,
-    "evaluation.at": [5, 10, QUICK_EARLY, 22, 32, 45, 64],
+    **{f"{fit}.{key}": value for fit in ("advantage", "average") for key, value in _QUICK_FIT.items()},
+    "advantage.steps": 500,
+    "average.steps": 2_000,
+    "evaluation.at": [8, QUICK_EARLY, 32, 48],
     "runtime.threads": 1,
     "runtime.checkpoint_every": 10,
     "runtime.checkpoint_seconds": 20,
@@ -273,7 +196,7 @@ def _nfsp_plan(budget: Budget) -> Plan:
 
 _K_10000 = Published(f"{DIGITISED} of figure 3, left, at t = 450", nash_conv=40)
 _TRAVERSALS: dict[Budget, tuple[int, ...]] = {
-    "quick": (150, 500, 1_500, 4_500),
+    "quick": (4_000, 13_000, 40_000, 120_000),
     "paper": (1_000, 3_000, 10_000, 30_000),
 }
 _LINEAR_CFR: dict[Budget, dict[str, Any]] = {
@@ -284,7 +207,7 @@ _LINEAR_CFR: dict[Budget, dict[str, Any]] = {
 
 def _figure_3_left(budget: Budget) -> Plan:
     key, values = "cfr.traversals", _TRAVERSALS[budget]
-    unchanged = 1_500 if budget == "quick" else 10_000
+    unchanged = 40_000 if budget == "quick" else 10_000
     arms = _sweep(key, values, unchanged, "traversals", {10_000: _K_10000})
     settings = {"game": SHARED[budget]["game"], "solve.algorithm": "linear-cfr", **_LINEAR_CFR[budget]}
     published = Published(f"{DIGITISED} of figure 3, left (dashed), at t = 50", nash_conv=31)
@@ -300,7 +223,7 @@ def _figure_3_left(budget: Budget) -> Plan:
 
 
 _STEPS: dict[Budget, tuple[int, ...]] = {
-    "quick": (75, 150, 300, 600, 1_200, 2_400),
+    "quick": (60, 125, 250, 500, 1_000, 2_000),
     "paper": (1_000, 2_000, 4_000, 8_000, 16_000, 32_000),
 }
 _STEPS_READ = {
@@ -313,7 +236,7 @@ def _figure_3_middle(budget: Budget) -> Plan:
     values = _STEPS[budget]
     # the quick sweep stands for the paper's step by step, but only the paper's own numbers of steps have its values
     read = _STEPS_READ if budget == "paper" else {}
-    arms = _sweep("advantage.steps", values, 600 if budget == "quick" else 4_000, "SGD steps", read)
+    arms = _sweep("advantage.steps", values, 500 if budget == "quick" else 4_000, "SGD steps", read)
     few, many = _names(arms)[0], _names(arms)[-1]
     text = "More SGD steps for each advantage network lower the final NashConv."
     return Plan({}, arms, BASE, (Statement(text, "section 6 and figure 3, middle", (Below(many, few),)),))
@@ -359,7 +282,8 @@ def _figure_4_left(budget: Budget) -> Plan:
 
 def _figure_4_right(budget: Budget) -> Plan:
     # small enough to be full after a fraction of the run; the paper's 40 million are at its 10,000 traversals
-    capacity = {"memory.advantage_capacity": 150_000, "memory.strategy_capacity": 300_000} if budget == "quick" else {}
+    keys = ("memory.advantage_capacity", "memory.strategy_capacity") if budget == "quick" else ()
+    capacity = dict.fromkeys(keys, 1_000_000)
     home = "" if capacity else BASE
     arms = (
         Arm("reservoir", "reservoir sampling") if not home else base_arm("reservoir sampling"),
@@ -413,52 +337,3 @@ STUDIES: dict[StudyName, Study] = {
         ),
     )
 }  # fmt: skip
-
-
-def find_arm(plan: Plan, name: str) -> Arm:
-    """The arm of that name."""
-    return next(arm for arm in plan.arms if arm.name == name)
-
-
-def arm_path(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> Path:
-    """The run folder of an arm and a seed."""
-    return root / (arm.home or study.name) / budget / f"{arm.name}-s{seed}"
-
-
-def abstraction_path(root: Path, study: Study, budget: Budget, arm: Arm) -> Path:
-    """Where an arm's abstraction is made; seeds share it."""
-    return root / (arm.home or study.name) / budget / f"abstraction-{arm.buckets}"
-
-
-def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> AnyConfig:
-    """The configuration of an arm's run. Raises ConfigError if the plan names what is no setting."""
-    if arm.tabular:
-        settings = dict(arm.changes)
-        if arm.buckets:
-            settings["solve.abstraction"] = str(abstraction_path(root, study, budget, arm))
-        return solve_config_from_table(_nested(settings | {"seed": seed}))
-    home = study.plans[budget].settings if not arm.home else {}  # a shared arm is the same from every study
-    return config_from_table(_nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
-
-
-def _nested(settings: Settings) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for dotted, value in settings.items():
-        section, _, key = dotted.rpartition(".")
-        (table.setdefault(section, {}) if section else table)[key] = value
-    return table
-
-
-def change_of(arm: Arm) -> str:
-    """What an arm changes, as settings."""
-    if arm.tabular:
-        return f"solve.algorithm = {arm.changes['solve.algorithm']}" + (
-            f", {arm.buckets:,} buckets" if arm.buckets else ""
-        )
-    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items()) or "none"
-
-
-def require_seeds(seeds: int) -> None:
-    """Raise ConfigError for a number of seeds that cannot be run."""
-    if not 1 <= seeds <= 1000:
-        raise ConfigError(f"--seeds must be between 1 and 1,000, but is {seeds}.")

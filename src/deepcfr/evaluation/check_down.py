@@ -1,0 +1,152 @@
+"""How hands fare against ranges if nobody bets any more: the remaining cards are dealt, and the better hand wins.
+
+On the last board that is one sweep in order of strength. Before it, every pair of hands is compared on the boards that may
+still come: all of them where there are at most `MOST_RUNOUTS` (after the flop of hold'em there are C(49, 2) = 1,176, and
+C(52, 3) = 22,100 before a flop that is the last board), else a sample of `SAMPLED_RUNOUTS`, the same one whenever this
+board comes.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import combinations
+from math import comb, prod
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.hands import board_strengths
+from deepcfr.games.rules import PokerRules
+from deepcfr.ranges.boards import Board
+from deepcfr.ranges.kernels import against_range
+from deepcfr.ranges.scratch import Scratch
+from deepcfr.rng import key
+
+MOST_RUNOUTS = 25_000  # that are enumerated
+SAMPLED_RUNOUTS = 10_000  # where there are more: an equity is then right to about 1 %
+_TOGETHER = 256  # runouts whose strengths are kept at a time: a megabyte
+_BLOCK = 16  # hands whose comparisons stay in the cache while those runouts go by
+
+Floats = npt.NDArray[np.floating]
+Cards = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+
+class CheckDown:
+    """Ranges on the boards of one game; may be asked in several threads. What it gives is overwritten by the next call."""
+
+    def __init__(self, rules: PokerRules) -> None:
+        self._rules = rules
+        self._scratch = Scratch()
+        self._lock = threading.Lock()
+        self._before_cards: npt.NDArray[np.float32] | None = None
+
+    def against(self, board: Board, reach: Floats) -> tuple[Floats, Floats]:
+        """For each view of a board against the ranges `reach` [K, U], two arrays [K, U], summed over all hands beside it.
+
+        The first is their reach, the second their reach times the mean result of checking down: 1 for a win, -1 for a loss.
+        """
+        count, columns = len(board), len(reach)
+        turned, anyone, ahead = (self._scratch.array(name, (count, columns)) for name in ("turned", "anyone", "ahead"))
+        turned[:] = reach.T
+        by_card = self._scratch.array("by card", (board.num_cards + 1, columns))
+        against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
+        if board.round + 1 < self._rules.num_rounds and (to_come := sum(self._rules.board_cards[board.round + 1 :])):
+            scale = 1.0 / self._comparisons(board, to_come)
+            sum_pairs(self._pairs(board, to_come), turned, board.view, scale, ahead)
+        result = self._scratch.array("result", (2, columns, count))
+        result[0], result[1] = anyone.T, ahead.T
+        return result[0], result[1]
+
+    def _comparisons(self, board: Board, to_come: int) -> float:
+        """On how many of the runouts two hands meet that share no card: exactly, or of a sample on average."""
+        left = self._rules.num_cards - len(board.cards)
+        every, meet = comb(left, to_come), comb(left - 2 * self._rules.hole_cards, to_come)
+        return float(meet) if every <= MOST_RUNOUTS else SAMPLED_RUNOUTS * meet / every
+
+    def _pairs(self, board: Board, to_come: int) -> npt.NDArray[np.float32]:
+        """Runouts won minus runouts lost by one hand of each view against every hand, [U, H]; 0 if they share a card."""
+        if board.cards:
+            total = self._float32("pairs", (len(board), len(board.holes)))
+            self._compare(board, to_come, total)
+            return total
+        with self._lock:  # before any card is dealt there is one board, which all threads share
+            if self._before_cards is None:
+                self._before_cards = np.empty((len(board), len(board.holes)), np.float32)
+                self._compare(board, to_come, self._before_cards)
+            return self._before_cards
+
+    def _compare(self, board: Board, to_come: int, total: npt.NDArray[np.float32]) -> None:
+        runouts = runouts_after(self._rules, board.cards, to_come)
+        strength = self._float32("strength", (_TOGETHER, len(board.holes))).view(np.int32)
+        total[:] = 0
+        for start in range(0, len(runouts), _TOGETHER):
+            some = runouts[start : start + _TOGETHER]
+            fill_strengths(np.array(board.cards, np.uint8), some, board.holes, self._rules.num_suits, strength)
+            compare_pairs(strength[: len(some)], board.example, total)
+        drop_shared(board.holes, board.example, total)
+
+    def _float32(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        size = prod(shape)
+        return self._scratch.array(name, ((size + 1) // 2,)).view(np.float32)[:size].reshape(shape)
+
+
+def runouts_after(rules: PokerRules, board: tuple[int, ...], to_come: int) -> Cards:
+    """The cards that may still come, uint8 [M, to_come]: all sets of them, or a sample that depends on nothing else."""
+    left = np.setdiff1d(np.arange(rules.num_cards, dtype=np.uint8), np.array(board, np.uint8))
+    if comb(len(left), to_come) <= MOST_RUNOUTS:
+        return np.array(list(combinations(left.tolist(), to_come)), np.uint8).reshape(-1, to_come)
+    draw = np.random.default_rng(key(0, "check down", *board))
+    picks = draw.random((SAMPLED_RUNOUTS, len(left)), np.float32).argpartition(to_come, axis=1)
+    return left[picks[:, :to_come]]
+
+
+@nb.njit(cache=True, nogil=True)
+def fill_strengths(board: Cards, runouts: Cards, holes: Cards, num_suits: int, strength: npt.NDArray[np.int32]) -> None:
+    """The strength of every hand (uint8 [H, hole cards]) on `board` and each runout, [M, H]; -1 where it is dead."""
+    cards = np.empty(len(board) + runouts.shape[1], np.uint8)
+    cards[: len(board)] = board
+    for m in range(len(runouts)):
+        cards[len(board) :] = runouts[m]
+        strength[m] = board_strengths(holes, cards, num_suits)
+
+
+@nb.njit(cache=True, nogil=True)
+def compare_pairs(strength: npt.NDArray[np.int32], example: Ints, total: npt.NDArray[np.float32]) -> None:
+    """Add to `total` [U, H] how often hand `example[u]` is stronger than each hand minus how often it is weaker."""
+    for start in range(0, len(example), _BLOCK):
+        for m in range(len(strength)):
+            others = strength[m]
+            for u in range(start, min(start + _BLOCK, len(example))):
+                mine, row = others[example[u]], total[u]
+                if mine >= 0:
+                    for h in range(len(others)):
+                        beats = np.int32(mine > others[h]) & np.int32(others[h] >= 0)
+                        row[h] += np.float32(beats - np.int32(mine < others[h]))
+
+
+@nb.njit(cache=True, nogil=True)
+def drop_shared(holes: Cards, example: Ints, total: npt.NDArray[np.float32]) -> None:
+    """Set `total` [U, H] to 0 for pairs of hands that share a card."""
+    for u in range(len(example)):
+        for h in range(len(holes)):
+            for mine in holes[example[u]]:
+                for other in holes[h]:
+                    if mine == other:
+                        total[u, h] = 0
+
+
+@nb.njit(cache=True, nogil=True)
+def sum_pairs(total: npt.NDArray[np.float32], reach: Floats, view: Ints, scale: float, out: Floats) -> None:
+    """`out` [U, K] = `scale` times the sum over hands h of `total` [U, H] times the `reach` [U, K] of their views."""
+    out[:] = 0
+    for u in range(len(total)):
+        sums = out[u]
+        for h in range(len(view)):
+            pair, weight = float(total[u, h]), reach[view[h]]
+            if pair != 0.0:
+                for k in range(len(sums)):
+                    sums[k] += pair * weight[k]
+        for k in range(len(sums)):
+            sums[k] *= scale

@@ -1,0 +1,301 @@
+"""Local best response: a lower bound on the exploitability of a poker policy (Lisy and Bowling 2017).
+
+"Eqilibrium Approximation Quality of Current No-Limit Poker Bots" (spelt so; arXiv 1612.07547). The responder knows the
+policy, and with it the opponent's range: how likely each private hand is after what the opponent has done. It looks no
+further than that the opponent may fold to its next raise and that afterwards both check and call to the end, and takes what
+is best then. Whatever it does, what it gains is no more than what a best response gains.
+
+The paper plays out single hands. The rule depends only on public cards, public actions and the responder's hand, though, so
+here it is a strategy for all hands at once, and its value on a board is that of an exact pass over the betting tree. Chance
+is left in the choice of boards only, and of lines where those are sampled (docs/lbr.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.check_down import CheckDown
+from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.match.boards import LINES, _Runouts, half_interval
+from deepcfr.evaluation.match.profiles import Floats, Later, ProfilePass, strategy_on
+from deepcfr.games.betting import CALL, FOLD
+from deepcfr.games.poker import PokerGame
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, RoundTree
+from deepcfr.ranges.kernels import push_both
+from deepcfr.ranges.scratch import Scratch
+from deepcfr.ranges.sweep import reach_rows
+from deepcfr.rng import key
+
+DEFAULT_BOARDS = 100  # sampled where all of them are out of reach
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LocalBestResponse:
+    """What a local best response gains from a policy, in thousandths of the game's unit: a best response gains no less.
+
+    `mean` is a lower bound on NashConv / 2, and the sum of `seats` one on NashConv. With sampled boards it is an estimate,
+    and the bound holds for `mean - interval` with 97.5 %.
+    """
+
+    game: str
+    unit: str  # the milli unit, such as mbb/g
+    mean: float  # of both seats
+    interval: float  # half the width of the 95 % confidence interval of `mean`, 0 if exact
+    seats: tuple[float, float]  # as player 0, as player 1
+    seat_intervals: tuple[float, float]
+    rounds: tuple[int, ...]  # in which it acts by its rule, the first is 0; in others it checks and calls
+    boards: int  # runouts sampled, with all hands on each; 0 if all were enumerated
+    exact: bool  # whether that is the gain itself and not an estimate; a lower bound it is in any case
+    seconds: float
+    policy: str  # what the policy is
+
+    def facts(self) -> dict[str, Any]:
+        """The result as data for JSON."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """The result in one sentence."""
+        margin = "" if self.exact else f" +- {self.interval:.3f} (95 %)"
+        over = "all boards" if self.exact else f"all hands on {self.boards:,} sampled boards"
+        return (
+            f"{self.game}: a local best response in rounds {', '.join(map(str, self.rounds))} gains "
+            f"{self.mean:+.3f}{margin} {self.unit} from the policy ({self.policy}; {over}; "
+            f"{self.seats[0]:+.3f} as player 0, {self.seats[1]:+.3f} as player 1): a lower bound on its exploitability."
+        )
+
+
+def local_best_response(
+    policy: Policy,
+    boards: int | None,
+    seed: int = 0,
+    *,
+    threads: int = 1,
+    rounds: Sequence[int] | None = None,
+    lines: int | None = LINES,
+    on_board: OnBoard | None = None,
+) -> LocalBestResponse:
+    """What a local best response gains from `policy` in both seats, over `boards` sampled runouts or, with None, over all.
+
+    All hands are played out on every runout. `rounds` are those in which the responder acts by its rule, by default all.
+    Of a round that begins after more than `lines` public action sequences so many are drawn, as in `boards_match`; None
+    plays all. A mixture is its exact average. The result does not depend on `threads`. `on_board(done, total)` reports
+    progress. Torch is set to one thread in this process from then on.
+    Raises GameError for games other than poker and where all boards are too many, ConfigError for fewer than two boards,
+    less than one line, and rounds that the game does not have.
+    """
+    start = time.perf_counter()
+    game = policy.game
+    if not isinstance(game, PokerGame):
+        raise GameError(f"A local best response plays poker games, and '{game.name}' is not one.")
+    chosen = _checked_rounds(game, rounds)
+    workers = Workers(threads)
+    try:
+        if boards is None:
+            seats, margins = _over_all_boards(policy, game, chosen, workers, on_board)
+        else:
+            seats, margins = _over_runouts(policy, game, boards, seed, chosen, lines, workers, on_board)
+    finally:
+        workers.shutdown()
+    return LocalBestResponse(
+        game=game.name,
+        unit=game.milli_unit,
+        mean=1000 * (seats[0] + seats[1]) / 2,
+        interval=1000 * margins[2],
+        seats=(1000 * seats[0], 1000 * seats[1]),
+        seat_intervals=(1000 * margins[0], 1000 * margins[1]),
+        rounds=chosen,
+        boards=boards or 0,
+        exact=boards is None,
+        seconds=time.perf_counter() - start,
+        policy=policy.kind,
+    )
+
+
+def boards_within_reach(policy: Policy) -> int | None:
+    """What to ask for unless told otherwise: None, all boards, where exact evaluation is within reach, else a sample."""
+    game = policy.game
+    return DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None
+
+
+def _checked_rounds(game: PokerGame, rounds: Sequence[int] | None) -> tuple[int, ...]:
+    last = game.rules.num_rounds - 1
+    chosen = tuple(range(last + 1)) if rounds is None else tuple(sorted(set(rounds)))
+    if not chosen:
+        raise ConfigError("A local best response needs a round in which it acts by its rule, but no round was given.")
+    for round_ in chosen:
+        if not 0 <= round_ <= last:
+            raise ConfigError(f"The rounds of {game.name} are 0 to {last}, but {round_} was given.")
+    return chosen
+
+
+def _over_all_boards(
+    policy: Policy, game: PokerGame, rounds: Sequence[int], workers: Workers, on_board: OnBoard | None
+) -> tuple[tuple[float, float], tuple[float, float, float]]:
+    """Gains in both seats, exactly, and half intervals of 0."""
+    reason = refusal(game.rules)
+    if reason:
+        raise GameError(f"{reason} Boards can be sampled (--boards N).")
+    kept: Boards | None = getattr(policy, "boards", None)
+    boards = kept or Boards(game, merge=game.suits == "canonical")
+    calls = strategy_on(boards, scripted_policy("call", game))
+    theirs = strategy_on(boards, policy)
+    passes = ResponsePass(game, rounds)
+
+    def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> Floats:
+        # `visit_all` starts from one profile and then carries what it is given: both players' reach in both profiles
+        both = np.broadcast_to(reach.reshape(-1, 2, *reach.shape[1:]), (2, 2, *reach.shape[1:]))
+        tree = boards.rounds[board.round]
+        strategies = calls(tree, board), theirs(tree, board)
+        return passes.values(tree, board, strategies, both, lambda at: deal(at.reshape(4, *at.shape[2:])))
+
+    values = boards.visit_all(visit, workers, on_board).tolist()
+    return (values[0], -values[1]), (0.0, 0.0, 0.0)
+
+
+def _over_runouts(
+    policy: Policy,
+    game: PokerGame,
+    boards: int,
+    seed: int,
+    rounds: Sequence[int],
+    lines: int | None,
+    workers: Workers,
+    on_board: OnBoard | None,
+) -> tuple[tuple[float, float], tuple[float, float, float]]:
+    """Mean gains in both seats, and half intervals of each and of their mean."""
+    if boards < 2:
+        raise ConfigError(
+            f"A local best response needs at least 2 boards for its interval, but {boards} were asked for."
+        )
+    if lines is not None and lines < 1:
+        raise ConfigError(f"A local best response plays out at least 1 line of a round, but {lines} were asked for.")
+    runouts = _ResponseRunouts(policy, game, boards, key(seed, "local best response"), lines, rounds)
+    gains = np.empty((2, boards))
+    for number, both in enumerate(workers.map(runouts.gains, range(boards))):
+        gains[:, number] = both
+        if on_board:
+            on_board(number + 1, boards)
+    seats = gains.mean(1).tolist()
+    zero, one, mean = (half_interval(part, runouts.sampler.stratum) for part in (*gains, gains.mean(0)))
+    return (seats[0], seats[1]), (zero, one, mean)
+
+
+class _ResponseRunouts(_Runouts):
+    """The runouts of a match between the responder and a policy."""
+
+    def __init__(
+        self, policy: Policy, game: PokerGame, boards: int, stream: int, lines: int | None, rounds: Sequence[int]
+    ) -> None:
+        super().__init__(scripted_policy("call", game), policy, boards, stream, lines)
+        self._passes = ResponsePass(game, rounds)
+
+
+class ResponsePass(ProfilePass):
+    """Passes over single rounds in which the first policy is the responder: in `rounds` its rule replaces what it is given.
+
+    The second policy is the opponent in both profiles: player 1 in profile 0, and player 0 in profile 1.
+    """
+
+    def __init__(self, game: PokerGame, rounds: Sequence[int]) -> None:
+        super().__init__()
+        self._tree = game.tree
+        self._chips = game.tree.chips / game.rules.unit_chips
+        self._rounds = frozenset(rounds)
+        self._check_down = CheckDown(game.rules)
+        self._working = Scratch()
+
+    def values(
+        self, tree: RoundTree, board: Board, strategies: tuple[Floats, Floats], reach: Floats, later: Later
+    ) -> Doubles:
+        """See `ProfilePass.values`."""
+        first, opponent = strategies
+        if board.round in self._rounds:
+            first = self.response(tree, board, opponent, reach)
+        return super().values(tree, board, (first, opponent), reach, later)
+
+    def response(self, tree: RoundTree, board: Board, opponent: Floats, reach: Floats) -> Doubles:
+        """The responder's strategy [E, U] in both seats against the opponent's [E, U], overwritten by the next call.
+
+        `reach` [2, P, X', U] is that at the round's entries in both profiles.
+        """
+        sigma = self._working.array("sigma", opponent.shape)
+        np.copyto(sigma, opponent)
+        rows = reach_rows(tree, board.round, np.stack([reach[1, 0], reach[0, 1]]), self._working)
+        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
+        strategy = self._working.array("response", opponent.shape)
+        strategy[:] = 0
+        for seat in (0, 1):
+            self._respond(seat, tree, board, rows[1 - seat], strategy)
+        return strategy
+
+    def _respond(self, seat: int, tree: RoundTree, board: Board, reach: Floats, strategy: Doubles) -> None:
+        """Choose at all decisions of one seat, from the opponent's `reach` [rows, U]."""
+        nodes = np.flatnonzero(tree.actor == seat)
+        edges = np.flatnonzero(tree.actor[tree.edge_node] == seat)
+        if not len(edges):
+            return
+        before = tree.row[1 - seat, nodes]
+        fold_row = {int(edge): _row_after_fold(tree, int(edge)) for edge in edges if _is_raise(tree, int(edge))}
+        used = np.unique(np.concatenate([before, np.array(list(fold_row.values()), np.int64)]))
+        ranges = self._working.array("ranges", (len(used), len(board)))
+        np.take(reach, used, axis=0, out=ranges)
+        anyone, ahead = self._check_down.against(board, ranges)
+        position = {int(row): place for place, row in enumerate(used)}
+        for node, row in zip(nodes, before, strict=True):
+            k = position[int(row)]
+            best, choice = np.full(len(board), -np.inf), np.zeros(len(board), np.int64)
+            for edge in _by_preference(tree, int(node)):
+                after_fold = position[fold_row[edge]] if edge in fold_row else None
+                value = self._utility(seat, tree, edge, k, after_fold, anyone, ahead)
+                better = value > best
+                best[better], choice[better] = value[better], edge
+            strategy[choice, np.arange(len(board))] = 1.0
+
+    def _utility(
+        self, seat: int, tree: RoundTree, edge: int, k: int, folded: int | None, anyone: Floats, ahead: Floats
+    ) -> Floats:
+        """What each view gains on average after an action if both then check and call, [U], times the opponent's reach.
+
+        The opponent's range is row `k` of `anyone` and `ahead` [K, U], and after a raise that it folds to row `folded`.
+        As in the paper, but gains are counted from the beginning of the game.
+        """
+        node, action = int(tree.nodes[tree.edge_node[edge]]), int(tree.edge_action[edge])
+        before = float(self._chips[node, seat])
+        after = float(self._chips[self._tree.child[node, action], seat])
+        theirs = float(self._chips[node, 1 - seat])
+        value: Floats
+        if action == FOLD:
+            value = -before * anyone[k]
+        elif folded is None:
+            value = after * ahead[k]
+        else:
+            value = theirs * anyone[folded] + after * (ahead[k] - ahead[folded])
+        return value
+
+
+def _is_raise(tree: RoundTree, edge: int) -> bool:
+    return int(tree.edge_action[edge]) not in (FOLD, CALL)
+
+
+def _row_after_fold(tree: RoundTree, edge: int) -> int:
+    """The opponent's row of reach after it folds to the raise `edge`."""
+    answer = int(tree.edge_slot[edge])
+    answers = range(tree.first_edge[answer], tree.first_edge[answer + 1])
+    return int(next(tree.edge_row[e] for e in answers if tree.edge_action[e] == FOLD))
+
+
+def _by_preference(tree: RoundTree, node: int) -> list[int]:
+    """A decision's edges in the order in which equal ones are preferred: check or call, raises, fold."""
+    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
+    return sorted(edges, key=lambda edge: (tree.edge_action[edge] == FOLD, _is_raise(tree, edge), edge))

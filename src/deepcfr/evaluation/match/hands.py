@@ -1,0 +1,110 @@
+"""Sampled matches: real hands, duplicate.
+
+Every deal is played twice, with the seats exchanged, and what a policy gains from a deal is the mean of its two games. Its
+luck with the cards then mostly cancels, and policies that act alike draw exactly. In limit games nobody is all-in, so there
+is no board that could be averaged over once the betting has ended early.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import ConfigError
+from deepcfr.evaluation.match.record import Match, match_record, require_same_game
+from deepcfr.games.base import Deals, infosets_at
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy
+from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.rng import key
+from deepcfr.sampling.external import Strategy
+from deepcfr.sampling.selfplay import play_games
+from deepcfr.types import Infosets
+
+CHUNK = 16_384  # deals played together
+_NORMAL_95 = 1.959964  # standard errors on either side that hold 95 % of a normal distribution
+
+
+def sampled_match(
+    first: Policy,
+    second: Policy,
+    hands: int,
+    seed: int,
+    *,
+    threads: int = 1,
+    chunk: int = CHUNK,
+    on_hands: Callable[[int, int], None] | None = None,
+) -> Match:
+    """What `first` gains on average against `second` in `hands` deals of any game, each played in both seats.
+
+    The interval comes from the standard error over deals, because the two games of a deal share its cards; they share the
+    uniforms that pick actions too. A mixture draws one of its policies for each deal, and plays it in both seats: the
+    expected value is that of its exact average. Results depend neither on `threads` nor on `chunk`, the deals played
+    together.
+    `on_hands(done, total)` reports progress. Torch is set to one thread in this process from then on.
+    Raises GameError for policies of different games, and ConfigError for fewer than two hands.
+    """
+    start = time.perf_counter()
+    require_same_game(first.game, second.game)
+    if hands < 2:
+        raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
+    workers = Workers(threads)
+
+    def play(begin: int) -> npt.NDArray[np.float32]:
+        return _play_deals(first, second, min(chunk, hands - begin), seed, begin)
+
+    gains = np.empty((2, hands), np.float32)
+    try:
+        for index, part in enumerate(workers.map(play, range(0, hands, chunk))):
+            done = index * chunk + part.shape[1]
+            gains[:, index * chunk : done] = part
+            if on_hands:
+                on_hands(done, hands)
+    finally:
+        workers.shutdown()
+    seats = gains.mean(1, dtype=np.float64).tolist()
+    error = gains.mean(0, dtype=np.float64).std(ddof=1) / np.sqrt(hands)
+    return match_record(first, second, (seats[0], seats[1]), start, interval=float(_NORMAL_95 * error), hands=hands)
+
+
+def _play_deals(first: Policy, second: Policy, count: int, seed: int, begin: int) -> npt.NDArray[np.float32]:
+    """What the first policy gains as player 0 and as player 1 in the deals `begin` .. `begin + count - 1`, [P, count]."""
+    game, dealt = first.game, key(seed, "match", "deal")
+    deals = game.deal(count, dealt, begin)
+    # the same cards in the other policy's encoding
+    others = deals if second.game is game else second.game.deal(count, dealt, begin)
+    # draws of their own, because two mixtures of the same policies must not draw the same ones
+    mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
+    theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
+    actions = key(seed, "match", "action")
+    as_zero = play_games(game, deals, (mine, theirs), actions)
+    as_one = -play_games(game, deals, (theirs, mine), actions)
+    return torch.stack([as_zero, as_one]).cpu().numpy()
+
+
+def _sampled_strategy(policy: Policy, deals: Deals, stream: int) -> Strategy:
+    """The policy at histories of `deals`, which are in its own game's encoding; nodes may be on another device.
+
+    A mixture draws a policy for each deal in `stream`.
+    """
+    game = policy.game
+    if isinstance(policy, MixturePolicy):
+        drawn = policy.draw_for(stream, deals.traversal)
+
+    def ask(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        here = row.to(game.device)
+        infosets: Infosets = infosets_at(game, node.to(game.device), here, deals)
+        if not isinstance(policy, MixturePolicy):
+            return policy.probabilities(infosets).to(node.device)
+        result = torch.empty(len(infosets), game.encoding.num_actions, dtype=torch.float64, device=game.device)
+        mine = drawn[row.cpu().numpy()]
+        for index in np.unique(mine):
+            same = torch.from_numpy(np.flatnonzero(mine == index)).to(game.device)
+            result[same] = policy.policies[index].probabilities(infosets[same]).double()
+        return result.to(node.device)
+
+    return ask

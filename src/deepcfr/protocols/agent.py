@@ -1,0 +1,90 @@
+"""A policy that answers match states.
+
+What an agent does depends on its seed and on the state alone, not on what it was asked before: its action at a node of
+hand `h` uses the uniform addressed by `(h, node)` in `key(seed, "acpc", "action")`, and a mixture plays one of its policies
+through the whole hand, drawn in `key(seed, "acpc", "draw")`. So a client that lost its connection goes on as before.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from deepcfr.errors import GameError
+from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN
+from deepcfr.games.poker import PokerGame
+from deepcfr.policies.base import Policy
+from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.query import Situation, situation_infosets
+from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, quote
+from deepcfr.protocols.acpc_game import (
+    card_number,
+    move_of,
+    position_of,
+    read_betting,
+    require_protocol,
+    seen_cards,
+)
+from deepcfr.protocols.record import gains_at
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.external import sample_actions
+
+
+class Agent:
+    """One seat's player. Raises GameError for policies of games that the protocol cannot show."""
+
+    def __init__(self, policy: Policy, seed: int) -> None:
+        if not isinstance(policy.game, PokerGame):
+            raise GameError(f"The dealer protocol is for poker games, and '{policy.game.name}' is not one.")
+        require_protocol(policy.game.rules)
+        self.game, self.policy, self.seed = policy.game, policy, seed
+
+    def answer(self, state: MatchState) -> Move | None:
+        """The action in `state`; None if it is not this position's turn.
+
+        Raises ProtocolError if `state` is not one of the agent's game.
+        """
+        rules = self.game.rules
+        betting, actions = read_betting(rules, state.betting)
+        hole, board = seen_cards(rules, state)
+        player = position_of(rules, state.position)
+        if betting.ended != NOT_TERMINAL or betting.actor != player:
+            return None
+        node = 0
+        for action in actions:
+            node = int(self.game.tree.child[node, action])
+        action = self._choose(Situation(self.game, hole, board, node, player), state.hand)
+        return move_of(rules, betting, action)
+
+    def gain(self, state: MatchState) -> int | None:
+        """The chips that the hand of `state` brought its position; None if it is not over.
+
+        Raises ProtocolError as `answer` does.
+        """
+        rules = self.game.rules
+        betting, _ = read_betting(rules, state.betting)
+        hole, board = seen_cards(rules, state)
+        if betting.ended == NOT_TERMINAL:
+            return None
+        if betting.ended == SHOWDOWN and not state.holes[1 - state.position]:
+            raise ProtocolError(f"{quote(state.text)} is a showdown, but does not show the other player's cards.")
+        player = position_of(rules, state.position)
+        other = tuple(card_number(rules, card) for card in state.holes[1 - state.position])
+        return gains_at(rules, betting, (hole, other) if player == 0 else (other, hole), board)[player]
+
+    def warm_up(self) -> None:
+        """Decide once in every round, so that no hand waits for code that is compiled when it is first used."""
+        rules, tree = self.game.rules, self.game.tree
+        deal = tuple(range(rules.hole_cards + sum(rules.board_cards)))
+        rounds = tree.round[: tree.num_decisions]
+        for round_ in sorted(set(rounds.tolist())):
+            node = int((rounds == round_).argmax())
+            board = deal[rules.hole_cards :][: sum(rules.board_cards[: round_ + 1])]
+            self._choose(Situation(self.game, deal[: rules.hole_cards], board, node, int(tree.actor[node])), hand=0)
+
+    def _choose(self, situation: Situation, hand: int) -> int:
+        policy, number = self.policy, torch.tensor([hand])
+        if isinstance(policy, MixturePolicy):
+            policy = policy.draw(key(self.seed, "acpc", "draw"), hand)
+        probabilities = policy.probabilities(situation_infosets(situation)).cpu()
+        chance = addressed_uniforms(key(self.seed, "acpc", "action"), number, torch.tensor([situation.node]))
+        return int(sample_actions(probabilities, chance)[0])

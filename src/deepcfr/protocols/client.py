@@ -1,0 +1,106 @@
+"""A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deepcfr.protocols.acpc import MOST_CHARACTERS, VERSION, MatchState, ProtocolError, parse_match_state
+from deepcfr.protocols.agent import Agent
+from deepcfr.protocols.lines import next_line, send_line
+from deepcfr.protocols.score import Score, score_of
+
+FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
+LONGEST_PAUSE = 5.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """How a match went for the client; a hand whose end it never saw does not count."""
+
+    score: Score
+    slowest: float  # seconds that the slowest answer took
+    connections: int
+
+
+class Client:
+    """Plays one match. `answer` times count against `seconds`, the dealer's limit; slower ones are said."""
+
+    def __init__(self, agent: Agent, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
+        self.agent, self.host, self.port, self.retries, self.seconds, self.say = (
+            agent,
+            host,
+            port,
+            retries,
+            seconds,
+            say,
+        )
+        self._gains: dict[int, float] = {}  # units by hand; a dealer that sends an end again does not count it twice
+        self._between_hands = False  # whether the last state seen was a hand's end
+        self._heard = False  # whether this connection has said anything
+        self._slowest = 0.0
+        self._connections = 0
+
+    async def play(self) -> Visit:
+        """Play until the dealer hangs up after a hand.
+
+        A connection that cannot be made, or breaks during a hand, is tried again `retries` times, with pauses that double.
+        Raises ProtocolError if all of them fail, or the dealer plays another game.
+        """
+        self.agent.warm_up()
+        failures = 0
+        while True:
+            self._heard = False
+            try:
+                await self._visit()
+                if self._between_hands:
+                    break
+                problem = "the dealer hung up during a hand" if self._heard else "the dealer hung up at once"
+            except OSError as error:
+                problem = str(error.strerror or error)
+            failures = 1 if self._heard else failures + 1
+            if failures > self.retries:
+                if self._between_hands:  # nothing is missing but the dealer's farewell
+                    self.say(f"The connection to {self._peer} broke after a hand, and there is nobody any more.")
+                    break
+                raise ProtocolError(f"There is no match with {self._peer} after {failures} attempts: {problem}.")
+            await asyncio.sleep(min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE))
+        return Visit(self._score(), self._slowest, self._connections)
+
+    @property
+    def _peer(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def _score(self) -> Score:
+        return score_of([self._gains[hand] for hand in sorted(self._gains)], self.agent.game.rules)
+
+    async def _visit(self) -> None:
+        """One connection, from the greeting to its end."""
+        reader, writer = await asyncio.open_connection(self.host, self.port, limit=MOST_CHARACTERS)
+        self._connections += 1
+        try:
+            await send_line(writer, VERSION)
+            while (line := await next_line(reader, f"The dealer at {self._peer}")) is not None:
+                self._heard = True
+                if (answer := self._answer(parse_match_state(line))) is not None:
+                    await send_line(writer, f"{line}:{answer}")
+        finally:
+            writer.close()
+
+    def _answer(self, state: MatchState) -> str | None:
+        """The action to send, if it is this client's turn; what a hand brought is kept."""
+        start = time.perf_counter()
+        move = self.agent.answer(state)
+        taken = time.perf_counter() - start
+        self._slowest = max(self._slowest, taken)
+        if taken > self.seconds:
+            self.say(f"The answer to hand {state.hand} took {taken:.1f} s, but the limit is {self.seconds:g} s.")
+        gain = None if move else self.agent.gain(state)
+        self._between_hands = gain is not None
+        if gain is not None:
+            self._gains[state.hand] = gain / self.agent.game.rules.unit_chips
+        return move.text if move else None

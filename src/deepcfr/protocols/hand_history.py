@@ -1,0 +1,340 @@
+"""Hand histories in PHH, the poker hand history format, of two-player hold'em games; written and read with pokerkit.
+
+Every hand that is written is first replayed in pokerkit's own table, so that its chips are refereed by a program that
+shares nothing with ours. Player p1 of a history acts last before the flop, so it is player 1 of `PokerRules`; the blinds
+of two players stand the other way round, the small one first. Limit games are variant FT and pot betting is NT. PHH has no
+variant for hold'em that ends on an earlier round: such hands have the fields of FT or NT and say in `_board_cards` how many
+cards each of their rounds deals. Cards have the names of the dealer protocol.
+Source: Kim, "Recording and Describing Poker Hands" (2024), and pokerkit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pokerkit import Automation, BettingStructure, Deck, HandHistory, Mode, Opening, StandardHighHand, State, Street
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.betting import (
+    CALL,
+    FOLD,
+    NOT_TERMINAL,
+    RAISE,
+    SHOWDOWN,
+    BettingState,
+    first_state,
+    legal_actions,
+    next_state,
+    raise_to,
+)
+from deepcfr.games.rules import PokerRules, most_chips
+from deepcfr.protocols.acpc import ProtocolError
+from deepcfr.protocols.acpc_game import card_name, card_names, card_number
+from deepcfr.protocols.record import PlayedHand, gains
+
+TEXAS = (0, 3, 1, 1)  # board cards by round of the hold'em that PHH knows
+BOARD_CARDS = "_board_cards"  # the field that says those of other hold'em games
+
+_AUTOMATIONS = (
+    Automation.ANTE_POSTING,
+    Automation.BET_COLLECTION,
+    Automation.BLIND_OR_STRADDLE_POSTING,
+    Automation.RUNOUT_COUNT_SELECTION,
+    Automation.HAND_KILLING,
+    Automation.CHIPS_PUSHING,
+    Automation.CHIPS_PULLING,
+)
+_CARD = re.compile(r"[2-9TJQKA][cdhs]")
+_ACTION = re.compile(r"p([12]) (?:(f|cc)|cbr ([0-9]{1,18}))")
+_HOLES = re.compile(r"d dh p([12]) (\S+)")
+_BOARD = re.compile(r"d db (\S+)")
+_SHOWN = re.compile(r"p[12] sm\b.*")
+
+
+def require_history(rules: PokerRules) -> None:
+    """Raise GameError for rules other than two-player hold'em where the small blind acts first before the flop only."""
+    later = all(player == 1 for player in rules.first_player[1:])
+    cards = rules.hole_cards == 2 and rules.board_cards[0] == 0 and all(rules.board_cards[1:])
+    blinds = 0 < rules.blinds[0] < rules.blinds[1]
+    if not (cards and blinds and later) or _bets(rules) is None:
+        raise GameError(
+            f"Hand histories are of two-player hold'em with blinds and one or two bet sizes, not {rules.name}."
+        )
+
+
+def _bets(rules: PokerRules) -> dict[str, int] | None:
+    """The fields for the sizes of bets; None if PHH cannot say them."""
+    if rules.betting == "pot":
+        return {"min_bet": rules.blinds[1]}
+    early, late = set(rules.raise_size[:2]), set(rules.raise_size[2:])
+    if len(early) > 1 or len(late) > 1:
+        return None
+    (small,) = early
+    return {"small_bet": small, "big_bet": late.pop() if late else small}
+
+
+def _stack(rules: PokerRules) -> int:
+    """Chips of each player at the start; in limit games, which have none, twice what a player can lose."""
+    if rules.betting == "pot":
+        return rules.stack
+    return 2 * most_chips(rules.blinds, rules.raise_size, rules.max_raises)
+
+
+# Out --------------------------------------------------------------------------------------------------------------------
+
+
+def format_history(rules: PokerRules, hand: PlayedHand) -> str:
+    """The text of a history, without a heading. Raises what `history_of` raises."""
+    text: str = history_of(rules, hand).dumps()
+    return text
+
+
+def history_of(rules: PokerRules, hand: PlayedHand) -> HandHistory:
+    """The hand as a history, refereed by pokerkit.
+
+    Raises GameError for rules without histories, and ProtocolError if pokerkit refuses an action or counts other chips.
+    """
+    require_history(rules)
+    actions = [f"d dh p{_seat(player)} {''.join(card_names(rules, hand.holes[player]))}" for player in (1, 0)]
+    actions += _betting_lines(rules, hand)
+    stacks = referee(rules, hand, actions)
+    fields: dict[str, Any] = {
+        "variant": "NT" if rules.betting == "pot" else "FT",
+        "antes": [0, 0],
+        "blinds_or_straddles": list(rules.blinds),
+        "starting_stacks": [_stack(rules)] * 2,
+        "finishing_stacks": stacks,
+        "actions": actions,
+        "hand": hand.number,
+        "players": [hand.names[1], hand.names[0]],
+        "user_defined_fields": {"_game": rules.name},
+    } | (_bets(rules) or {})
+    if rules.board_cards != TEXAS:
+        fields["user_defined_fields"][BOARD_CARDS] = list(rules.board_cards)
+    return HandHistory(**fields)
+
+
+def _seat(player: int) -> int:
+    """The number of a player in a history; also the player of a number."""
+    return 2 - player
+
+
+def _betting_lines(rules: PokerRules, hand: PlayedHand) -> list[str]:
+    """Actions, board cards where they are dealt, and the hands that are shown, in the order of pokerkit's table."""
+    lines, state, dealt = [], first_state(rules), 0
+    base = 0  # chips of each player when the round began, which amounts of the round do not contain
+    for action in hand.actions:
+        actor, after = state.actor, next_state(rules, state, action)
+        amount = f"cbr {raise_to(rules, state) - base}" if action == RAISE else "f" if action == FOLD else "cc"
+        lines.append(f"p{_seat(actor)} {amount}")
+        if after.ended == SHOWDOWN and state.round + 1 == rules.num_rounds:
+            lines += _shown(rules, hand)
+        elif after.round > state.round:
+            if after.ended == SHOWDOWN:  # all-in: hands are shown before the rest of the board is dealt
+                lines += _shown(rules, hand)
+            base = max(after.chips)
+            for size in rules.board_cards[state.round + 1 : after.round + 1]:
+                lines.append(f"d db {''.join(card_names(rules, hand.board[dealt : dealt + size]))}")
+                dealt += size
+        state = after
+    if state.ended == NOT_TERMINAL:
+        raise GameError(f"Hand {hand.number} of {rules.name} is not over, so it has no history.")
+    return lines
+
+
+def _shown(rules: PokerRules, hand: PlayedHand) -> list[str]:
+    return [f"p{_seat(player)} sm {''.join(card_names(rules, hand.holes[player]))}" for player in (1, 0)]
+
+
+# The referee ------------------------------------------------------------------------------------------------------------
+
+
+def referee(rules: PokerRules, hand: PlayedHand, lines: Iterable[str]) -> list[int]:
+    """Replay a history's `lines` in pokerkit's table; returns both stacks at the end, p1's first.
+
+    Raises ProtocolError if pokerkit refuses one of them, leaves the hand open, or moves other chips than `gains` says.
+    """
+    table = _table(rules)
+    for line in lines:
+        try:
+            _apply(table, line)
+        except ValueError as error:
+            raise ProtocolError(f"pokerkit refuses {line!r} in hand {hand.number} of {rules.name}: {error}") from error
+    if table.status:
+        raise ProtocolError(f"Hand {hand.number} of {rules.name} is not over for pokerkit.")
+    won = gains(rules, hand)
+    if list(table.payoffs) != [won[1], won[0]]:
+        counted = f"player 0 gains {won[0]} chips by our count and {table.payoffs[1]} by pokerkit's"
+        raise ProtocolError(f"In hand {hand.number} of {rules.name} {counted}.")
+    return [int(stack) for stack in table.stacks]
+
+
+def _table(rules: PokerRules) -> State:
+    pot = rules.betting == "pot"
+    streets = tuple(
+        Street(
+            False,
+            () if round_ else (False, False),
+            cards,
+            False,
+            Opening.POSITION,
+            rules.blinds[1] if pot else rules.raise_size[round_],
+            rules.max_raises[round_],
+        )
+        for round_, cards in enumerate(rules.board_cards)
+    )
+    structure = BettingStructure.NO_LIMIT if pot else BettingStructure.FIXED_LIMIT
+    stacks = (_stack(rules),) * 2
+    return State(
+        _AUTOMATIONS, Deck.STANDARD, (StandardHighHand,), streets, structure, False, 0, rules.blinds, 0, stacks, 2,
+        mode=Mode.CASH_GAME,
+    )  # fmt: skip
+
+
+def _apply(table: State, line: str) -> None:
+    """One line of a history in pokerkit's table."""
+    match line.split():
+        case ["d", "dh", player, cards]:
+            table.deal_hole(cards, int(player[1:]) - 1)
+        case ["d", "db", cards]:
+            table.deal_board(cards)
+        case [player, "sm", cards]:
+            table.show_or_muck_hole_cards(cards, int(player[1:]) - 1)
+        case [player, *words]:
+            if table.actor_index != int(player[1:]) - 1:
+                raise ValueError(f"it is not {player}'s turn")
+            if words == ["f"]:
+                table.fold()
+            elif words == ["cc"]:
+                table.check_or_call()
+            else:
+                table.complete_bet_or_raise_to(int(words[1]))
+
+
+# In ---------------------------------------------------------------------------------------------------------------------
+
+
+def load_histories(path: Path, rules: PokerRules) -> list[PlayedHand]:
+    """The hands in a `.phh` file or in a `.phhs` file of several.
+
+    Raises ConfigError for a file that is no history, and GameError for hands of another game or with hidden cards.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"'{path}' cannot be read as text: {error}.") from error
+    return parse_histories(text, rules)
+
+
+def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:
+    """The hands in the text of a history, or of several under headings; errors as `load_histories` has them."""
+    require_history(rules)
+    try:
+        several = re.search(r"^\s*\[", text, re.MULTILINE) is not None
+        histories = list(HandHistory.loads_all(text)) if several else [HandHistory.loads(text)]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:  # what pokerkit and tomllib raise for bad text
+        raise ConfigError(f"The text is no hand history in PHH: {error}.") from error
+    return [_parse_history(history, rules, index) for index, history in enumerate(histories)]
+
+
+def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> PlayedHand:
+    where = f"Hand {history.hand if history.hand is not None else index + 1}"
+    _require_same_rules(history, rules, where)
+    holes: tuple[list[int], list[int]] = ([], [])
+    board: list[int] = []
+    actions: list[int] = []
+    state, base = first_state(rules), 0
+    for raw in history.actions:
+        line = str(raw).partition("#")[0].strip()
+        if (found := _HOLES.fullmatch(line)) is not None:
+            holes[_seat(int(found[1]))].extend(_read_cards(found[2], rules, where))
+        elif (found := _BOARD.fullmatch(line)) is not None:
+            board.extend(_read_cards(found[1], rules, where))
+        elif (found := _ACTION.fullmatch(line)) is not None:
+            actions.append(_read_action(found, state, base, rules, where))
+            after = next_state(rules, state, actions[-1])
+            base = max(after.chips) if after.round > state.round else base
+            state = after
+        elif line and not _SHOWN.fullmatch(line):
+            raise GameError(f"{where} holds {line!r}, which is no line of a two-player hold'em hand.")
+    names = history.players if history.players and len(history.players) == 2 else ["p1", "p2"]
+    hand = PlayedHand(
+        history.hand if isinstance(history.hand, int) else index,
+        (str(names[1]), str(names[0])),
+        (tuple(holes[0]), tuple(holes[1])),
+        tuple(board),
+        tuple(actions),
+    )
+    _require_whole(hand, state, rules, where)
+    _require_chips(hand, history, rules, where)
+    return hand
+
+
+def _require_same_rules(history: HandHistory, rules: PokerRules, where: str) -> None:
+    expected: dict[str, Any] = {
+        "variant": "NT" if rules.betting == "pot" else "FT",
+        "antes": [0, 0],
+        "blinds_or_straddles": list(rules.blinds),
+        **(_bets(rules) or {}),
+    }
+    if rules.betting == "pot":
+        expected["starting_stacks"] = [rules.stack] * 2
+    for field, value in expected.items():
+        if getattr(history, field) != value:
+            raise GameError(f"{where} has {field} = {getattr(history, field)!r}, but {rules.name} has {value!r}.")
+    rounds = history.user_defined_fields.get(BOARD_CARDS, list(TEXAS))
+    if rounds != list(rules.board_cards):
+        raise GameError(f"{where} deals {rounds!r} board cards by round, but {rules.name} {list(rules.board_cards)!r}.")
+
+
+def _read_cards(text: str, rules: PokerRules, where: str) -> list[int]:
+    names = _CARD.findall(text)
+    if "".join(names) != text:
+        raise GameError(
+            f"{where} has the cards {text!r}: all cards must be known, as ranks 2 to A with suits c, d, h or s."
+        )
+    try:
+        return [card_number(rules, name) for name in names]
+    except ProtocolError as error:
+        raise GameError(f"{where}: {error}") from error
+
+
+def _read_action(found: re.Match[str], state: BettingState, base: int, rules: PokerRules, where: str) -> int:
+    if state.ended != NOT_TERMINAL:
+        raise GameError(f"{where} goes on with {found[0]!r} after its betting is over.")
+    action = RAISE if found[3] else FOLD if found[2] == "f" else CALL
+    allowed = legal_actions(rules, state)
+    if state.actor != _seat(int(found[1])) or action not in allowed:
+        raise GameError(f"{where} has {found[0]!r} where {rules.name} does not allow it.")
+    if action == RAISE and int(found[3]) != raise_to(rules, state) - base:
+        raise GameError(
+            f"{where} has {found[0]!r}, but a raise of {rules.name} is to {raise_to(rules, state) - base} there."
+        )
+    return action
+
+
+def _require_whole(hand: PlayedHand, state: BettingState, rules: PokerRules, where: str) -> None:
+    if state.ended == NOT_TERMINAL:
+        raise GameError(f"{where} breaks off before it is over.")
+    cards = [*hand.holes[0], *hand.holes[1], *hand.board]
+    if len(set(cards)) != len(cards):
+        twice = next(card for card in cards if cards.count(card) > 1)
+        raise GameError(f"{where} deals {card_name(rules, twice)} twice.")
+    dealt = sum(rules.board_cards[: state.round + 1])
+    counts: Sequence[int] = (len(hand.holes[0]), len(hand.holes[1]), len(hand.board))
+    if counts != (2, 2, dealt):
+        found = f"{counts[1]} and {counts[0]} hole cards and {counts[2]} board cards"
+        raise GameError(f"{where} deals {found}, but must deal 2, 2 and {dealt}.")
+
+
+def _require_chips(hand: PlayedHand, history: HandHistory, rules: PokerRules, where: str) -> None:
+    """Refuse a history whose stacks at the end, if it says them, do not follow from its actions."""
+    if history.finishing_stacks is None:
+        return
+    won = gains(rules, hand)
+    moved = [end - start for start, end in zip(history.starting_stacks, history.finishing_stacks, strict=True)]
+    if moved != [won[1], won[0]]:
+        raise GameError(f"{where} ends with p1 gaining {moved[0]} chips, but its actions and cards bring {won[1]}.")

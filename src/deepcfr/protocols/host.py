@@ -1,0 +1,226 @@
+"""Matches that the `dealer` command hosts: of runs that play in this process, and of bots that connect from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.match.record import require_same_game
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import load_game
+from deepcfr.games.rules import PokerRules
+from deepcfr.policies.base import Policy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.protocols.agent import Agent
+from deepcfr.protocols.client import Client, Say
+from deepcfr.protocols.dealer import Dealer, Result, Terms
+from deepcfr.protocols.record import Names, PlayedHand, log_line
+from deepcfr.report.matches import SCRIPTED
+from deepcfr.rng import key
+from deepcfr.runs.folder import RunFolder
+
+OUTSIDE = "-"  # the name of a bot that connects from outside
+LOOPBACK = "127.0.0.1"
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Who plays which game; None stands for a bot from outside."""
+
+    game: PokerGame
+    names: Names
+    policies: tuple[Policy | None, Policy | None]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Where the hands of a match are kept; None for nowhere."""
+
+    log: Path | None = None  # a file in the dealer's own form
+    phh: Path | None = None  # a folder for hand histories
+
+
+def seat_players(players: tuple[str, str], game: str | None, which: str, warn: Say) -> Table:
+    """The table for two of: a run, `scripted:STYLE`, or `-`.
+
+    `game` is needed if neither is a run. Raises ConfigError without it, GameError for different games and for games that
+    are not poker, and what loading a run raises.
+    """
+    runs = {name: RunFolder.open(Path(name)).load_policy(which, warn)[0] for name in players if _is_run(name)}
+    games = [policy.game for policy in runs.values()] + ([load_game(game)] if game else [])
+    if not games:
+        raise ConfigError("Nothing says which game is played: name it with --game.")
+    for other in games[1:]:
+        require_same_game(games[0], other)
+    shared = games[0]
+    if not isinstance(shared, PokerGame):
+        raise GameError(f"The dealer protocol is for poker games, and '{shared.name}' is not one.")
+    policies = [
+        runs[name]
+        if name in runs
+        else None
+        if name == OUTSIDE
+        else scripted_policy(name.removeprefix(SCRIPTED), shared)
+        for name in players
+    ]
+    return Table(shared, seat_names(players), (policies[0], policies[1]))
+
+
+def _is_run(name: str) -> bool:
+    return name != OUTSIDE and not name.startswith(SCRIPTED)
+
+
+def seat_names(players: tuple[str, str]) -> Names:
+    """Names for the log, two different ones without the characters that part its fields."""
+    first, second = ("bot" if name == OUTSIDE else name.replace(":", "-").replace("|", "-") for name in players)
+    return (first, second) if first != second else (f"{first} (1)", f"{second} (2)")
+
+
+def host_match(
+    table: Table,
+    terms: Terms,
+    records: Records,
+    say: Say,
+    host: str = LOOPBACK,
+    port: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Play a match and return the first player's result.
+
+    Bots from outside connect to `port`, the second of two to the next one, or to free ports if it is 0; `say` gets a line
+    for each. Agents of this process connect over loopback. Raises ProtocolError for a bot that breaks protocol or rules,
+    and ConfigError for ports and files that cannot be had.
+    """
+    rules = table.game.rules
+    with _recorder(records, rules, table.names, terms) as record:
+        played = 0
+
+        def on_hand(hand: PlayedHand) -> None:
+            nonlocal played
+            record(hand)
+            played += 1
+            if on_progress:
+                on_progress(played, terms.played)
+
+        result = asyncio.run(_host(table, terms, say, host, port, on_hand))
+        if records.log:
+            with records.log.open("a", encoding="utf-8") as file:
+                file.write(result.line + "\n")
+    return result
+
+
+async def _host(
+    table: Table, terms: Terms, say: Say, host: str, port: int, on_hand: Callable[[PlayedHand], None]
+) -> Result:
+    dealer = Dealer(table.game, table.names, terms)
+    tasks: list[asyncio.Task[object]] = []
+    try:
+        for index, (seat, policy) in enumerate(zip(dealer.seats, table.policies, strict=True)):
+            if policy is not None:
+                await seat.open(LOOPBACK, 0)
+                agent = Agent(policy, key(terms.seed, "dealer", "agent", index))
+                client = Client(agent, LOOPBACK, seat.port, retries=0, seconds=terms.seconds, say=say)
+                tasks.append(asyncio.create_task(client.play()))
+                continue
+            second = index == 1 and table.policies[0] is None
+            await seat.open(host, port + 1 if port and second else port)
+            say(f"{seat.name} connects to {host}:{seat.port}")
+        match = asyncio.create_task(dealer.play(on_hand))
+        await _finish(match, tasks)
+        return match.result()
+    finally:
+        await dealer.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _finish(match: asyncio.Task[Result], clients: Sequence[asyncio.Task[object]]) -> None:
+    """Wait for the end of the match; an agent that fails ends it with its own error."""
+    waiting: set[asyncio.Task[object]] = {match, *clients}
+    try:
+        while not match.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {match}:
+                task.result()
+    finally:
+        match.cancel()
+        await asyncio.gather(match, return_exceptions=True)
+
+
+@contextmanager
+def _recorder(
+    records: Records, rules: PokerRules, names: Names, terms: Terms
+) -> Iterator[Callable[[PlayedHand], None]]:
+    """What keeps every hand, in open files; hand histories are refereed by pokerkit on the way."""
+    files: list[IO[str]] = []
+    writers: list[Callable[[PlayedHand], None]] = []
+    try:
+        if records.log:
+            log = _create(records.log)
+            files.append(log)
+            log.write(f"# name/game/hands/seed {'|'.join(names)} {rules.name} {terms.played} {terms.seed}\n")
+            writers.append(lambda hand: _flush(log, log_line(rules, hand) + "\n"))
+        if records.phh:
+            try:
+                from deepcfr.protocols.hand_history import format_history, require_history
+            except ImportError as error:
+                raise ConfigError("Hand histories need pokerkit: pip install 'deepcfr[pokerkit]'.") from error
+
+            require_history(rules)
+            histories = _create(records.phh / "hands.phhs")
+            files.append(histories)
+            writers.append(lambda hand: _flush(histories, f"[{hand.number + 1}]\n{format_history(rules, hand)}\n\n"))
+
+        def record(hand: PlayedHand) -> None:
+            for write in writers:
+                write(hand)
+
+        yield record
+    finally:
+        for file in files:
+            file.close()
+
+
+def _flush(file: IO[str], text: str) -> None:
+    file.write(text)
+    file.flush()  # so that a match that is cut off leaves its hands
+
+
+def _create(path: Path) -> IO[str]:
+    """A new text file. Raises ConfigError if there is one already or it cannot be made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("x", encoding="utf-8")
+    except FileExistsError as error:
+        raise ConfigError(f"'{path}' is there already: choose another name.") from error
+    except OSError as error:
+        raise ConfigError(f"'{path}' cannot be written: {error.strerror}.") from error
+
+
+def join_match(
+    policy: Policy, host: str, port: int, *, seed: int, retries: int, seconds: float, say: Say
+) -> tuple[dict[str, object], str]:
+    """Play one match as a client; returns the result as data and in words.
+
+    Raises ProtocolError if there is no dealer or it plays another game, and ConfigError for settings that cannot be.
+    """
+    if not 1 <= port <= 65_535:
+        raise ConfigError(f"--port must be from 1 to 65535, but is {port}.")
+    if seed < 0:
+        raise ConfigError(f"--seed must not be negative, but is {seed}.")
+    if retries < 0:
+        raise ConfigError(f"--retries must not be negative, but is {retries}.")
+    if not seconds > 0:
+        raise ConfigError(f"--seconds must be more than 0, but is {seconds:g}.")
+    visit = asyncio.run(Client(Agent(policy, seed), host, port, retries, seconds, say).play())
+    facts = visit.score.facts() | {"slowest_answer": visit.slowest, "connections": visit.connections}
+    words = f"{visit.score.game}: {visit.score.describe()}; the slowest answer took {1000 * visit.slowest:.0f} ms."
+    return facts, words

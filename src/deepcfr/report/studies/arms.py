@@ -1,0 +1,60 @@
+"""Where the runs of a study's arms are, and what configures them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from deepcfr.config import AnyConfig, config_from_table, solve_config_from_table
+from deepcfr.errors import ConfigError
+from deepcfr.report.studies.plans import SHARED
+from deepcfr.report.studies.records import Arm, Budget, Plan, Settings, Study
+
+
+def find_arm(plan: Plan, name: str) -> Arm:
+    """The arm of that name."""
+    return next(arm for arm in plan.arms if arm.name == name)
+
+
+def arm_path(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> Path:
+    """The run folder of an arm and a seed."""
+    return root / (arm.home or study.name) / budget / f"{arm.name}-s{seed}"
+
+
+def abstraction_path(root: Path, study: Study, budget: Budget, arm: Arm) -> Path:
+    """Where an arm's abstraction is made; seeds share it."""
+    return root / (arm.home or study.name) / budget / f"abstraction-{arm.buckets}"
+
+
+def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> AnyConfig:
+    """The configuration of an arm's run. Raises ConfigError if the plan names what is no setting."""
+    if arm.tabular:
+        settings = dict(arm.changes)
+        if arm.buckets:
+            settings["solve.abstraction"] = str(abstraction_path(root, study, budget, arm))
+        return solve_config_from_table(_nested(settings | {"seed": seed}))
+    home = study.plans[budget].settings if not arm.home else {}  # a shared arm is the same from every study
+    return config_from_table(_nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
+
+
+def _nested(settings: Settings) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for dotted, value in settings.items():
+        section, _, key = dotted.rpartition(".")
+        (table.setdefault(section, {}) if section else table)[key] = value
+    return table
+
+
+def change_of(arm: Arm) -> str:
+    """What an arm changes, as settings."""
+    if arm.tabular:
+        return f"solve.algorithm = {arm.changes['solve.algorithm']}" + (
+            f", {arm.buckets:,} buckets" if arm.buckets else ""
+        )
+    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items()) or "none"
+
+
+def require_seeds(seeds: int) -> None:
+    """Raise ConfigError for a number of seeds that cannot be run."""
+    if not 1 <= seeds <= 1000:
+        raise ConfigError(f"--seeds must be between 1 and 1,000, but is {seeds}.")

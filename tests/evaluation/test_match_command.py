@@ -1,0 +1,72 @@
+"""`deepcfr match` and `deepcfr tournament`: what they print, and how they refuse."""
+
+from pathlib import Path
+
+import pytest
+
+from command_line import deepcfr, problem
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two solved runs of Leduc and one of Kuhn."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = {"early": folder / "early", "late": folder / "late", "kuhn": folder / "kuhn"}
+    for name, game, iterations in (("early", "leduc", 3), ("late", "leduc", 30), ("kuhn", "kuhn", 3)):
+        assert deepcfr("solve", game, "--out", paths[name], "--iterations", iterations).status == 0
+    return paths
+
+
+def test_the_three_ways_of_a_match_agree(runs: dict[str, Path]) -> None:
+    pair = (runs["late"], "scripted:uniform")
+    exact = deepcfr("match", *pair, "--json").json
+    boards = deepcfr("match", *pair, "--boards", 60, "--json").json
+    hands = deepcfr("match", *pair, "--hands", 4000, "--json").json
+    everything = deepcfr("match", *pair, "--boards", "all", "--json").json
+    assert everything["mean"] == exact["mean"] == exact["value"] > 500
+    assert exact["mean"] == pytest.approx(sum(exact["seats"]) / 2)
+    assert everything["exact"] is exact["exact"] is True
+    assert (boards["boards"], boards["hands"], boards["exact"], boards["unit"]) == (60, 0, False, "mA/g")
+    assert (hands["boards"], hands["hands"], hands["exact"]) == (0, 4000, False)
+    assert 0 < boards["interval"] < hands["interval"]
+    for sampled in (boards, hands):
+        assert abs(sampled["mean"] - exact["mean"]) <= 1.7 * sampled["interval"]
+    assert boards["runs"] == [str(runs["late"]), "scripted:uniform"]
+    text = deepcfr("match", *pair, "--boards", 60).out.replace("\n", " ")
+    assert f"gains {boards['mean']:+.3f} +- {boards['interval']:.3f} (95 %) mA/g against scripted:uniform" in text
+    assert "all hands on 60 sampled boards" in text
+
+
+def test_a_tournament_is_the_table_of_its_matches(runs: dict[str, Path]) -> None:
+    players = (runs["early"], runs["late"], "scripted:call")
+    table = deepcfr("tournament", *players, "--boards", 20, "--json").json
+    assert table["names"] == [str(player) for player in players]
+    for i, first in enumerate(players):
+        assert table["mean"][i][i] == table["interval"][i][i] == 0
+        for j, second in enumerate(players):
+            assert table["mean"][i][j] == -table["mean"][j][i]
+            if i < j:
+                match = deepcfr("match", first, second, "--boards", 20, "--json").json
+                assert (table["mean"][i][j], table["interval"][i][j]) == (match["mean"], match["interval"])
+    assert table["average"] == pytest.approx([sum(row) / 2 for row in table["mean"]])
+    text = deepcfr("tournament", *players, "--boards", 20).out
+    assert f"{table['mean'][1][2]:+.1f} +- {table['interval'][1][2]:.1f}" in text
+    assert "3 scripted:call" in text
+
+
+def test_what_cannot_be_played_is_refused_in_a_sentence(runs: dict[str, Path]) -> None:
+    late, kuhn = runs["late"], runs["kuhn"]
+    assert "at least 2 of them" in problem(deepcfr("match", late, late, "--boards", 0))
+    assert "at least 2 hands for its interval, but 0" in problem(deepcfr("match", late, late, "--hands", 0))
+    assert "'leduc' and 'kuhn' differ in" in problem(deepcfr("match", late, kuhn, "--boards", 4))
+    assert "'leduc' and 'kuhn' differ in" in problem(deepcfr("match", late, kuhn, "--hands", 4))
+    assert "'kuhn' and 'leduc' differ in" in problem(deepcfr("tournament", kuhn, "scripted:call", late))
+    assert "but not both" in problem(deepcfr("match", late, late, "--hands", 4, "--boards", 4))
+    assert "--lines is for matches over sampled boards" in problem(deepcfr("match", late, late, "--lines", 4))
+    assert "at least 1 line of a round, but 0" in problem(deepcfr("match", late, late, "--boards", 4, "--lines", 0))
+    assert "'bluff' is no scripted style" in problem(deepcfr("match", late, "scripted:bluff"))
+    assert "none is among scripted:call, scripted:raise" in problem(deepcfr("match", "scripted:call", "scripted:raise"))
+    assert "A tournament needs at least 2 policies, but 1 were given" in problem(deepcfr("tournament", late))
+    assert "does not hold a run" in problem(deepcfr("match", late, late / "nothing"))
+    assert "--seed must not be negative" in problem(deepcfr("match", late, late, "--seed", -1))
+    assert "--threads must be at least 1" in problem(deepcfr("tournament", late, late, "--threads", 0))

@@ -1,0 +1,183 @@
+"""Hand histories: refereed by pokerkit, read back as they were, and refused where they are of another game."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pokerkit import HandHistory
+
+from deepcfr.errors import ConfigError, DeepCFRError, GameError
+from deepcfr.games.betting import FOLD, NOT_TERMINAL, first_state, legal_actions, next_state
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.protocols.acpc import ProtocolError
+from deepcfr.protocols.hand_history import format_history, history_of, load_histories, parse_histories, referee
+from deepcfr.protocols.record import PlayedHand, gains
+from deepcfr.rng import key
+
+STANDARD = ("hulh", "hunl-pot")  # those that PHH has a variant for
+
+
+@cache
+def random_hands(name: str, count: int) -> list[PlayedHand]:
+    """Hands with random cards and actions, of which few fold: most go on to the showdown."""
+    rules = PRESETS[name]
+    flop = PokerGame(PRESETS["fhp"]) if rules.num_cards == 52 else PokerGame(rules)
+    draw = np.random.default_rng(5)
+    hands = []
+    for number in range(count):
+        if rules.num_cards == 52:  # the tree of a game with four rounds would take longer than its hands
+            cards = draw.permutation(52).tolist()
+        else:
+            cards = flop.deal_cards(1, key(1, "cards"), number)[0].tolist()
+        state, actions = first_state(rules), []
+        while state.ended == NOT_TERMINAL:
+            legal = legal_actions(rules, state)
+            weights = np.array([0.15 if action == FOLD else 1.0 for action in legal])
+            actions.append(int(draw.choice(legal, p=weights / weights.sum())))
+            state = next_state(rules, state, actions[-1])
+        board = tuple(cards[4 : 4 + sum(rules.board_cards[: state.round + 1])])
+        holes = (tuple(cards[:2]), tuple(cards[2:4]))
+        hands.append(PlayedHand(number, ("dealer's seat", "big blind"), holes, board, tuple(actions)))
+    return hands
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("fhp", 150), ("fhp-mini", 50), ("fhp-pot", 50), ("hulh", 30), ("hunl-pot", 20)]
+)
+def test_pokerkit_referees_and_histories_come_back(name: str, count: int) -> None:
+    """`format_history` raises if pokerkit refuses an action or counts other chips than `gains`."""
+    rules, hands = PRESETS[name], random_hands(name, count)
+    texts = [format_history(rules, hand) for hand in hands]
+    whole = "\n\n".join(f"[{hand.number + 1}]\n{text}" for hand, text in zip(hands, texts, strict=True))
+    assert parse_histories(whole, rules) == hands
+    assert parse_histories(texts[0], rules) == hands[:1]
+    assert {len(hand.board) for hand in hands} >= {0, sum(rules.board_cards)}  # folds before the flop, and showdowns
+
+
+def all_in(name: str) -> PlayedHand:
+    """Raises until nobody has chips left; then a call."""
+    rules = PRESETS[name]
+    state, actions = first_state(rules), []
+    while state.ended == NOT_TERMINAL:
+        actions.append(legal_actions(rules, state)[-1])
+        state = next_state(rules, state, actions[-1])
+    board = tuple(range(4, 4 + sum(rules.board_cards)))
+    return PlayedHand(7, ("a", "b"), ((0, 1), (50, 51)), board, tuple(actions))
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_pokerkit_reads_the_files_by_itself(name: str) -> None:
+    rules = PRESETS[name]
+    for hand in [*random_hands(name, 20)[:8], all_in(name)]:
+        history = HandHistory.loads(format_history(rules, hand))
+        *_, last = history
+        assert not last.status
+        won = gains(rules, hand)
+        assert list(last.payoffs) == [won[1], won[0]]
+        assert history.finishing_stacks == list(last.stacks)
+
+
+def test_an_all_in_hand_deals_the_rest_of_the_board() -> None:
+    rules, hand = PRESETS["hunl-pot"], all_in("hunl-pot")
+    assert gains(rules, hand) == (-20_000, 20_000)  # deuces against aces on a board of threes and fours
+    lines = history_of(rules, hand).actions
+    assert [line.split()[0] for line in lines[-5:]] == ["p1", "p2", "d", "d", "d"]
+    assert parse_histories(format_history(rules, hand), rules) == [hand]
+
+
+def test_known_history() -> None:
+    """Written out by hand: a raise before the flop, then a bet that the big blind folds to."""
+    rules = PRESETS["fhp"]
+    hand = PlayedHand(3, ("ann", "bob"), ((48, 51), (0, 5)), (8, 13, 18), (2, 1, 1, 2, 0))
+    history = history_of(rules, hand)
+    assert history.actions == [
+        "d dh p1 2c3d", "d dh p2 AcAs", "p2 cbr 200", "p1 cc", "d db 4c5d6h", "p1 cc", "p2 cbr 100", "p1 f",
+    ]  # fmt: skip
+    assert history.blinds_or_straddles == [50, 100]
+    assert history.players == ["bob", "ann"]
+    assert (history.small_bet, history.big_bet) == (100, 100)
+    assert history.starting_stacks == [1600, 1600]  # twice the 800 chips that a player can lose
+    assert history.finishing_stacks == [1400, 1800]
+    assert gains(rules, hand) == (200, -200)
+
+
+def test_the_referee_objects() -> None:
+    rules = PRESETS["fhp"]
+    hand = PlayedHand(3, ("ann", "bob"), ((48, 51), (0, 5)), (8, 13, 18), (2, 1, 1, 2, 0))
+    lines = history_of(rules, hand).actions
+    with pytest.raises(ProtocolError, match="'p2 cbr 150' in hand 3 of fhp"):
+        referee(rules, hand, [line.replace("cbr 200", "cbr 150") for line in lines])
+    with pytest.raises(ProtocolError, match="it is not p1's turn"):
+        referee(rules, hand, [line.replace("p2 cbr 200", "p1 cbr 200") for line in lines])
+    with pytest.raises(ProtocolError, match="not over for pokerkit"):
+        referee(rules, hand, lines[:-1])
+    other = PlayedHand(3, hand.names, hand.holes, (), (2, 0))
+    with pytest.raises(ProtocolError, match=r"gains 100 chips by our count and 200 by pokerkit's"):
+        referee(rules, other, lines)
+
+
+GOOD = """variant = 'FT'
+antes = [0, 0]
+blinds_or_straddles = [50, 100]
+small_bet = 100
+big_bet = 100
+starting_stacks = [5000, 5000]
+finishing_stacks = [4900, 5100]
+actions = ['d dh p1 2c3d', 'd dh p2 AcAs', 'p2 cbr 200', 'p1 f # what else']
+_board_cards = [0, 3]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("'FT'", "'NT'", "variant"),
+        ("[50, 100]", "[100, 200]", r"blinds_or_straddles = \[100, 200\], but fhp has \[50, 100\]"),
+        ("small_bet = 100", "small_bet = 200", "small_bet = 200, but fhp has 100"),
+        ("_board_cards = [0, 3]", "", r"deals \[0, 3, 1, 1\] board cards by round, but fhp \[0, 3\]"),
+        ("cbr 200", "cbr 300", "a raise of fhp is to 200 there"),
+        ("p1 f", "p2 f", "where fhp does not allow it"),
+        (", 'p1 f # what else'", "", "breaks off before it is over"),
+        ("p1 f # what else'", "p1 f', 'p2 cc'", "goes on with 'p2 cc'"),
+        ("2c3d", "????", r"has the cards '\?\?\?\?': all cards must be known"),
+        ("2c3d", "Ac3d", "deals Ac twice"),
+        ("2c3d", "2c", "deals 1 and 2 hole cards and 0 board cards"),
+        ("p1 f #", "p1 sd #", "'p1 sd', which is no line"),
+        ("[4900, 5100]", "[4800, 5200]", "gaining -200 chips, but its actions and cards bring -100"),
+    ],
+)
+def test_foreign_and_damaged_histories_are_refused(old: str, new: str, sentence: str) -> None:
+    assert gains(PRESETS["fhp"], parse_histories(GOOD, PRESETS["fhp"])[0]) == (100, -100)
+    assert old in GOOD
+    with pytest.raises(GameError, match=sentence):
+        parse_histories(GOOD.replace(old, new), PRESETS["fhp"])
+
+
+@pytest.mark.filterwarnings("ignore:The field")  # pokerkit's word on a field that it does not know
+@pytest.mark.parametrize("text", ["", "variant = 'FT'", "[1]\nx = 2", "1 = = 2", "[[", "actions = 3\nvariant = 'XX'"])
+def test_texts_that_are_no_history(text: str, tmp_path: Path) -> None:
+    (tmp_path / "hand.phh").write_text(text)
+    with pytest.raises(DeepCFRError, match=r"\.$"):
+        load_histories(tmp_path / "hand.phh", PRESETS["fhp"])
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_histories(tmp_path / "none.phh", PRESETS["fhp"])
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc"])
+def test_games_without_histories(name: str) -> None:
+    with pytest.raises(GameError, match=f"not {name}"):
+        parse_histories(GOOD, PRESETS[name])
+
+
+def test_rules_with_three_bet_sizes_have_no_history() -> None:
+    rules: PokerRules = replace(PRESETS["hulh"], raise_size=(100, 100, 200, 300))
+    with pytest.raises(GameError, match="one or two bet sizes"):
+        parse_histories(GOOD, rules)
