@@ -188,7 +188,7 @@ class LowerBound:
     run: Positional[Path]  # a run folder or a shipped model of a poker game
     boards: int | Literal["all"] | None = None  # runouts to sample; by default all if that is within reach, else 100
     rounds: tuple[int, ...] | None = None  # in which it acts by its rule, 0 is the first; it checks and calls in others
-    lines: int | None = None  # with --boards N: action sequences of a round that are played out; 32 by default
+    lines: int | None = None  # with --boards N: action sequences of a round that are played out; 8 by default
     seed: int = 0  # of the boards and the action sequences
     policy: PolicyName = "average"
     threads: int = 2  # CPU threads
