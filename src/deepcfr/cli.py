@@ -476,6 +476,10 @@ def _bench(command: Bench) -> None:
         from deepcfr.report.bench_nfsp import bench_nfsp
 
         facts = bench_nfsp(command.seed, console.print)
+    elif command.what == "threads":
+        from deepcfr.report.bench_threads import bench_threads
+
+        facts = bench_threads(command.seed, console.print)
     else:
         from deepcfr.report.bench import bench_fhp, bench_openspiel
 
