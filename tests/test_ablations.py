@@ -101,7 +101,7 @@ def test_what_ships_is_read(base: str) -> None:
 )
 def test_an_ablation_is_one_option_of_the_command_line(key: str, value: Any) -> None:
     option = f"--{key.replace('_', '-')}"
-    command = cli._parse(["train", "fhp", "--out", "runs/x", option, str(value)])
+    command = cli.parse_command(["train", "fhp", "--out", "runs/x", option, str(value)])
     assert command.run_config() == with_key(default_config("fhp"), key, value)
 
 

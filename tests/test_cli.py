@@ -254,8 +254,8 @@ def test_without_a_file_settings_start_from_the_games_defaults(kuhn: Trained) ->
 
 
 def test_the_games_defaults_do_not_depend_on_the_order_of_the_arguments() -> None:
-    first = cli._parse(["train", "kuhn", "--out", "x"])
-    assert cli._parse(["train", "--out", "x", "kuhn"]) == first
+    first = cli.parse_command(["train", "kuhn", "--out", "x"])
+    assert cli.parse_command(["train", "--out", "x", "kuhn"]) == first
 
 
 def test_lists_are_given_on_the_command_line(tmp_path: Path) -> None:
@@ -675,7 +675,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(kuhn: Trained, monkeypatch: py
     def press(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(cli.COMMANDS, "exploitability", (cli.Exploit, press))
+    monkeypatch.setitem(cli.COMMANDS, "exploitability", (cli.records.Exploit, press))
     outcome = deepcfr("exploitability", kuhn.path)
     assert (outcome.status, outcome.out, outcome.err) == (130, "", "deepcfr: interrupted.\n")
 

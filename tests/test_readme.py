@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import deepcfr.cli as cli
+from deepcfr import cli
+from deepcfr.config import load_config
+from deepcfr.defaults import default_config
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,8 +35,8 @@ def test_python_blocks_run(code: str, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    parsed = cli._parse(shlex.split(command))
-    assert type(parsed).__module__ == "deepcfr.commands"
+    parsed = cli.parse_command(shlex.split(command))
+    assert type(parsed).__module__ == "deepcfr.cli.records"
 
 
 def test_configurations_say_their_command_and_load() -> None:
@@ -43,18 +45,18 @@ def test_configurations_say_their_command_and_load() -> None:
     for path in paths:
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert f"--config configs/{path.name}" in first
-        assert cli.load_config(path).game == first.split()[3]
+        assert load_config(path).game == first.split()[3]
 
 
 @pytest.mark.parametrize(
     ("name", "game"), [("kuhn", "kuhn"), ("leduc", "leduc"), ("fhp-quick", "fhp"), ("fhp-pot", "fhp-pot")]
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
-    assert cli.load_config(ROOT / "configs" / f"{name}.toml") == cli.default_config(game)
+    assert load_config(ROOT / "configs" / f"{name}.toml") == default_config(game)
 
 
 def test_the_paper_configuration_has_the_papers_values() -> None:
-    config = cli.load_config(ROOT / "configs" / "fhp-paper.toml")
+    config = load_config(ROOT / "configs" / "fhp-paper.toml")
     assert (config.cfr.iterations, config.cfr.traversals, config.cfr.weighting) == (450, 10_000, "linear")
     assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (
         4_000,

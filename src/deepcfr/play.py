@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.base import Deals, infosets_at
 from deepcfr.games.betting import ACTION_LETTERS, SHOWDOWN
 from deepcfr.games.cards import card_text
@@ -32,7 +33,6 @@ from deepcfr.sampling.external import sample_actions
 from deepcfr.types import TERMINAL
 
 _SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
-_NORMAL_95 = statistics.NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def summarise(results: list[float]) -> PlayResult:
     """The session whose hands won `results`, in units; the interval is the normal one of the mean."""
     hands = len(results)
     mean = 1000 * sum(results) / hands if hands else None
-    half = 1000 * _NORMAL_95 * statistics.stdev(results) / math.sqrt(hands) if hands > 1 else None
+    half = 1000 * NORMAL_95 * statistics.stdev(results) / math.sqrt(hands) if hands > 1 else None
     return PlayResult(hands, float(sum(results)), mean, half)
 
 

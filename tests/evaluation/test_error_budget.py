@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from command_line import deepcfr, problem
-from deepcfr.commands import BudgetPart
+from deepcfr.cli.records import BudgetPart
 from deepcfr.config import (
     CFRConfig,
     FitConfig,

@@ -12,7 +12,7 @@ from scipy import stats
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.evaluation.intervals import student_t_95
+from deepcfr.evaluation.intervals import NORMAL_95, student_t_95
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
 from deepcfr.evaluation.match import boards as boards_module
 from deepcfr.evaluation.match.boards import _Runouts, half_interval
@@ -204,10 +204,9 @@ def test_heads_up_limit_holdem_takes_memory_for_a_part_of_its_river_only() -> No
 
 
 def test_students_quantiles_are_scipys() -> None:
-    for degrees in (1, 2, 3, 4, 5, 10, 37, 100):
+    for degrees in (1, 2, 3.3, 10, 37, 499.5, 1e6):
         assert student_t_95(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-9)
-    for degrees in (3.3, 7.5, 499.5, 500, 3000.7, 1e6):
-        assert student_t_95(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=5e-3)
+    assert student_t_95(1e9) == pytest.approx(NORMAL_95, rel=1e-8)
 
 
 def test_the_interval_of_a_stratified_mean_by_hand() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deepcfr.commands import Report
+from deepcfr.cli.records import Report
+from deepcfr.cli.reporting import report_command
 from deepcfr.config import AnyConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError
@@ -243,12 +244,10 @@ def test_rules_that_differ_under_one_name_are_not_one_game(leduc_runs: dict[str,
 def test_the_command_writes_the_files_and_the_png_when_asked(
     leduc_runs: dict[str, RunFolder], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from deepcfr.cli import _report
-
-    _report(Report(what=("fig2", str(leduc_runs["full"].path)), out=tmp_path / "out", png=True))
+    report_command(Report(what=("fig2", str(leduc_runs["full"].path)), out=tmp_path / "out", png=True))
     assert capsys.readouterr().out.count("Wrote") == 3
     assert (tmp_path / "out" / "fig2.png").read_bytes().startswith(b"\x89PNG")
-    _report(Report(what=(str(leduc_runs["full"].path),), out=tmp_path / "one.svg"))
+    report_command(Report(what=(str(leduc_runs["full"].path),), out=tmp_path / "one.svg"))
     assert b"Linear CFR, full width: full" in (tmp_path / "one.svg").read_bytes()
 
 
@@ -262,7 +261,5 @@ def test_the_command_writes_the_files_and_the_png_when_asked(
     ],
 )
 def test_the_command_says_what_it_misses(command: Report, sentence: str) -> None:
-    from deepcfr.cli import _report
-
     with pytest.raises(ConfigError, match=sentence):
-        _report(command)
+        report_command(command)

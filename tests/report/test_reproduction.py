@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
 
 from command_line import deepcfr, problem
 from deepcfr.config import RunConfig, SolveConfig
@@ -26,7 +25,6 @@ from deepcfr.report.reproduction import (
     judge,
     judge_statement,
     read_study,
-    t_quantile,
 )
 from deepcfr.report.reproduction_page import page_lines, write_reproduction
 from deepcfr.report.studies import (
@@ -97,11 +95,6 @@ def root(tmp_path: Path) -> Path:
 
 
 # Statistics
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 30])
-def test_the_quantiles_are_those_of_student(freedom: int) -> None:
-    assert t_quantile(freedom) == pytest.approx(student.ppf(0.975, freedom), rel=1e-9)
 
 
 def test_an_interval_is_worked_out_by_hand() -> None:

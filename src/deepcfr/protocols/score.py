@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.rules import PokerRules
-
-_NORMAL_95 = statistics.NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -47,5 +46,5 @@ def score_of(gains: Sequence[float], rules: PokerRules, duplicate: bool = False)
     mean = 1000 * sum(gains) / hands if hands else None
     interval = None
     if len(samples) > 1:
-        interval = 1000 * _NORMAL_95 * statistics.stdev(samples) / math.sqrt(len(samples))
+        interval = 1000 * NORMAL_95 * statistics.stdev(samples) / math.sqrt(len(samples))
     return Score(rules.name, rules.milli_unit, hands, sum(gains) * rules.unit_chips, mean, interval)

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from deepcfr.errors import DeepCFRError
+from deepcfr.evaluation.intervals import student_t_95
 from deepcfr.games.presets import load_source
 from deepcfr.report.methods import Method
 from deepcfr.report.studies import (
@@ -114,28 +115,8 @@ def interval_of(values: Sequence[float]) -> Interval:
     if count < 2:
         return Interval(values[0], math.inf, count)
     return Interval(
-        float(np.mean(values)), t_quantile(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count), count
+        float(np.mean(values)), student_t_95(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count), count
     )
-
-
-def t_quantile(freedom: int) -> float:
-    """What Student's t with so many degrees of freedom stays within with probability 0.95, by bisection."""
-    low, high = 0.0, 16.0
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _within(middle, freedom) < 0.95 else (low, middle)
-    return low
-
-
-def _within(t: float, freedom: int) -> float:
-    """P(|T| < t) for Student's t (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
-    angle = math.atan(t / math.sqrt(freedom))
-    cosine, sine = math.cos(angle), math.sin(angle)
-    term, total = (1.0, 1.0) if freedom % 2 == 0 else (cosine, cosine if freedom > 1 else 0.0)
-    for k in range(2 if freedom % 2 == 0 else 3, freedom - 1, 2):
-        term *= cosine * cosine * (k - 1) / k
-        total += term
-    return sine * total if freedom % 2 == 0 else 2 / math.pi * (angle + sine * total)
 
 
 # Running and reading

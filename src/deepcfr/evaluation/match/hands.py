@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import ConfigError
+from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
 from deepcfr.parallel import Workers
@@ -26,7 +27,6 @@ from deepcfr.sampling.selfplay import play_games
 from deepcfr.types import Infosets
 
 CHUNK = 16_384  # deals played together
-_NORMAL_95 = 1.959964  # standard errors on either side that hold 95 % of a normal distribution
 
 
 def sampled_match(
@@ -68,7 +68,7 @@ def sampled_match(
         workers.shutdown()
     seats = gains.mean(1, dtype=np.float64).tolist()
     error = gains.mean(0, dtype=np.float64).std(ddof=1) / np.sqrt(hands)
-    return match_record(first, second, (seats[0], seats[1]), start, interval=float(_NORMAL_95 * error), hands=hands)
+    return match_record(first, second, (seats[0], seats[1]), start, interval=float(NORMAL_95 * error), hands=hands)
 
 
 def _play_deals(first: Policy, second: Policy, count: int, seed: int, begin: int) -> npt.NDArray[np.float32]:

@@ -40,9 +40,9 @@ PAPER: dict[str, Any] = {
 }
 # The quick ones differ from the paper's by size, by canonical suits, which merge flops in exact evaluations, and by their
 # fits: with Adam and so few steps the networks limit, and no effect but that of the steps is seen.
-QUICK_LAST, QUICK_EARLY = 64, 16
+QUICK_LAST, QUICK_EARLY = 32, 8
 _QUICK_FIT = {
-    "batch_size": 1_024,
+    "batch_size": 512,
     "optimizer": "muon",
     "learning_rate": 0.01,
     "schedule": "cosine",
@@ -59,7 +59,7 @@ QUICK: dict[str, Any] = {
     **{f"{fit}.{key}": value for fit in ("advantage", "average") for key, value in _QUICK_FIT.items()},
     "advantage.steps": 500,
     "average.steps": 2_000,
-    "evaluation.at": [8, QUICK_EARLY, 32, 48],
+    "evaluation.at": [4, QUICK_EARLY, 16, 24],
     "runtime.threads": 1,
     "runtime.checkpoint_every": 10,
     "runtime.checkpoint_seconds": 20,
@@ -94,24 +94,26 @@ def _names(arms: tuple[Arm, ...]) -> list[str]:
 
 # Figure 2
 
-_NFSP_FITS = {
-    "nfsp.optimizer": "adam",
-    "nfsp.q_learning_rate": 1e-3,
-    "nfsp.policy_learning_rate": 1e-3,
-    "nfsp.clip": 1.0,
-}
 _NFSP: dict[Budget, dict[str, Any]] = {
     # Heinrich and Silver 2016 with the networks of Deep CFR; an iteration is much shorter than one of Deep CFR
     "quick": {
         "solver": "nfsp",
-        "nfsp.iterations": 2_500,
-        "nfsp.episodes": 512,
-        "nfsp.reservoir_capacity": 1_000_000,
-        "nfsp.batch_size": 256,
-        "nfsp.q_steps": 4,
-        "nfsp.policy_steps": 4,
-        **_NFSP_FITS,
-        "evaluation.at": [125, 250, 500, 1_000, 1_500, 2_000],
+        "nfsp.iterations": 1_500,
+        "nfsp.episodes": 4_096,
+        "nfsp.anticipatory": 0.3,
+        "nfsp.epsilon_start": 0.5,
+        "nfsp.replay_capacity": 500_000,
+        "nfsp.reservoir_capacity": 2_000_000,
+        "nfsp.batch_size": 1_024,
+        "nfsp.q_steps": 24,
+        "nfsp.policy_steps": 12,
+        "nfsp.target_every": 24,
+        "nfsp.optimizer": "adam",
+        "nfsp.q_learning_rate": 2e-3,
+        "nfsp.policy_learning_rate": 2e-3,
+        "nfsp.schedule": "cosine",
+        "nfsp.clip": 1.0,
+        "evaluation.at": [50, 100, 200, 400, 800],
         "runtime.checkpoint_every": 250,
     },
     "paper": {
@@ -123,7 +125,10 @@ _NFSP: dict[Budget, dict[str, Any]] = {
         "nfsp.batch_size": 2_048,
         "nfsp.q_steps": 8,
         "nfsp.policy_steps": 8,
-        **_NFSP_FITS,
+        "nfsp.optimizer": "adam",
+        "nfsp.q_learning_rate": 1e-3,
+        "nfsp.policy_learning_rate": 1e-3,
+        "nfsp.clip": 1.0,
         "evaluation.at": [500, 1_000, 2_000, 4_000],
         "runtime.checkpoint_every": 500,
     },
@@ -223,7 +228,7 @@ def _figure_3_left(budget: Budget) -> Plan:
 
 
 _STEPS: dict[Budget, tuple[int, ...]] = {
-    "quick": (60, 125, 250, 500, 1_000, 2_000),
+    "quick": (60, 180, 500, 1_500),
     "paper": (1_000, 2_000, 4_000, 8_000, 16_000, 32_000),
 }
 _STEPS_READ = {

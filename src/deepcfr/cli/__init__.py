@@ -1,0 +1,93 @@
+"""The `deepcfr` command. Heavy libraries are imported by the command that needs them, not before."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any
+
+import tyro
+from tyro.conf import subcommand
+
+from deepcfr.cli import measuring, playing, records, reporting, running
+from deepcfr.config import RunConfig, SolveConfig, load_config, load_solve_config
+from deepcfr.defaults import default_config, default_solve_config
+from deepcfr.errors import DeepCFRError
+from deepcfr.games.rules import PRESETS
+
+DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
+
+COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
+    "games": (records.Games, running.games_command),
+    "train": (records.Train, running.train_command),
+    "solve": (records.Solve, running.solve_command),
+    "abstract": (records.Abstract, running.abstract_command),
+    "resume": (records.Resume, running.resume_command),
+    "exploitability": (records.Exploit, measuring.exploitability_command),
+    "error-budget": (records.Budget, measuring.error_budget_command),
+    "strategy": (records.StrategyQuery, measuring.strategy_command),
+    "match": (records.MatchUp, measuring.match_command),
+    "tournament": (records.Rivals, measuring.tournament_command),
+    "lbr": (records.LowerBound, measuring.lbr_command),
+    "play": (records.Play, playing.play_command),
+    "acpc": (records.Acpc, playing.acpc_command),
+    "dealer": (records.Host, playing.dealer_command),
+    "export": (records.Export, running.export_command),
+    "reproduce": (records.Reproduce, reporting.reproduce_command),
+    "report": (records.Report, reporting.report_command),
+    "bench": (records.Bench, reporting.bench_command),
+}
+
+
+def main() -> None:
+    """Entry point: run a command; exit status 2 and plain sentences for anything the user can mend."""
+    try:
+        command = parse_command(sys.argv[1:])
+        handlers = dict(COMMANDS.values())
+        handlers[type(command)](command)
+    except DeepCFRError as error:
+        for problem in error.problems:
+            print(f"deepcfr: {problem}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("deepcfr: interrupted.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        print(f"deepcfr: '{error.filename}': {error.strerror or error}.", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse_command(arguments: list[str]) -> Any:
+    """The record of the command that the arguments name; exits with status 2 for what they cannot mean.
+
+    The settings of `train` and `solve` start from their --config or defaults, so these are read twice: first for those.
+    """
+    preset = next((word for word in arguments if word in PRESETS), None)  # whose defaults --help shows
+    command = _read(arguments, default_config(preset) if preset else RunConfig(), default_solve_config())
+    if isinstance(command, records.Train):
+        base = load_config(command.config) if command.config else default_config(command.game, command.solver)
+        return _read(arguments, base, default_solve_config())
+    if isinstance(command, records.Solve) and command.config:
+        return _read(arguments, RunConfig(), load_solve_config(command.config))
+    return command
+
+
+def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:
+    defaults = {records.Train: records.Train(**_sections(train)), records.Solve: records.Solve(**_sections(solve))}
+    choices: list[Any] = [
+        Annotated[kind, subcommand(name, default=defaults[kind]) if kind in defaults else subcommand(name)]
+        for name, (kind, _) in COMMANDS.items()
+    ]
+    return tyro.cli(reduce(or_, choices), args=arguments, prog="deepcfr", description=DESCRIPTION)
+
+
+def _sections(config: RunConfig | SolveConfig) -> dict[str, Any]:
+    """The settings as arguments of a command whose game and folder are still to be given."""
+    sections = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+    return sections | {"game": tyro.MISSING, "out": tyro.MISSING}

@@ -1,0 +1,5 @@
+"""`python -m deepcfr.cli`, the same as the command `deepcfr`."""
+
+from deepcfr.cli import main
+
+main()

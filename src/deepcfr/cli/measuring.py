@@ -1,0 +1,147 @@
+"""Commands that measure and query policies: exploitability, error budgets, strategies, matches, bounds."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from deepcfr.cli.output import open_console, print_json, result_facts, warn
+from deepcfr.cli.records import Budget, Exploit, LowerBound, MatchUp, Rivals, StrategyQuery
+from deepcfr.errors import ConfigError
+
+
+def exploitability_command(command: Exploit) -> None:
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.exploitability import exploitability
+    from deepcfr.runs.folder import RunFolder
+
+    run = RunFolder.open(command.run)
+    policy, solver = run.load_policy(command.policy, warn)
+    console = open_console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("boards", total=None)
+        result = exploitability(
+            policy,
+            threads=command.threads,
+            on_board=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if command.json:
+        print_json(result_facts(result) | {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched})
+        return
+    from deepcfr.runs.live import show_result
+
+    show_result(console, result, solver.iteration)
+
+
+def error_budget_command(command: Budget) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.error_budget import BudgetSettings
+    from deepcfr.report.budget import run_budget, show_budget
+    from deepcfr.runs.folder import RunFolder
+
+    settings = BudgetSettings(
+        skip=frozenset(command.skip),
+        solve_iterations=command.solve_iterations,
+        steps=command.steps,
+        examples=command.examples,
+        deviate=command.deviate,
+        threads=command.threads,
+    )
+    console = Console(stderr=True, highlight=False, markup=False)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("error budget", total=None)
+        budget = run_budget(
+            RunFolder.open(command.run),
+            settings,
+            warn,
+            lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+        )
+    if command.json:
+        print_json(budget.facts())
+    else:
+        show_budget(budget, open_console(False))
+
+
+def strategy_command(command: StrategyQuery) -> None:
+    from deepcfr.policies.query import query
+    from deepcfr.runs.folder import RunFolder
+
+    policy, _ = RunFolder.open(command.run).load_policy(command.policy, warn)
+    answer = query(policy, command.situation)
+    if command.json:
+        print_json(answer.facts())
+    else:
+        open_console(False).print(answer.describe())
+
+
+def match_command(command: MatchUp) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.report.matches import Terms, describe_match, load_players
+
+    terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
+    names = (command.first, command.second)
+    first, second = load_players(names, command.policy, warn)
+    console = open_console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("match", total=None)
+        result = terms.play(first, second, lambda done, total: progress.update(task, completed=done, total=total))
+    if command.json:
+        print_json(result.facts() | {"runs": list(names)})
+    else:
+        console.print(describe_match(result, names, terms))
+
+
+def tournament_command(command: Rivals) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.report.matches import Terms, load_players, play_tournament, show_tournament
+
+    terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
+    policies = load_players(command.runs, command.policy, warn)
+    console = open_console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("matches", total=None)
+        result = play_tournament(
+            command.runs, policies, terms, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    if command.json:
+        print_json(result.facts())
+    else:
+        show_tournament(result, terms, console)
+
+
+def lbr_command(command: LowerBound) -> None:
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    if command.seed < 0:
+        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
+    if command.lines is not None and not isinstance(command.boards, int):
+        raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
+    from deepcfr.evaluation.match.boards import LINES
+    from deepcfr.runs.folder import RunFolder
+
+    policy, _ = RunFolder.open(command.run).load_policy(command.policy, warn)
+    boards = boards_within_reach(policy) if command.boards is None else command.boards
+    console = open_console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("boards", total=None)
+        result = local_best_response(
+            policy,
+            None if boards == "all" else boards,
+            command.seed,
+            threads=command.threads,
+            rounds=command.rounds,
+            lines=LINES if command.lines is None else command.lines,
+            on_board=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if command.json:
+        print_json(result.facts() | {"run": str(command.run)})
+    else:
+        console.print(result.describe())

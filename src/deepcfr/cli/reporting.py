@@ -1,0 +1,99 @@
+"""Commands that reproduce and report: the paper's experiments, figures, benchmarks."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from deepcfr.cli.output import open_console, print_json, warn
+from deepcfr.cli.records import Bench, Report, Reproduce
+from deepcfr.errors import ConfigError
+
+
+def reproduce_command(command: Reproduce) -> None:
+    from deepcfr.report.studies import STUDIES, require_seeds
+
+    require_seeds(command.seeds)
+    console = open_console(command.json)
+    if command.what == "theorem1":
+        from deepcfr.report.theorem import run_theorem
+
+        run_theorem(command.out, command.seeds, console.print)
+        facts: dict[str, Any] = {"finished": True}
+    else:
+        from deepcfr.report.reproduction import jobs_of
+        from deepcfr.runs.live import LiveObserver
+        from deepcfr.runs.study import run_grid
+
+        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, command.seeds)
+        facts = dataclasses.asdict(run_grid(jobs, lambda: LiveObserver(console), console.print))
+    if command.json:
+        print_json({"study": command.what, "budget": command.budget, "seeds": command.seeds} | facts)
+    elif facts["finished"]:
+        console.print("All runs are there. Write the report with: deepcfr report")
+    else:
+        console.print("Stopped. The same command goes on from here.")
+
+
+def report_command(command: Report) -> None:
+    if command.what[:1] == ("fig2",):
+        _report_figure(command)
+        return
+    if not command.what:
+        _report_reproduction(command)
+        return
+    from deepcfr.report.charts import draw_curves
+    from deepcfr.runs.folder import RunFolder
+
+    if command.png:
+        raise ConfigError("--png is for fig2; a picture of runs is a PNG if the name after --out ends in .png.")
+    if command.out is None or command.out.suffix not in (".svg", ".png"):
+        asked = "is missing" if command.out is None else f"is '{command.out}'"
+        raise ConfigError(f"--out must name the picture to write, ending in .svg or .png, but {asked}.")
+    draw_curves([RunFolder.open(Path(path)) for path in command.what], command.out)
+    print(f"Wrote {command.out}.")
+
+
+def _report_reproduction(command: Report) -> None:
+    from deepcfr.report.reproduction_page import write_reproduction
+
+    if command.png:
+        raise ConfigError("--png is for fig2; the figures of the page are written as SVG and as PNG anyway.")
+    for path in write_reproduction(command.studies, command.out or Path("docs"), warn):
+        print(f"Wrote {path}.")
+
+
+def _report_figure(command: Report) -> None:
+    from deepcfr.report.fig2 import write_figure
+
+    runs = [Path(path) for path in command.what[1:]]
+    for path in write_figure(runs, command.out or Path("runs/report"), command.png, warn):
+        print(f"Wrote {path}.")
+
+
+def bench_command(command: Bench) -> None:
+    console = open_console(command.json)
+    if command.iterations < 1:
+        raise ConfigError(f"--iterations must be at least 1, but is {command.iterations}.")
+    if command.what == "tabular":
+        from deepcfr.report.bench_tabular import bench_tabular
+
+        facts = bench_tabular(command.seed, console.print)
+    elif command.what == "nfsp":
+        from deepcfr.report.bench_nfsp import bench_nfsp
+
+        facts = bench_nfsp(command.seed, console.print)
+    elif command.what == "threads":
+        from deepcfr.report.bench_threads import bench_threads
+
+        facts = bench_threads(command.seed, console.print)
+    else:
+        from deepcfr.report.bench import bench_fhp, bench_openspiel
+
+        if command.what == "openspiel":
+            facts = bench_openspiel(command.iterations, command.seed, console.print)
+        else:
+            facts = bench_fhp(command.seed, console.print)
+    if command.json:
+        print_json(facts)

@@ -1,0 +1,107 @@
+"""Commands that make runs: training, solving, abstractions, going on, exporting; and the games there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from deepcfr.cli.output import open_console, print_json, result_facts, warn
+from deepcfr.cli.records import Abstract, Export, Games, Resume, Solve, Train
+from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.errors import CheckpointError, ConfigError
+
+
+def games_command(command: Games) -> None:
+    from deepcfr.runs.listing import game_facts, show_games
+
+    facts = game_facts([str(path) for path in command.definition])
+    if command.json:
+        print_json({"games": facts})
+    else:
+        show_games(facts, open_console(False))
+
+
+def train_command(command: Train) -> None:
+    _start(command.run_config(), command.out, command.json)
+
+
+def solve_command(command: Solve) -> None:
+    _start(command.run_config(), command.out, command.json)
+
+
+def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool) -> None:
+    from deepcfr.games.presets import load_source
+    from deepcfr.runs.costs import cost_notes
+    from deepcfr.runs.folder import RunFolder
+
+    abstraction = config.abstraction_folder if isinstance(config, SolveConfig) else None
+    cost_notes(config, load_source(config.game), abstraction)  # refuses what cannot be before a folder is made
+    _run(RunFolder.create(out, config), as_json)
+
+
+def abstract_command(command: Abstract) -> None:
+    import time
+
+    from deepcfr.abstraction.files import save_abstraction
+    from deepcfr.abstraction.make import make_abstraction
+    from deepcfr.games.presets import load_rules
+
+    if command.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
+    if command.seed < 0:
+        raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
+    if command.out.exists() and (not command.out.is_dir() or any(command.out.iterdir())):
+        raise CheckpointError(f"'{command.out}' is there already: choose another folder.")
+    rules = load_rules(command.game)
+    console = open_console(command.json)
+    start = time.perf_counter()
+    made = make_abstraction(
+        rules, command.buckets, command.seed, command.threads, command.features, lambda text: console.print(text)
+    )
+    seconds = time.perf_counter() - start
+    asked = {"buckets": list(command.buckets), "features": command.features, "seed": command.seed}
+    save_abstraction(command.out, made, asked)
+    console.print(
+        f"{rules.name}: {' + '.join(f'{n:,}' for n in made.counts)} buckets in {seconds:.0f} s, {command.out}"
+    )
+    if command.json:
+        print_json({"game": rules.name, "counts": list(made.counts), "seconds": seconds, "path": str(command.out)})
+
+
+def resume_command(command: Resume) -> None:
+    from deepcfr.runs.folder import RunFolder
+
+    run = RunFolder.open(command.run)
+    if command.iterations is not None:
+        run.extend(command.iterations)
+    _run(run, command.json)
+
+
+def _run(run: Any, as_json: bool) -> None:
+    from deepcfr.runs.live import LiveObserver
+    from deepcfr.runs.train import train
+
+    console = open_console(as_json)
+    with LiveObserver(console) as observer:
+        summary = train(run, observer)
+    observer.conclude(run, summary)
+    if as_json:
+        unmeasured = {"game": run.source.name, "unit": run.source.milli_unit}
+        facts = result_facts(summary.result) if summary.result else unmeasured
+        print_json(
+            facts
+            | {
+                "iterations": summary.iterations,
+                "nodes_touched": summary.nodes_touched,
+                "seconds": summary.seconds,
+                "finished": summary.finished,
+                "run": str(run.path),
+            }
+        )
+
+
+def export_command(command: Export) -> None:
+    from deepcfr.runs.folder import RunFolder
+
+    RunFolder.open(command.run).export(command.out, warn, command.keep_networks)
+    print(f"Exported to {command.out}.")
