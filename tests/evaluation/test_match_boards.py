@@ -15,7 +15,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.intervals import NORMAL_95, student_t_95
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
 from deepcfr.evaluation.match import boards as boards_module
-from deepcfr.evaluation.match.boards import _Runouts, half_interval
+from deepcfr.evaluation.match.boards import Runouts, half_interval
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
@@ -37,7 +37,7 @@ SEATED = {"canonical": ("canonical", "canonical"), "mixed": ("raw", "canonical")
 
 def gains_on(first: Policy, second: Policy, cards: tuple[int, ...], lines: int | None = None) -> np.ndarray:
     """The first policy's gains in both seats on one runout, in thousandths."""
-    runouts = _Runouts(first, second, 2, 0, lines)
+    runouts = Runouts(first, second, 2, 0, lines)
     runouts.sampler.cards = lambda number: cards  # noqa: ARG005
     return 1000 * np.array(runouts.gains(0))
 
@@ -52,7 +52,7 @@ def agree(one: Match, other: Match, errors: float = 3.3) -> bool:
 @pytest.mark.parametrize("suits", SEATED.values(), ids=SEATED)
 def test_the_mean_over_all_runouts_of_four_rounds_is_the_exact_value(suits: tuple) -> None:
     first, second = random_policy(COUSIN, 1, suits[0]), random_policy(COUSIN, 2, suits[1])
-    runouts = _Runouts(first, second, 2, 0, None)
+    runouts = Runouts(first, second, 2, 0, None)
     # runouts that differ by an exchange of suits are worth the same to policies that see canonical suits
     cards = [runout for runout in permutations(range(8), 3) if suits[0] == "raw" or runout[0] % 2 == 0]
     runouts.sampler.cards = cards.__getitem__
@@ -68,7 +68,7 @@ def test_every_line_counts_with_its_chance(first: int, monkeypatch: pytest.Monke
     policies = [random_policy(COUSIN, seed) for seed in (3, 4)]
     cards = (first, 5, 6)
     whole = gains_on(*policies, cards)
-    runouts = _Runouts(*policies, 2, 0, 2)
+    runouts = Runouts(*policies, 2, 0, 2)
     runouts.sampler.cards = lambda number: cards  # noqa: ARG005
     found = 1000 * np.array([runouts.gains(number) for number in range(150)])
     error = np.std(found, axis=0, ddof=1) / sqrt(len(found))
@@ -190,7 +190,7 @@ def test_boards_and_hands_agree(rules, pair: tuple[str, str]) -> None:
 def test_heads_up_limit_holdem_takes_memory_for_a_part_of_its_river_only() -> None:
     """567 entries with 1,081 hands are played in parts, also if all of them are: whole, reach alone would take 60 MB."""
     first, second = (by_name(name, PRESETS["hulh"]) for name in ("call", "uniform"))
-    runouts = _Runouts(first, second, 2, 0, None)
+    runouts = Runouts(first, second, 2, 0, None)
     gains = runouts.gains(0)
     largest = {name: array.nbytes for name, array in runouts._passes._scratch[0]._buffers.items()}
     assert max(size for name, size in largest.items() if name.endswith(" 3")) < 10_000_000
@@ -221,7 +221,7 @@ def test_the_interval_of_a_stratified_mean_by_hand() -> None:
 def flop_values() -> tuple[float, dict[tuple[int, ...], float]]:
     """A match on FLOPS: the exact value and that of every flop."""
     first, second = random_policy(FLOPS, 20), random_policy(FLOPS, 21)
-    runouts = _Runouts(first, second, 2, 0, None)
+    runouts = Runouts(first, second, 2, 0, None)
     values = {}
     for cards in {tuple(row) for row in runouts.sampler._ordered.tolist()}:
         runouts.sampler.cards = lambda number, cards=cards: cards  # noqa: ARG005

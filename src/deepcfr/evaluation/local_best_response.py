@@ -23,7 +23,7 @@ import numpy.typing as npt
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.check_down import CheckDown
 from deepcfr.evaluation.exploitability import refusal
-from deepcfr.evaluation.match.boards import LINES, _Runouts, half_interval
+from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval
 from deepcfr.evaluation.match.profiles import Floats, Later, ProfilePass, strategy_on
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
@@ -180,7 +180,8 @@ def _over_runouts(
         )
     if lines is not None and lines < 1:
         raise ConfigError(f"A local best response plays out at least 1 line of a round, but {lines} were asked for.")
-    runouts = _ResponseRunouts(policy, game, boards, key(seed, "local best response"), lines, rounds)
+    calls, stream = scripted_policy("call", game), key(seed, "local best response")
+    runouts = Runouts(calls, policy, boards, stream, lines, ResponsePass(game, rounds))
     gains = np.empty((2, boards))
     for number, both in enumerate(workers.map(runouts.gains, range(boards))):
         gains[:, number] = both
@@ -189,16 +190,6 @@ def _over_runouts(
     seats = gains.mean(1).tolist()
     zero, one, mean = (half_interval(part, runouts.sampler.stratum) for part in (*gains, gains.mean(0)))
     return (seats[0], seats[1]), (zero, one, mean)
-
-
-class _ResponseRunouts(_Runouts):
-    """The runouts of a match between the responder and a policy."""
-
-    def __init__(
-        self, policy: Policy, game: PokerGame, boards: int, stream: int, lines: int | None, rounds: Sequence[int]
-    ) -> None:
-        super().__init__(scripted_policy("call", game), policy, boards, stream, lines)
-        self._passes = ResponsePass(game, rounds)
 
 
 class ResponsePass(ProfilePass):

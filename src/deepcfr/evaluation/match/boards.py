@@ -68,7 +68,7 @@ def boards_match(
         )
     if lines is not None and lines < 1:
         raise ConfigError(f"A match plays out at least 1 line of a round, but {lines} were asked for.")
-    runouts = _Runouts(first, second, boards, key(seed, "match", "boards"), lines)
+    runouts = Runouts(first, second, boards, key(seed, "match", "boards"), lines)
     workers = Workers(threads)
     gains = np.empty((2, boards))
     try:
@@ -99,10 +99,21 @@ def half_interval(values: Doubles, stratum: Ints) -> float:
     return float(student_t_95(degrees) * np.sqrt(variance))
 
 
-class _Runouts:
-    """The runouts of one match; `gains` may be asked in several threads."""
+class Runouts:
+    """The runouts of one match; `gains` may be asked in several threads.
 
-    def __init__(self, first: Policy, second: Policy, count: int, stream: int, lines: int | None) -> None:
+    `passes` plays a round on a board, by default both policies as they are; `lines` is as in `boards_match`.
+    """
+
+    def __init__(
+        self,
+        first: Policy,
+        second: Policy,
+        count: int,
+        stream: int,
+        lines: int | None,
+        passes: ProfilePass | None = None,
+    ) -> None:
         game = common_game(first, second)
         self.sampler = RunoutSampler(game.rules, count, stream)
         self._boards = SampledBoards(game)
@@ -112,7 +123,7 @@ class _Runouts:
         self._policies = (first, second)
         self._strategies = strategy_on(self._boards, first), strategy_on(self._boards, second)
         self._stream, self._lines = stream, lines
-        self._passes = ProfilePass()
+        self._passes = passes or ProfilePass()
 
     def gains(self, number: int) -> tuple[float, float]:
         """What the first policy gains on one runout as player 0 and as player 1, in units."""
