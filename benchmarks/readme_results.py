@@ -79,7 +79,7 @@ def curve_table() -> list[str]:
 
 def speed_table() -> list[str]:
     """Speeds, as ratios against a peer where there is one."""
-    peer, fhp, raw = load("openspiel.json"), load("fhp.json"), load("raw_suits.json")
+    peer, fhp, raw, nfsp = load("openspiel.json"), load("fhp.json"), load("raw_suits.json"), load("nfsp.json")
     return [
         "| measure | figure |",
         "|---|---|",
@@ -89,6 +89,9 @@ def speed_table() -> list[str]:
         f"| time to OpenSpiel's own result after {peer['openspiel']['iterations']} iterations "
         f"({peer['openspiel']['exploitability']:.0f} mA/g) | {floor(peer['time_ratio'])} × less "
         f"({peer['deepcfr']['seconds']:.2f} s against {peer['openspiel']['seconds']:.1f} s) |",
+        "| NFSP episodes/s on Leduc against OpenSpiel's PyTorch NFSP, same run (`deepcfr bench nfsp`), as many examples "
+        f"of an episode fitted | {floor(nfsp['ratio'])} × ({nfsp['ours']['episodes_per_second']:,.0f} against "
+        f"{nfsp['peer']['episodes_per_second']:,.0f}) |",
         f"| FHP traversals/s with the default network of 98,948 parameters (`deepcfr bench fhp`) | "
         f"{floor(fhp['traversals_per_second']):,} |",
         f"| exact NashConv on FHP, that network, canonical suits | {fhp['exact_evaluation_seconds']:.1f} s, peak memory of "
@@ -181,7 +184,7 @@ def provenance() -> str:
     made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
     commits = {"`models/fhp`": made["commit"]}
     notes = ""
-    for name in ("small_games", "openspiel", "fhp", "raw_suits"):
+    for name in ("small_games", "openspiel", "nfsp", "fhp", "raw_suits"):
         facts = load(f"{name}.json")
         commits[f"`{name}.json`"] = facts["environment"]["commit"]
         notes += f" `{name}.json`: {facts['note']}." if "note" in facts else ""
