@@ -329,7 +329,7 @@ def test_an_unknown_game_is_one_sentence_with_the_known_ones(tmp_path: Path) -> 
     for name in ("kuhm", "", str(tmp_path)):
         sentence = problem(deepcfr("train", name, "--out", tmp_path / "run"))
         assert (
-            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot) "
+            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder) "
             "nor a readable game definition" in sentence
         )
     assert list(tmp_path.iterdir()) == []
@@ -542,7 +542,8 @@ def test_brackets_in_the_name_of_a_folder_are_just_brackets(tmp_path: Path, name
 @pytest.fixture(scope="module")
 def hulh(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     path = tmp_path_factory.mktemp("hulh") / "run"
-    arguments = ("--cfr.iterations", 1, *TINY, "--cfr.traversals", 2)
+    # the table of hand strengths of this game takes a minute and more than a gigabyte
+    arguments = ("--cfr.iterations", 1, *TINY, "--cfr.traversals", 2, "--network.no-strength")
     return Trained(path, deepcfr("train", "hulh", "--out", path, "--json", *arguments))
 
 
@@ -574,13 +575,15 @@ def test_a_game_out_of_reach_is_queried_all_the_same(hulh: Trained) -> None:
 
 def test_games_lists_the_presets_with_known_sizes() -> None:
     facts = {fact["game"]: fact for fact in deepcfr("games", "--json").json["games"]}
-    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "fhp-pot", "hunl-pot"]
+    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "fhp-pot", "hunl-pot", "hunl-ladder"]
+    assert facts["hunl-ladder"]["betting_decisions"] is None
     assert [fact["betting_decisions"] for fact in facts.values()][:2] == [4, 6 + 5 * 6]
     assert [fact["boards"] for fact in facts.values()] == [
-        1, 6, math.comb(52, 3), math.comb(20, 3), math.comb(52, 3) * 49 * 48, math.comb(52, 3), math.comb(52, 3) * 49 * 48
+        1, 6, math.comb(52, 3), math.comb(20, 3), math.comb(52, 3) * 49 * 48, math.comb(52, 3), math.comb(52, 3) * 49 * 48,
+        math.comb(52, 3) * 49 * 48,
     ]  # fmt: skip
-    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False, True, False]
-    assert [fact["unit"] for fact in facts.values()] == ["mA/g"] * 2 + ["mbb/g"] * 5
+    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False, True, False, False]
+    assert [fact["unit"] for fact in facts.values()] == ["mA/g"] * 2 + ["mbb/g"] * 6
     outcome = deepcfr("games")
     assert (outcome.status, outcome.err) == (0, "")
     for name, fact in facts.items():
@@ -602,10 +605,11 @@ def test_games_lists_definitions_too(tmp_path: Path) -> None:
         "hulh",
         "fhp-pot",
         "hunl-pot",
+        "hunl-ladder",
         "one",
         "two",
     ]
-    assert facts[7]["betting_decisions"] == facts[1]["betting_decisions"]
+    assert facts[8]["betting_decisions"] == facts[1]["betting_decisions"]
 
 
 # Play and export

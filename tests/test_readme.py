@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepcfr import cli
-from deepcfr.config import load_config
+from deepcfr.config import load_any_config, load_config
 from deepcfr.defaults import default_config
 
 ROOT = Path(__file__).parents[1]
@@ -45,11 +45,18 @@ def test_configurations_say_their_command_and_load() -> None:
     for path in paths:
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert f"--config configs/{path.name}" in first
-        assert load_config(path).game == first.split()[3]
+        assert load_any_config(path).game == first.split()[3]
 
 
 @pytest.mark.parametrize(
-    ("name", "game"), [("kuhn", "kuhn"), ("leduc", "leduc"), ("fhp-quick", "fhp"), ("fhp-pot", "fhp-pot")]
+    ("name", "game"),
+    [
+        ("kuhn", "kuhn"),
+        ("leduc", "leduc"),
+        ("fhp-quick", "fhp"),
+        ("fhp-pot", "fhp-pot"),
+        ("hulh-quick", "hulh"),
+    ],
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
     assert load_config(ROOT / "configs" / f"{name}.toml") == default_config(game)

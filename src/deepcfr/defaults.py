@@ -36,6 +36,7 @@ _PANEL_FIT = {
     "learning_rate": 0.01,
     "schedule": "cosine",
 }
+_ADAM_FIT = {"learning_rate": 3e-3, "schedule": "cosine"}
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
@@ -55,6 +56,15 @@ _TUNED: dict[str, dict[str, Any]] = {
         "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT, **_WHOLE_HANDS},
         "average": {"steps": 1_500, **_PANEL_FIT, **_WHOLE_HANDS},
         "evaluation": {"at": [10, 20]},
+    },
+    # External sampling, which needs no list of all boards (docs/hulh.md).
+    "hulh": {
+        "cfr": {"iterations": 120, "chunk": 625, "first_round": "table"},
+        "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
+        "network": {"strength": True},
+        "advantage": {"steps": 1_000, "batch_size": 4_096, "refit": "fine-tune", **_ADAM_FIT},
+        "average": {"steps": 6_000, "batch_size": 8_192, **_ADAM_FIT},
+        "runtime": {"checkpoint_every": 20},
     },
     "kuhn": {
         "cfr": {"iterations": 100, "traversals": 1_500},

@@ -12,7 +12,7 @@ from typing import Any
 from deepcfr.errors import CheckpointError
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes | memoryview) -> None:
     """Write to a temporary name, sync, rename. Raises CheckpointError if the disk or the folder refuses."""
     temporary = path.with_name(path.name + ".tmp")
     try:

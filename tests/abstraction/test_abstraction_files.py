@@ -59,6 +59,16 @@ def test_a_hand_without_one_of_the_buckets_is_refused(abstraction: Abstraction, 
         load_abstraction(folder, LEDUC)
 
 
+def test_impossible_hands_are_counted_board_by_board(abstraction: Abstraction, folder: Path) -> None:
+    table = abstraction.tables[1].copy()
+    dead = np.iinfo(table.dtype).max
+    possible, impossible = np.flatnonzero(table[0] != dead)[0], np.flatnonzero(table[1] == dead)[0]
+    table[0, possible], table[1, impossible] = dead, 0  # as many in all as there should be
+    save_abstraction(folder, Abstraction(LEDUC, abstraction.counts, (abstraction.tables[0], table)), {})
+    with pytest.raises(CheckpointError, match=r"round-1\.npy' is damaged: some hands have none of its 15 buckets"):
+        load_abstraction(folder, LEDUC)
+
+
 def test_the_name_of_the_game_may_differ(folder: Path) -> None:
     renamed = replace(LEDUC, name="my leduc")
     assert load_abstraction(folder, renamed).rules == renamed

@@ -282,3 +282,15 @@ def test_other_games_are_refused() -> None:
     leduc, fhp = (UniformPolicy(PokerGame(rules)) for rules in (LEDUC, SMALL_FHP))
     with pytest.raises(GameError, match=r"'leduc' and .* differ in"):
         boards_match(leduc, fhp, 2, 0)
+
+
+def test_the_dealers_value_is_that_of_the_profile() -> None:
+    policy = random_policy(COUSIN, 5)
+    exact = exploitability(policy).value
+    mean, interval = boards_module.dealer_value(policy, 400, 3)
+    assert abs(exact) > 4 * interval  # so that a change of sign would be seen
+    assert abs(mean - exact) < 1.7 * interval
+    # the same boards in both seats: with the sign changed it is what the second player gains
+    assert boards_match(policy, policy, 400, 3).seats == pytest.approx((mean, -mean))
+    with pytest.raises(ConfigError, match="at least 2 of them"):
+        boards_module.dealer_value(policy, 1, 3)

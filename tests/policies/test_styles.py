@@ -23,7 +23,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.styles import STYLES, StyledPolicy, _play, styled
+from deepcfr.policies.styles import STYLES, StyledPolicy, play_style, styled
 from deepcfr.policies.tabular import round_views
 from deepcfr.policies.tree import table_of
 from deepcfr.sampling.walk_tree import table_layout
@@ -77,7 +77,7 @@ def test_every_style_of_every_policy_is_a_policy(
     drawn: tuple[np.ndarray, np.ndarray], style: str, strong: bool
 ) -> None:
     plain, legal = drawn
-    played = _play(style, plain, legal, np.full(len(plain), strong))
+    played = play_style(style, plain, legal, np.full(len(plain), strong))
     np.testing.assert_allclose(played.sum(1), 1, atol=1e-12)
     assert (played >= 0).all()
     assert (played[~legal] == 0).all()
@@ -92,8 +92,8 @@ def test_styles_do_what_they_are_called(drawn: tuple[np.ndarray, np.ndarray]) ->
         """The probability of each action or a higher one of the order fold, call, raises."""
         return table[:, ::-1].cumsum(1)[:, ::-1]
 
-    brave, timid = (_play(style, plain, legal, None) for style in ("aggressive", "tight"))
-    calls, sure = (_play(style, plain, legal, None) for style in ("calling-machine", "deterministic"))
+    brave, timid = (play_style(style, plain, legal, None) for style in ("aggressive", "tight"))
+    calls, sure = (play_style(style, plain, legal, None) for style in ("calling-machine", "deterministic"))
     choice = legal.sum(1) > 1
     assert (at_least(brave) >= at_least(plain) - 1e-12).all()
     assert (at_least(timid) <= at_least(plain) + 1e-12).all()

@@ -428,7 +428,9 @@ def test_a_monte_carlo_run_says_its_memory_first(tmp_path: Path, variant: Any) -
 
 
 def test_a_monte_carlo_run_on_buckets_says_its_memory_first(tmp_path: Path, variant: Any) -> None:
-    assert re.search(r"tables take 0\.00 GB", first_notes(tmp_path / "run", variant("external on buckets")))
+    notes = first_notes(tmp_path / "run", variant("external on buckets"))
+    assert re.search(r"tables take 0\.00 GB", notes)
+    assert "the abstraction takes 0.00 GB" in notes
 
 
 @pytest.mark.parametrize("name", ["external", "outcome on buckets", "openspiel external"])

@@ -8,6 +8,7 @@ Zinkevich, Johanson, Kan, Schnizlein and Bowling, SARA 2009, "A practical use of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numba as nb
 import numpy as np
@@ -117,6 +118,15 @@ def bucket_dtype(count: int) -> type[np.unsignedinteger]:
         if count <= np.iinfo(dtype).max:
             return dtype
     return np.uint64
+
+
+def table_bytes(rules: PokerRules, counts: tuple[int, ...]) -> int:
+    """What the tables of an abstraction with `counts` buckets take, counted without making them."""
+    hands = comb(rules.num_cards, rules.hole_cards)
+    return sum(
+        len(round_boards(rules, round_)) * hands * np.dtype(bucket_dtype(count)).itemsize
+        for round_, count in enumerate(counts)
+    )
 
 
 def _check_cards(rules: PokerRules, round_: int, holes: Cards, boards: Cards) -> None:

@@ -34,6 +34,7 @@ from deepcfr.games.rules import PokerRules
 
 FORMAT = 1
 DESCRIPTION = "abstraction.json"
+_ROWS = 2_048  # of a table that are checked at a time: a few megabytes
 
 
 def save_abstraction(path: Path, abstraction: Abstraction, facts: dict[str, Any]) -> None:
@@ -50,7 +51,7 @@ def save_abstraction(path: Path, abstraction: Abstraction, facts: dict[str, Any]
         file = path / _table_name(round_)
         data = io.BytesIO()
         np.save(data, table, allow_pickle=False)
-        write_atomically(file, data.getvalue())
+        write_atomically(file, data.getbuffer())  # a view: tables of hundreds of megabytes are not copied once more
         checksums[file.name] = checksum(file)
     description = {
         "format": FORMAT,
@@ -126,11 +127,16 @@ def _read_table(
     shape = (len(round_boards(rules, round_)), len(all_hands(rules.num_cards, rules.hole_cards)))
     if table.shape != shape or table.dtype != bucket_dtype(count):
         raise _damaged(file, f"it holds {table.dtype} {list(table.shape)} in place of {list(shape)}")
-    dead = table == np.iinfo(table.dtype).max
     live = comb(rules.num_cards - sum(rules.board_cards[: round_ + 1]), rules.hole_cards)
-    if dead.sum() != shape[0] * (shape[1] - live) or (~dead & (table >= count)).any():
+    if not all(_is_whole(table[start : start + _ROWS], count, live) for start in range(0, len(table), _ROWS)):
         raise _damaged(file, f"some hands have none of its {count:,} buckets")
     return table
+
+
+def _is_whole(rows: npt.NDArray[np.unsignedinteger], count: int, live: int) -> bool:
+    """Whether `live` hands of every row have one of `count` buckets, and all others the mark of impossible hands."""
+    possible = rows != np.iinfo(rows.dtype).max
+    return bool((possible.sum(1) == live).all() and (rows[possible] < count).all())
 
 
 def _damaged(file: Path, reason: str) -> CheckpointError:

@@ -15,7 +15,14 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, lossless_table, round_boards, round_classes
+from deepcfr.abstraction.buckets import (
+    Abstraction,
+    bucket_dtype,
+    lossless_table,
+    round_boards,
+    round_classes,
+    table_bytes,
+)
 from deepcfr.abstraction.clustering import STEPS, Floats, fit_centres, merge_equal, nearest, require_scikit_learn
 from deepcfr.abstraction.features import (
     BINS,
@@ -274,14 +281,16 @@ class Cost:
     shared_seconds: float  # of work that is divided among the threads
     fit_seconds: float  # of work on one thread
 
+    def seconds(self, threads: int) -> float:
+        """The time that it takes on so many threads."""
+        return self.shared_seconds / threads + self.fit_seconds
+
 
 def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost:
     """The cost of an abstraction with `counts` buckets; times are those of one core of about 3 GHz."""
     hands = comb(rules.num_cards, rules.hole_cards)
-    tables, held, shared, fits = 0, 0, 0.0, 0.0
+    held, shared, fits = 0, 0.0, 0.0
     for round_, count in enumerate(counts):
-        boards = len(round_boards(rules, round_))
-        tables += boards * hands * np.dtype(bucket_dtype(count)).itemsize
         if count < round_classes(rules, round_):
             kind = feature_kind(rules, round_, features)
             rows = _rows_held(rules, round_, count, kind)
@@ -293,7 +302,19 @@ def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost
         full = len(round_boards(rules, rules.num_rounds - 1))
         held += 4 * full * hands  # orders and points
         shared += full * hands * 60e-9
+    tables = table_bytes(rules, counts)
     return Cost(tables + held + 300_000_000, tables, shared, fits)
+
+
+def refusal(cost: Cost) -> str | None:
+    """Why the machine's memory cannot hold the making of an abstraction, as a sentence; None if it can."""
+    available = physical_memory()
+    if not available or cost.bytes <= 0.9 * available:
+        return None
+    return (
+        f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
+        "for fewer buckets."
+    )
 
 
 def _rows_held(rules: PokerRules, round_: int, count: int, kind: FeatureKind) -> int:
@@ -313,13 +334,9 @@ def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float
 
 def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
     """Say what is to come. Raises ConfigError if it does not fit into the machine's memory."""
-    available = physical_memory()
-    if available and cost.bytes > 0.9 * available:
-        raise ConfigError(
-            f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
-            "for fewer buckets."
-        )
-    minutes = (cost.shared_seconds / threads + cost.fit_seconds) / 60
+    if reason := refusal(cost):
+        raise ConfigError(reason)
+    minutes = cost.seconds(threads) / 60
     say(
         f"up to {cost.bytes / 1e9:.1f} GB of memory, {cost.table_bytes / 1e6:,.1f} MB of tables, about {minutes:.1f} "
         f"minutes on {threads} threads"

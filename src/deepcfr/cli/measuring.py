@@ -66,11 +66,17 @@ def error_budget_command(command: Budget) -> None:
 
 
 def strategy_command(command: StrategyQuery) -> None:
-    from deepcfr.policies.query import query
+    from deepcfr.games.ladder import LadderRules
+    from deepcfr.policies.ladder_query import LadderAnswer, ladder_query
+    from deepcfr.policies.query import Answer, query
     from deepcfr.runs.folder import RunFolder
 
-    policy, _ = RunFolder.open(command.run).load_policy(command.policy, warn)
-    answer = query(policy, command.situation)
+    run = RunFolder.open(command.run)
+    answer: Answer | LadderAnswer
+    if isinstance(run.source, LadderRules):
+        answer = ladder_query(run.load_ladder_policy(command.policy, warn)[0], command.situation)
+    else:
+        answer = query(run.load_policy(command.policy, warn)[0], command.situation)
     if command.json:
         print_json(answer.facts())
     else:
@@ -98,15 +104,16 @@ def match_command(command: MatchUp) -> None:
 def tournament_command(command: Rivals) -> None:
     from rich.progress import Progress
 
-    from deepcfr.report.matches import Terms, load_players, play_tournament, show_tournament
+    from deepcfr.report.matches import Terms, load_players, play_tournament, show_tournament, with_styles
 
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
-    policies = load_players(command.runs, command.policy, warn)
+    names = with_styles(command.runs, command.styles)
+    policies = load_players(names, command.policy, warn)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("matches", total=None)
         result = play_tournament(
-            command.runs, policies, terms, lambda done, total: progress.update(task, completed=done, total=total)
+            names, policies, terms, lambda done, total: progress.update(task, completed=done, total=total)
         )
     if command.json:
         print_json(result.facts())

@@ -10,11 +10,19 @@ from deepcfr.errors import GameError
 
 
 def play_command(command: Play) -> None:
+    from deepcfr.games.ladder import LadderRules
     from deepcfr.games.poker import PokerGame
     from deepcfr.play import play
     from deepcfr.runs.folder import RunFolder
 
-    policy, _ = RunFolder.open(command.run).load_policy(command.policy, warn)
+    run = RunFolder.open(command.run)
+    if isinstance(run.source, LadderRules):
+        from deepcfr.play_ladder import play_ladder
+
+        ladder_policy, _ = run.load_ladder_policy(command.policy, warn)
+        play_ladder(ladder_policy, Console(highlight=False), seed=command.seed, hands=command.hands)
+        return
+    policy, _ = run.load_policy(command.policy, warn)
     if not isinstance(policy.game, PokerGame):
         raise GameError(f"Only poker games are played in the terminal, and '{policy.game.name}' is not one.")
     play(policy.game, policy, Console(highlight=False), seed=command.seed, hands=command.hands)

@@ -23,10 +23,18 @@ from deepcfr.config import (
     TabularConfig,
     validate_config,
 )
+from deepcfr.errors import ConfigError
 from deepcfr.report.studies import StudyName
 
+MOST_ITERATIONS = 100_000_000  # what a run by the clock does not come to
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
 PolicyName = Literal["average", "network", "current", "sd-cfr"]
+
+
+def check_minutes(minutes: float) -> None:
+    """Raise ConfigError unless a run can last so long."""
+    if not minutes > 0:
+        raise ConfigError(f"--minutes must be above 0, but is {minutes:g}.")
 
 
 @dataclass
@@ -74,10 +82,12 @@ class Solve:
     Settings start from their defaults, or from --config; every one of them can be overridden here.
     """
 
-    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot), a game-definition file, or openspiel:NAME
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder), a game-definition file (.toml for a
+    #: raise ladder), or openspiel:NAME
     game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
+    minutes: float | None = None  # stop by the clock, and not after --iterations unless that is given too
     json: bool = False  # print one JSON object, and progress to standard error
     seed: int = 0
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
@@ -87,6 +97,11 @@ class Solve:
     def run_config(self) -> SolveConfig:
         """The settings as one validated record."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(SolveConfig) if f.name != "game"}
+        if self.minutes is not None:
+            check_minutes(self.minutes)
+            sections["runtime"] = dataclasses.replace(self.runtime, minutes=self.minutes)
+            if self.solve.iterations == TabularConfig().iterations:  # which nobody asked for
+                sections["solve"] = dataclasses.replace(self.solve, iterations=MOST_ITERATIONS)
         return validate_config(SolveConfig(game=self.game, **sections))
 
 
@@ -109,6 +124,7 @@ class Resume:
 
     run: Positional[Path]  # a run folder
     iterations: int | None = None  # go on to so many iterations, more than were asked for at first
+    minutes: float | None = None  # go on until the run has had so many minutes in all, more than it has had
     json: bool = False  # print one JSON object, and progress to standard error
 
 
@@ -150,7 +166,9 @@ class StrategyQuery:
 class MatchUp:
     """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
 
-    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise.
+    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
+    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
+    ensemble:RULE:RUN,RUN several as one (sum, mixture, member).
     """
 
     first: Positional[str]  # a run
@@ -168,10 +186,13 @@ class MatchUp:
 class Rivals:
     """Play every one of several runs of one game against every other one, and print the cross table.
 
-    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise.
+    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
+    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
+    ensemble:RULE:RUN,RUN several as one (sum, mixture, member).
     """
 
     runs: Positional[tuple[str, ...]]
+    styles: tuple[str, ...] = ()  # every run also in these styles, or in all of them with: all
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
     hands: int | None = None  # deals to sample, each played in both seats
     lines: int | None = None  # with --boards: action sequences of a round that are played out on a runout; 8 by default
@@ -251,7 +272,8 @@ class Export:
 class Reproduce:
     """Run one of the paper's experiments: every arm and seed as a run folder; finished ones stay, others go on."""
 
-    what: Positional[Literal[StudyName, "theorem1"]]  # a figure of the Deep CFR paper; or its bound on average regret
+    #: a figure of the Deep CFR paper; its bound on average regret; or its matches of heads-up limit hold'em
+    what: Positional[Literal[StudyName, "theorem1", "table1"]]
     budget: Literal["quick", "paper"] = "quick"  # a small cousin of FHP on two cores, or the paper's own scale on a GPU
     seeds: int = 3  # seeds 0 .. n-1 of every arm
     out: Path = Path("runs/studies")  # the folder of all studies

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ def reproduce_command(command: Reproduce) -> None:
 
         run_theorem(command.out, command.seeds, console.print)
         facts: dict[str, Any] = {"finished": True}
+    elif command.what == "table1":
+        from deepcfr.report.table1 import run_table
+        from deepcfr.runs.live import LiveObserver
+
+        observer = partial(LiveObserver, console)
+        facts = dataclasses.asdict(run_table(command.out, command.budget, command.seeds, observer, console.print))
     else:
         from deepcfr.report.reproduction import jobs_of
         from deepcfr.runs.live import LiveObserver

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
-from deepcfr.cli.records import Abstract, Export, Games, Resume, Solve, Train
+from deepcfr.cli.records import Abstract, Export, Games, Resume, Solve, Train, check_minutes
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError, ConfigError
 
@@ -74,6 +74,9 @@ def resume_command(command: Resume) -> None:
     run = RunFolder.open(command.run)
     if command.iterations is not None:
         run.extend(command.iterations)
+    if command.minutes is not None:
+        check_minutes(command.minutes)
+        run.allow(command.minutes)
     _run(run, command.json)
 
 

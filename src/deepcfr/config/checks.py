@@ -76,6 +76,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "runtime.checkpoint_every": (1, 100_000_000),
     "runtime.checkpoint_seconds": (0, 1_000_000),
     "runtime.keep": (1, 1000),
+    "runtime.minutes": (0.0, 10_000_000.0),
 }
 
 

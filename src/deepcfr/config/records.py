@@ -129,6 +129,7 @@ class RuntimeConfig:
     checkpoint_every: int = 10  #: iterations between checkpoints
     checkpoint_seconds: int = 0  #: least time between checkpoints, for iterations that are shorter than a save
     keep: int = 2  #: newest checkpoints to keep
+    minutes: float = 0.0  #: the run ends after so long, if it does not end before; 0 is no limit
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class TabularConfig:
     traversals: int = 2_000
     weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
     exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
-    abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, or lossless
+    abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, texture (Lin 2024, figure 4), or lossless
     #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. The next two are
     #: as in Lin (2024, section 6.2), who begins with 0.01
     exploration_start: float = 0.0
@@ -227,7 +228,7 @@ class SolveConfig:
     @property
     def abstraction_folder(self) -> Path | None:
         """Where the abstraction is that the settings name; None if they name none."""
-        return None if self.solve.abstraction == "lossless" else Path(self.solve.abstraction)
+        return None if self.solve.abstraction in ("lossless", "texture") else Path(self.solve.abstraction)
 
 
 AnyConfig = RunConfig | SolveConfig

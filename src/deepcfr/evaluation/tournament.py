@@ -9,7 +9,7 @@ from typing import Any
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match
-from deepcfr.policies.base import Policy
+from deepcfr.policies.ladder import Player
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Tournament:
         return asdict(self)
 
 
-def tournament(names: Sequence[str], policies: Sequence[Policy], play: Callable[[Policy, Policy], Match]) -> Tournament:
+def tournament(names: Sequence[str], policies: Sequence[Player], play: Callable[[Player, Player], Match]) -> Tournament:
     """The cross table of `policies` under `names`, one match by `play` for each pair.
 
     With the same seed in all of them, every match has the same deals or boards. Raises ConfigError for fewer than two

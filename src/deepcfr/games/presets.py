@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from deepcfr.config import OPENSPIEL
 from deepcfr.errors import GameError
 from deepcfr.games.acpc_definition import parse_game_definition
+from deepcfr.games.ladder import LADDERS, LadderRules, read_ladder
 from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ class OpenSpielSource:
         return self.openspiel
 
 
-GameSource = PokerRules | OpenSpielSource
+NOT_LISTED = (
+    "The betting tree of {} is too large to list, so there are 'solve' with mccfr, 'strategy', 'play', and 'match' and "
+    "'tournament' with --hands for it, and neither Deep CFR nor exact evaluation."
+)
+GameSource = PokerRules | LadderRules | OpenSpielSource
 """What a game is made from; plain data, unlike the game itself."""
 
 
@@ -41,22 +46,33 @@ def load_rules(game: str) -> PokerRules:
     """
     if game in PRESETS:
         return PRESETS[game]
+    if game in LADDERS:
+        raise GameError(NOT_LISTED.format(game))
     path = Path(game)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        known = ", ".join(PRESETS)
+        known = ", ".join([*PRESETS, *LADDERS])
         raise GameError(f"'{game}' is neither a preset ({known}) nor a readable game definition: {error}.") from error
     return parse_game_definition(text, name=path.stem)
 
 
 def load_source(game: str) -> GameSource:
-    """What `game` names: rules as `load_rules` gives them, or one of OpenSpiel's. Raises GameError as `load_rules` does."""
+    """What `game` names: rules as `load_rules` gives them, a raise-ladder game, or one of OpenSpiel's.
+
+    A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` does.
+    """
+    if game in LADDERS:
+        return LADDERS[game]
+    if game.endswith(".toml"):
+        return read_ladder(Path(game))
     return OpenSpielSource(game.removeprefix(OPENSPIEL)) if game.startswith(OPENSPIEL) else load_rules(game)
 
 
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | OpenSpielGame:
     """The playable `Game`; OpenSpiel's raise what `load_openspiel_game` raises, and have no suits."""
+    if isinstance(source, LadderRules):
+        raise GameError(NOT_LISTED.format(source.name))
     if isinstance(source, PokerRules):
         from deepcfr.games.poker import PokerGame
 

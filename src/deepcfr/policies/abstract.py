@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.abstraction.texture import Buckets
 from deepcfr.errors import GameError
 from deepcfr.games.poker import PokerGame
 from deepcfr.sampling.walk_tree import table_layout
@@ -23,7 +23,7 @@ class AbstractPolicy:
     """
 
     def __init__(
-        self, game: PokerGame, abstraction: Abstraction, table: npt.NDArray[np.floating], kind: str = "abstract average"
+        self, game: PokerGame, abstraction: Buckets, table: npt.NDArray[np.floating], kind: str = "abstract average"
     ) -> None:
         if abstraction.rules != game.rules:
             raise GameError(f"An abstraction of {abstraction.rules.name} cannot be played in {game.name}.")

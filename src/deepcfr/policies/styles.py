@@ -78,7 +78,7 @@ class StyledPolicy:
         plain = self.policy.probabilities(infosets).double().cpu().numpy()
         strong = self._is_strong(infosets.cards.cpu()) if self.style == "tight-aggressive" else None
         legal = self._legal[infosets.node.cpu().numpy().astype(np.int64)]
-        return torch.from_numpy(_play(self.style, plain, legal, strong)).to(self.game.device)
+        return torch.from_numpy(play_style(self.style, plain, legal, strong)).to(self.game.device)
 
     def on_board(self, tree: RoundTree, board: Board) -> Floats:
         """The probability of every edge of the round with every view of the board, [E, U]."""
@@ -86,7 +86,7 @@ class StyledPolicy:
         plain[tree.edge_node, :, tree.edge_action] = board_strategy(self.policy)(tree, board)
         cards = torch.from_numpy(board.view_cards)
         strong = self._is_strong(cards) if self.style == "tight-aggressive" else None
-        played = _play(self.style, plain, self._legal[tree.nodes][:, None], strong)
+        played = play_style(self.style, plain, self._legal[tree.nodes][:, None], strong)
         return played[tree.edge_node, :, tree.edge_action]
 
     def _is_strong(self, cards: torch.Tensor) -> Flags:
@@ -100,7 +100,7 @@ class StyledPolicy:
         return HandStrengths(strength_tables(encoding.card_groups, encoding.num_ranks, encoding.num_suits))
 
 
-def _play(style: str, plain: Floats, legal: Flags, strong: Flags | None) -> Floats:
+def play_style(style: str, plain: Floats, legal: Flags, strong: Flags | None) -> Floats:
     """Probabilities [..., A] in a style; `legal` and `strong`, which is without the last axis, broadcast against them.
 
     Of equal probabilities, deterministic play takes the first one's action.

@@ -1,4 +1,8 @@
-"""Matches and tournaments of runs and scripted styles: who plays, how, and what is printed of it."""
+"""Matches and tournaments of runs, styles and ensembles: who plays, how, and what is printed of it.
+
+A player has a name: a run folder; `scripted:STYLE`; `STYLE:PLAYER`, another one in a style such as tight; or
+`ensemble:RULE:PLAYER,PLAYER`, several as one, by the rule sum, mixture or member.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,30 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
-from deepcfr.errors import ConfigError
+from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
+from deepcfr.evaluation.match.ladder import ladder_match
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.evaluation.tournament import Tournament, tournament
-from deepcfr.policies.base import Policy
+from deepcfr.games.ladder import LadderRules
+from deepcfr.policies.ensemble import ensemble
+from deepcfr.policies.ladder import (
+    LadderPolicy,
+    Player,
+    ladder_ensemble,
+    ladder_scripted,
+    ladder_style,
+    require_same_ladder,
+)
 from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import STYLES, styled
 from deepcfr.runs.folder import RunFolder
 
 SCRIPTED = "scripted:"
+ENSEMBLE = "ensemble:"
 Warn = Callable[[str], None]
 OnProgress = Callable[[int, int], None]
 
@@ -45,14 +62,25 @@ class Terms:
         if self.lines is not None and not isinstance(self.boards, int):
             raise ConfigError("--lines is for matches over sampled boards: give --boards a number with it.")
 
-    def play(self, first: Policy, second: Policy, on_progress: OnProgress | None = None) -> Match:
+    def play(self, first: Player, second: Player, on_progress: OnProgress | None = None) -> Match:
         """One match on these terms; raises what the matches raise."""
+        if isinstance(first, LadderPolicy) or isinstance(second, LadderPolicy):
+            return self._play_ladder(first, second, on_progress)
         if self.hands is not None:
             return sampled_match(first, second, self.hands, self.seed, threads=self.threads, on_hands=on_progress)
         if not isinstance(self.boards, int):
             return exact_match(first, second, self.threads, on_progress)
         match = partial(boards_match, first, second, self.boards, self.seed, threads=self.threads, on_board=on_progress)
         return match() if self.lines is None else match(lines=self.lines)
+
+    def _play_ladder(self, first: Player, second: Player, on_progress: OnProgress | None) -> Match:
+        if not isinstance(first, LadderPolicy) or not isinstance(second, LadderPolicy):
+            raise GameError(f"'{first.game.name}' and '{second.game.name}' are not the same game.")
+        if self.hands is None:
+            raise ConfigError(
+                f"The tree of {first.game.name} is not listed, so its matches are of hands: give --hands."
+            )
+        return ladder_match(first, second, self.hands, self.seed, threads=self.threads, on_hands=on_progress)
 
     def describe(self) -> str:
         """What a result rests on, in words."""
@@ -63,24 +91,84 @@ class Terms:
         return "exact"
 
 
-def load_players(names: Sequence[str], which: str, warn: Warn) -> list[Policy]:
-    """The policies that play under `names`: `which` one of a run folder, or a style as `scripted:STYLE`.
+def load_players(names: Sequence[str], which: str, warn: Warn) -> list[Player]:
+    """The policies that play under `names`: `which` one of each run folder, and what is made of them.
 
-    A style plays the game of the first run. Raises ConfigError if there is none, GameError for runs of different games and
-    for unknown styles, and what loading a run raises.
+    A scripted style plays the game of the first run. Raises ConfigError if there is none, GameError for runs of different
+    games and for unknown styles and rules, and what loading a run raises.
     """
-    loaded = {name: RunFolder.open(Path(name)).load_policy(which, warn)[0] for name in names if not _is_style(name)}
-    if not loaded:
+    paths = [path for name in names for path in runs_of(name)]
+    if not paths:
         raise ConfigError(f"Scripted styles play the game of a run, but none is among {', '.join(names)}.")
-    games = [policy.game for policy in loaded.values()]
-    for one, other in combinations(games, 2):
-        require_same_game(one, other)
-    styles = {name: scripted_policy(name.removeprefix(SCRIPTED), games[0]) for name in names if _is_style(name)}
-    return [(loaded | styles)[name] for name in names]
+    loaded = {path: _load(path, which, warn) for path in dict.fromkeys(paths)}
+    for one, other in combinations(loaded.values(), 2):
+        _require_one_game(one, other)
+    return [_player(name, loaded, loaded[paths[0]]) for name in names]
 
 
-def _is_style(name: str) -> bool:
-    return name.startswith(SCRIPTED)
+def with_styles(names: Sequence[str], styles: Sequence[str]) -> tuple[str, ...]:
+    """The names, each followed by its run in each style, or in all of them. Raises ConfigError for an unknown style."""
+    wanted = STYLES if "all" in styles else tuple(styles)
+    for style in wanted:
+        if style not in STYLES:
+            raise ConfigError(f"'{style}' is no style of play: {', '.join(STYLES)} are, and all.")
+    return tuple(each for name in names for each in (name, *(f"{style}:{name}" for style in wanted if runs_of(name))))
+
+
+def runs_of(name: str) -> list[str]:
+    """The run folders that a player's name mentions."""
+    if name.startswith(SCRIPTED):
+        return []
+    if name.startswith(ENSEMBLE):
+        _, members = _ensemble_parts(name)
+        return [path for member in members for path in runs_of(member)]
+    style, _, rest = name.partition(":")
+    return runs_of(rest) if style in STYLES and rest else [name]
+
+
+def _ensemble_parts(name: str) -> tuple[str, list[str]]:
+    rule, colon, members = name.removeprefix(ENSEMBLE).partition(":")
+    if not colon or not all(members.split(",")):
+        raise ConfigError(f"'{name}' names no ensemble: write ensemble:RULE:RUN,RUN.")
+    return rule, members.split(",")
+
+
+def _load(path: str, which: str, warn: Warn) -> Player:
+    run = RunFolder.open(Path(path))
+    if isinstance(run.source, LadderRules):
+        return run.load_ladder_policy(which, warn)[0]
+    return run.load_policy(which, warn)[0]
+
+
+def _require_one_game(one: Player, other: Player) -> None:
+    if isinstance(one, LadderPolicy) and isinstance(other, LadderPolicy):
+        require_same_ladder(one.game.rules, other.game.rules)
+    elif isinstance(one, LadderPolicy) or isinstance(other, LadderPolicy):
+        raise GameError(f"A match needs two policies of one game, but there are {one.game.name} and {other.game.name}.")
+    else:
+        require_same_game(one.game, other.game)
+
+
+def _player(name: str, loaded: dict[str, Player], first: Player) -> Player:
+    """What plays under a name; `first` is a player of the game, which scripted styles play."""
+    style, _, rest = name.partition(":")
+    if name.startswith(SCRIPTED):
+        return (
+            ladder_scripted(rest, first.game) if isinstance(first, LadderPolicy) else scripted_policy(rest, first.game)
+        )
+    if name.startswith(ENSEMBLE):
+        rule, members = _ensemble_parts(name)
+        return _ensemble([_player(member, loaded, first) for member in members], rule)
+    if style in STYLES and rest:
+        plain = _player(rest, loaded, first)
+        return ladder_style(plain, style) if isinstance(plain, LadderPolicy) else styled(plain, style)
+    return loaded[name]
+
+
+def _ensemble(members: list[Player], rule: str) -> Player:
+    if isinstance(members[0], LadderPolicy):
+        return ladder_ensemble([member for member in members if isinstance(member, LadderPolicy)], rule)
+    return ensemble([member for member in members if not isinstance(member, LadderPolicy)], rule)
 
 
 def describe_match(match: Match, names: tuple[str, str], terms: Terms) -> str:
@@ -92,11 +180,11 @@ def describe_match(match: Match, names: tuple[str, str], terms: Terms) -> str:
     )
 
 
-def play_tournament(names: Sequence[str], policies: Sequence[Policy], terms: Terms, on_match: OnProgress) -> Tournament:
+def play_tournament(names: Sequence[str], policies: Sequence[Player], terms: Terms, on_match: OnProgress) -> Tournament:
     """The cross table on these terms; `on_match(done, total)` reports progress."""
     total, done = len(policies) * (len(policies) - 1) // 2, 0
 
-    def play(first: Policy, second: Policy) -> Match:
+    def play(first: Player, second: Player) -> Match:
         nonlocal done
         match = terms.play(first, second)
         done += 1
@@ -120,7 +208,9 @@ def show_tournament(result: Tournament, terms: Terms, console: Console) -> None:
             for j in range(len(result.names))
         ]
         table.add_row(f"{i + 1} {name}", *cells, f"{result.average[i]:+.1f}")
-    console.print(table)
+    # a table of many players is wider than a terminal, which then wraps its lines instead of losing names and numbers
+    widest = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    Console(file=console.file, width=max(console.width, widest), highlight=False, markup=False).print(table)
     if not exact:
         console.print("The number after +- is half of the match's 95 % confidence interval.")
 

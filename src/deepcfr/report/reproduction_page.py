@@ -18,6 +18,7 @@ from deepcfr.report.reproduction import (
 )
 from deepcfr.report.studies import BUDGETS, LEAST_SEEDS, STUDIES, Published, change_of
 from deepcfr.report.study_figures import Kind, study_picture, theorem_picture
+from deepcfr.report.table1_report import table_section
 from deepcfr.report.theorem import NAME as THEOREM
 from deepcfr.report.theorem_report import read_theorem, theorem_section
 
@@ -59,7 +60,7 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
         for kind in kinds:
             files[f"{FIGURES}/{THEOREM}.{kind}"] = theorem_picture(theorem, kind)
     picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
-    lines = [*page_lines(results), *theorem_section(theorem, picture)]
+    lines = [*page_lines(results), *theorem_section(theorem, picture), "", *table_section(root)]
     for name, data in files.items():
         write_atomically(out / name, data)
     write_atomically(out / PAGE, ("\n".join(lines) + "\n").encode())

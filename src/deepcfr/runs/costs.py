@@ -6,19 +6,24 @@ from pathlib import Path
 
 import torch
 
+from deepcfr.abstraction.buckets import table_bytes
 from deepcfr.abstraction.files import read_description
+from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, PublicChanceConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
+from deepcfr.games import strength
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import GameSource, build_game
+from deepcfr.games.presets import NOT_LISTED, GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.machine import physical_memory
 from deepcfr.ranges.boards import round_trees
 from deepcfr.ranges.public_chance import check_settings
-from deepcfr.solvers import deep_cfr, mccfr, nfsp, tree_cfr, vector_cfr
-from deepcfr.solvers.build import NetworkSolver, Solver
+from deepcfr.solvers import deep_cfr, ladder, mccfr, nfsp, tree_cfr, vector_cfr
+from deepcfr.solvers.build import NetworkSolver, Solver, ladder_buckets
 from deepcfr.solvers.memories import board_bytes
 
 
@@ -29,6 +34,8 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
     Raises ConfigError if its device is not there, or if its memories or tables cannot fit into it, and what the game or the
     abstraction raise if they are not there.
     """
+    if isinstance(source, LadderRules):
+        return _ladder_notes(config, source)
     if isinstance(config, SolveConfig):
         return _tabular_notes(config, source, abstraction)
     available = _memory_of(config.runtime.device)
@@ -47,6 +54,9 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
     if config.cfr.sampler == "public-chance" and not is_nfsp:
         notes.append(_board_note(poker, config.public_chance))
+    if config.network.strength:
+        size = strength.table_bytes(poker.card_groups, source.num_ranks, source.num_suits)
+        notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB")
     notes += unread_settings(config)
     reason = refusal(source)
     return [*notes, reason] if reason else notes
@@ -64,7 +74,7 @@ def _board_note(game: PokerGame, settings: PublicChanceConfig) -> str:
 
 
 def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | None) -> list[str]:
-    settings, available = config.solve, physical_memory()
+    settings = config.solve
     sampled = settings.algorithm == "mccfr"
     notes = []
     if isinstance(source, PokerRules):
@@ -73,17 +83,47 @@ def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | 
             raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
         notes = [reason] if reason else []
         needed = _poker_bytes(config, source, abstraction)
+        buckets = _abstraction_bytes(source, abstraction)
     else:
         game = build_game(source)
         assert isinstance(game, OpenSpielGame)
         notes = [_size(game)]
         needed = mccfr.memory_bytes(game, None, settings.precision) if sampled else tree_cfr.memory_bytes(game)
-    if available and needed > 0.9 * available:
-        raise ConfigError(
-            f"The tables of {source.name} in {settings.precision} need {needed / 1e9:.1f} GB, and there are "
-            f"{available / 1e9:.1f} GB{_advice(source, sampled)}."
-        )
-    return [*notes, f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"]
+        buckets = 0
+    if reason := tables_refusal(source.name, settings.precision, needed, buckets):
+        raise ConfigError(f"{reason}{_advice(source, sampled)}.")
+    notes.append(f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk")
+    return [*notes, f"the abstraction takes {buckets / 1e9:.2f} GB"] if buckets else notes
+
+
+def _ladder_notes(config: AnyConfig, rules: LadderRules) -> list[str]:
+    """As `cost_notes`, for a game whose tree is not listed."""
+    if not isinstance(config, SolveConfig):
+        raise ConfigError(NOT_LISTED.format(rules.name))
+    settings = config.solve
+    if settings.algorithm != "mccfr":
+        raise ConfigError(f"{rules.name} is solved with mccfr, and '{settings.algorithm}' was asked for.")
+    counts = ladder_buckets(rules.deck, settings.abstraction).counts
+    needed = ladder.memory_bytes(LadderGame(rules), counts, settings.precision)
+    if reason := tables_refusal(rules.name, settings.precision, needed):
+        raise ConfigError(f"{reason}.")
+    return [f"{' + '.join(f'{n:,}' for n in counts)} buckets, whose tables take at most {needed / 1e9:.2f} GB"]
+
+
+def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> str | None:
+    """Why the machine's memory cannot hold tables of `needed` bytes and an abstraction of `buckets` bytes; None if it can.
+
+    A sentence without its full stop, so that advice can follow.
+    """
+    available = physical_memory()
+    if not available or needed + buckets <= 0.9 * available:
+        return None
+    beside = f", and its abstraction {buckets / 1e9:.1f} GB" if buckets else ""
+    return f"The tables of {name} in {precision} need {needed / 1e9:.1f} GB{beside}, and there are {available / 1e9:.1f} GB"
+
+
+def _abstraction_bytes(rules: PokerRules, abstraction: Path | None) -> int:
+    return table_bytes(rules, tuple(read_description(abstraction)["counts"])) if abstraction else 0
 
 
 def _advice(source: GameSource, sampled: bool) -> str:
@@ -95,7 +135,10 @@ def _advice(source: GameSource, sampled: bool) -> str:
 def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | None) -> int:
     if config.solve.algorithm != "mccfr":
         return vector_cfr.memory_bytes(rules, config.solve)
-    counts = tuple(read_description(abstraction)["counts"]) if abstraction else None
+    if config.solve.abstraction == TEXTURE:
+        counts: tuple[int, ...] | None = TextureBuckets(rules).counts
+    else:
+        counts = tuple(read_description(abstraction)["counts"]) if abstraction else None
     return mccfr.memory_bytes(PokerGame(rules), counts, config.solve.precision)
 
 
@@ -106,6 +149,8 @@ def _size(game: OpenSpielGame) -> str:
 def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
     """What the rest of a run will take in time: a tabular solver tries it on a small scale."""
     left = config.iterations - solver.iteration
+    if config.runtime.minutes:
+        return [f"the run ends after {config.runtime.minutes:g} min"]
     if isinstance(solver, NetworkSolver) or left < 1:
         return []
     seconds = solver.seconds_per_iteration()

@@ -16,16 +16,20 @@ from deepcfr.abstraction.files import load_abstraction
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config, validate_config
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.files import json_bytes, read_json, write_atomically
+from deepcfr.games.ladder import LadderRules, ladder_rules
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, load_source
+from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, load_source
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.iterates import thin
+from deepcfr.policies.ladder import LadderTable
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.metrics import environment
-from deepcfr.solvers.build import Solver, build_solver
+from deepcfr.solvers.build import Solver, build_ladder_solver, build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.ladder import LadderMCCFR
 
 Warn = Callable[[str], None]
 # settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
@@ -72,7 +76,7 @@ class RunFolder:
             k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()
         }
         try:
-            source = OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)
+            source = _source(stored, path / "game.json")
         except (TypeError, GameError) as error:
             raise CheckpointError(f"'{path / 'game.json'}' is damaged: {error}.") from error
         return cls(path, config, source)
@@ -96,6 +100,12 @@ class RunFolder:
             raise ConfigError("A run of NFSP cannot go on past its last iteration, with which its schedules end.")
         self.config = validate_config(extended)
         write_atomically(self.path / "config.toml", config_to_toml(extended).encode())
+
+    def allow(self, minutes: float) -> None:
+        """Let the run go on until it has had so many minutes in all."""
+        limited = replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes)))
+        self.config = validate_config(limited)
+        write_atomically(self.path / "config.toml", config_to_toml(limited).encode())
 
     @property
     def abstraction_path(self) -> Path | None:
@@ -161,8 +171,10 @@ class RunFolder:
             config = dataclasses.replace(config, memory=small, nfsp=least)
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
-        game = self.game(config.runtime.device if memories else "cpu")
-        solver = build_solver(game, config, abstraction)
+        if isinstance(self.source, LadderRules):
+            solver: Solver = build_ladder_solver(LadderGame(self.source), config)
+        else:
+            solver = build_solver(self.game(config.runtime.device if memories else "cpu"), config, abstraction)
         if checkpoint is None:
             return solver, 0.0
         restore(solver, checkpoint, memories=memories)
@@ -177,14 +189,9 @@ class RunFolder:
 
         Raises CheckpointError if the run has no such policy yet.
         """
-        # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
-        whole = which == "current" and isinstance(self.config, SolveConfig)
-        checkpoint = self.checkpoint(warn) if whole else None
-        if checkpoint and not checkpoint.state["memories"]:
-            raise CheckpointError(f"'{self.path}' was exported without its regrets, so it has no current strategy.")
-        solver, _ = self.load_solver(warn, memories=whole)
-        if solver.iteration == 0:
-            raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
+        solver = self._trained_solver(which, warn)
+        if isinstance(solver, LadderMCCFR):
+            raise GameError(NOT_LISTED.format(self.source.name))
         if which == "current":
             return solver.current_policy(), solver
         if which == "sd-cfr":
@@ -195,6 +202,30 @@ class RunFolder:
                 "and --policy current uses the newest iteration's strategy."
             )
         return solver.average_policy(), solver
+
+    def load_ladder_policy(self, which: str, warn: Warn) -> tuple[LadderTable, Solver]:
+        """The `average` or the `current` strategy of a run of a raise-ladder game, and the solver it comes from.
+
+        Raises CheckpointError if the run has no such policy, and GameError if its game is of another kind.
+        """
+        solver = self._trained_solver(which, warn)
+        if not isinstance(solver, LadderMCCFR):
+            raise GameError(f"'{self.path}' is no run of a raise-ladder game, but of {self.source.name}.")
+        if which == "sd-cfr":
+            raise CheckpointError(f"'{self.path}' is no run of Deep CFR: --policy average is what this run has.")
+        return solver.current_policy() if which == "current" else solver.average_policy(), solver
+
+    def _trained_solver(self, which: str, warn: Warn) -> Solver:
+        """The solver with what one of its policies needs."""
+        # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
+        whole = which == "current" and isinstance(self.config, SolveConfig)
+        checkpoint = self.checkpoint(warn) if whole else None
+        if checkpoint and not checkpoint.state["memories"]:
+            raise CheckpointError(f"'{self.path}' was exported without its regrets, so it has no current strategy.")
+        solver, _ = self.load_solver(warn, memories=whole)
+        if solver.iteration == 0:
+            raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
+        return solver
 
     def _sd_cfr_policy(self, solver: Solver) -> Policy:
         if not isinstance(solver, DeepCFR):
@@ -230,6 +261,13 @@ class RunFolder:
         if self.abstraction_path:
             shutil.copytree(self.abstraction_path, target / "abstraction")
         save_checkpoint(target, solver, self.fingerprint, seconds, keep=1, memories=False)
+
+
+def _source(stored: dict[str, Any], path: Path) -> GameSource:
+    """What `game.json` holds; raises what the sources raise."""
+    if "ladder" in stored:
+        return ladder_rules(stored, path)
+    return OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)
 
 
 def _without(settings: dict[str, Any], young: dict[str, Any]) -> dict[str, Any]:

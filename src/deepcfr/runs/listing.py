@@ -7,18 +7,25 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import count_boards, refusal
 from deepcfr.games.betting import build_tree
-from deepcfr.games.presets import load_rules
-from deepcfr.games.rules import PRESETS
+from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.presets import load_source
+from deepcfr.games.rules import PRESETS, PokerRules
 
 
 def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
-    """Sizes, unit and reach of exact evaluation, one record for each preset and each game-definition file."""
+    """Sizes, unit and reach of exact evaluation, one record for each preset and each game-definition file.
+
+    A betting tree that is too large to list has None as its number of decisions.
+    """
     facts = []
-    for name in [*PRESETS, *definitions]:
-        rules = load_rules(name)
-        tree = build_tree(rules)
+    for name in [*PRESETS, *LADDERS, *definitions]:
+        source = load_source(name)
+        if not isinstance(source, PokerRules | LadderRules):
+            raise GameError(f"'{name}' is no game definition.")
+        rules = source.deck if isinstance(source, LadderRules) else source
         facts.append(
             {
                 "game": rules.name,
@@ -26,9 +33,9 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
                 "deck": f"{rules.num_ranks}x{rules.num_suits}",
                 "hole_cards": rules.hole_cards,
                 "board_cards": list(rules.board_cards),
-                "betting_decisions": tree.num_decisions,
+                "betting_decisions": build_tree(source).num_decisions if isinstance(source, PokerRules) else None,
                 "boards": count_boards(rules),
-                "exact_evaluation": refusal(rules) is None,
+                "exact_evaluation": isinstance(source, PokerRules) and refusal(rules) is None,
             }
         )
     return facts
@@ -38,8 +45,10 @@ def show_games(facts: list[dict[str, Any]], console: Console) -> None:
     """The facts as a table."""
     table = Table("game", "deck", "hole", "board", "decisions", "boards", "unit", "exact")
     for f in facts:
+        decisions = f["betting_decisions"]
         table.add_row(
             f["game"], f["deck"], str(f["hole_cards"]), "+".join(map(str, f["board_cards"])),
-            f"{f['betting_decisions']:,}", f"{f['boards']:,}", f["unit"], "yes" if f["exact_evaluation"] else "no",
+            "many" if decisions is None else f"{decisions:,}", f"{f['boards']:,}", f["unit"],
+            "yes" if f["exact_evaluation"] else "no",
         )  # fmt: skip
     console.print(table)

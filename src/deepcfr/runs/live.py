@@ -18,6 +18,7 @@ from rich.progress import (
 
 from deepcfr.config import RunConfig
 from deepcfr.evaluation.result import Exploitability
+from deepcfr.games.ladder import LadderRules
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import Summary
@@ -107,7 +108,7 @@ class LiveObserver:
             return
         if summary.result:
             show_result(self.console, summary.result, summary.iterations)
-        follow = "play" if isinstance(run.source, PokerRules) else "exploitability"
+        follow = "play" if isinstance(run.source, PokerRules | LadderRules) else "exploitability"
         self.console.print(
             f"{summary.iterations} iterations, {summary.nodes_touched:,} nodes touched, {summary.seconds:.0f} s in all. "
             f"Try: deepcfr {follow} {run.path}"

@@ -14,12 +14,17 @@ from deepcfr.errors import CheckpointError
 from deepcfr.policies.iterates import iterate_bytes, iterate_tensors, iterates_from
 from deepcfr.solvers.build import NetworkSolver, Solver, TabularSolver
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.nfsp import NFSP
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 
-_NAMES = {DeepCFR: "deep-cfr", NFSP: "nfsp", VectorCFR: "vector-cfr", TreeCFR: "tree-cfr", MCCFR: "mccfr"}
+_NAMES = {
+    DeepCFR: "deep-cfr", NFSP: "nfsp", VectorCFR: "vector-cfr", TreeCFR: "tree-cfr", MCCFR: "mccfr",
+    LadderMCCFR: "ladder-mccfr",
+}  # fmt: skip
+_COMPACT = "average-compact"
 
 
 def state_facts(solver: Solver, memories: bool) -> dict[str, Any]:
@@ -58,7 +63,9 @@ def state_tensors(solver: Solver) -> dict[str, torch.Tensor]:
 
 def state_arrays(solver: Solver, memories: bool) -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
     """The large arrays of a solver; without `memories` only those that its average strategy needs."""
-    if not isinstance(solver, NetworkSolver):
+    if isinstance(solver, LadderMCCFR) and not memories:
+        yield _COMPACT, solver.compact()
+    elif not isinstance(solver, NetworkSolver):
         regrets = {name for name, _ in _regrets(solver)}
         yield from ((name, array) for name, array in solver.arrays().items() if memories or name not in regrets)
     elif memories:
@@ -69,6 +76,8 @@ def state_arrays(solver: Solver, memories: bool) -> Iterator[tuple[str, npt.NDAr
 
 def state_bytes(solver: Solver, memories: bool) -> int:
     """What `state_arrays` and the iterates take, without copying anything from a device."""
+    if isinstance(solver, LadderMCCFR) and not memories:
+        return solver.layout.size  # a byte an entry, and then compressed
     if not isinstance(solver, NetworkSolver):
         return sum(array.nbytes for _, array in state_arrays(solver, memories))
     columns = [c for _, memory in solver.memories.named() for c in memory.contents().values()] if memories else []
@@ -85,8 +94,11 @@ def put_back(
     if memories and not state["memories"]:
         raise CheckpointError(f"'{folder}' was saved without its memories, so training cannot go on from it.")
     solver.iteration, solver.nodes_touched = int(state["iteration"]), int(state["nodes_touched"])
+    if isinstance(solver, LadderMCCFR) and not state["memories"]:
+        solver.put_compact(np.load(folder / f"{_COMPACT}.npy", allow_pickle=False))
+        return
     if not isinstance(solver, NetworkSolver):
-        for name, array in state_arrays(solver, memories):
+        for name, array in _needed(solver, memories):
             np.copyto(array, np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False), casting="no")
         return
     if isinstance(solver, NFSP):
@@ -98,6 +110,11 @@ def put_back(
         memory.restore(
             {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
         )
+
+
+def _needed(solver: TabularSolver, memories: bool) -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
+    """The tables to fill: without `memories` only those that the average strategy needs."""
+    return ((name, array) for name, array in solver.arrays().items() if memories or not name.startswith("regret"))
 
 
 def _put_back_deep_cfr(solver: DeepCFR, state: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:

@@ -18,8 +18,10 @@ from deepcfr.abstraction.files import DESCRIPTION, save_abstraction
 from deepcfr.abstraction.make import make_abstraction
 from deepcfr.config import AnyConfig, RuntimeConfig, SolveConfig
 from deepcfr.errors import CheckpointError
+from deepcfr.evaluation.exploitability import refusal
 from deepcfr.files import cannot_write
 from deepcfr.games.presets import load_rules
+from deepcfr.games.rules import PokerRules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
@@ -88,9 +90,11 @@ def is_finished(job: Job) -> bool:
 
 
 def is_complete(run: RunFolder) -> bool:
-    """Whether a run came to its last iteration and was evaluated there."""
+    """Whether a run came to its last iteration and was evaluated there, if exact evaluation is within reach."""
     lines = read_metrics(run.metrics_path)
-    return bool(lines) and lines[-1]["iteration"] >= run.config.iterations and "evaluation" in lines[-1]
+    if not lines or lines[-1]["iteration"] < run.config.iterations:
+        return False
+    return "evaluation" in lines[-1] or (isinstance(run.source, PokerRules) and refusal(run.source) is not None)
 
 
 def difference(found: AnyConfig, asked: AnyConfig) -> str | None:

@@ -18,6 +18,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, truncate_metrics
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.training.fit import FitResult
 
 
@@ -67,7 +68,7 @@ def catch_interrupt() -> Iterator[Interrupt]:
 
 
 def train(run: RunFolder, observer: Observer) -> Summary:
-    """Carry a run on from its newest checkpoint to its last iteration.
+    """Carry a run on from its newest checkpoint to its last iteration, or to the end of its time.
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
     Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C
@@ -82,14 +83,16 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     started = time.perf_counter() - before
     saved = time.perf_counter()
     iterations = run.config.iterations
-    if solver.iteration >= iterations:
+    limit = 60 * run.config.runtime.minutes or float("inf")
+    if solver.iteration >= iterations or before >= limit:
         return _finish(run, solver, observer, before)
     result: Exploitability | None = None
+    last = False
     with catch_interrupt() as interrupt:
         for record in solver.iterations():
             observer.iteration(record, time.perf_counter() - started)
             line: dict[str, Any] = dataclasses.asdict(record)
-            last = record.iteration == iterations
+            last = record.iteration == iterations or time.perf_counter() - started >= limit
             if last or _due(run, record.iteration):
                 result = _evaluate(run, solver, observer, line)
             line |= {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - started}
@@ -100,9 +103,9 @@ def train(run: RunFolder, observer: Observer) -> Summary:
                 run.save(solver, time.perf_counter() - started)
                 observer.saved(record.iteration)
                 saved = time.perf_counter()
-            if interrupt.pressed:
+            if interrupt.pressed or last:
                 break
-    finished = solver.iteration >= iterations
+    finished = last
     return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
 
 
@@ -144,7 +147,7 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
 
 def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
     """The exact exploitability of the average strategy that the configuration names; None for games out of reach."""
-    if refusal_of(solver.game):
+    if isinstance(solver, LadderMCCFR) or refusal_of(solver.game):
         return None
     if isinstance(solver, DeepCFR) and run.config.evaluation.policy == "sd-cfr":
         policy: Policy = solver.sd_cfr_policy()

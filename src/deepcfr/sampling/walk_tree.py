@@ -17,7 +17,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.abstraction.texture import Buckets
 from deepcfr.games.betting import PublicTree
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.hands import strength
@@ -132,14 +132,14 @@ def explicit_walk(tree: ExplicitTree) -> WalkTree:
 # Chance
 
 
-def poker_situations(abstraction: Abstraction, count: int, stream: int, first: int) -> Situations:
+def poker_situations(abstraction: Buckets, count: int, stream: int, first: int) -> Situations:
     """Buckets of both players in every round, and the showdown, of the deals `first` .. of `PokerGame.deal_cards`."""
     rules = abstraction.rules
     slots = 2 * rules.hole_cards + sum(rules.board_cards)
     return situations_of(abstraction, deal_cards(count, np.uint64(stream), first, rules.num_cards, slots))
 
 
-def situations_of(abstraction: Abstraction, cards: npt.NDArray[np.uint8]) -> Situations:
+def situations_of(abstraction: Buckets, cards: npt.NDArray[np.uint8]) -> Situations:
     """The situations of given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
     rules = abstraction.rules
     hole = rules.hole_cards

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.abstraction.buckets import Abstraction, lossless
+from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import NOT_LISTED
+from deepcfr.games.rules import PokerRules
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
+from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.nfsp import NFSP, NFSPRecord
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 
-TabularSolver = VectorCFR | TreeCFR | MCCFR
+TabularSolver = VectorCFR | TreeCFR | MCCFR | LadderMCCFR
 NetworkSolver = DeepCFR | NFSP
 Solver = NetworkSolver | TabularSolver
 Record = IterationRecord | NFSPRecord | TabularRecord
@@ -29,9 +34,41 @@ def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction
         return NFSP(game, config) if config.solver == "nfsp" else DeepCFR(game, config)
     settings, threads = config.solve, config.runtime.threads
     if settings.algorithm == "mccfr":
+        if settings.abstraction == TEXTURE:
+            return MCCFR(game, settings, config.seed, threads, _texture(game))
         return MCCFR(game, settings, config.seed, threads, abstraction)
     if settings.abstraction != "lossless":
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: mccfr does.")
     if isinstance(game, PokerGame):
         return VectorCFR(game, settings, threads, config.seed)
     return TreeCFR(game, settings)
+
+
+def build_ladder_solver(game: LadderGame, config: AnyConfig) -> LadderMCCFR:
+    """A new solver for a raise-ladder game, before its first iteration.
+
+    Raises ConfigError for settings that it does not offer, and GameError for buckets that do not fit the game.
+    """
+    if isinstance(config, RunConfig):
+        raise ConfigError(NOT_LISTED.format(game.name))
+    settings = config.solve
+    return LadderMCCFR(
+        game, settings, ladder_buckets(game.rules.deck, settings.abstraction), config.seed, config.runtime.threads
+    )
+
+
+def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:
+    """What players of a raise-ladder game tell apart. Raises ConfigError for anything but texture and lossless."""
+    if abstraction == TEXTURE:
+        return TextureBuckets(deck)
+    if abstraction == "lossless":
+        return lossless(deck)
+    raise ConfigError(
+        f"{deck.name} is solved with texture buckets, or lossless ones if it is small, and '{abstraction}' was asked for."
+    )
+
+
+def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:
+    if not isinstance(game, PokerGame):
+        raise ConfigError(f"Texture buckets are of poker hands, and '{game.name}' is solved as it is.")
+    return TextureBuckets(game.rules)

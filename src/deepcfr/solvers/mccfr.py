@@ -31,7 +31,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.abstraction.buckets import Abstraction, lossless, round_classes
+from deepcfr.abstraction.buckets import lossless, round_classes
+from deepcfr.abstraction.texture import Buckets
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.explicit import ExplicitTree
@@ -101,7 +102,7 @@ class MCCFR:
         config: TabularConfig,
         seed: int = 0,
         threads: int = 1,
-        abstraction: Abstraction | None = None,
+        abstraction: Buckets | None = None,
     ) -> None:
         _require_supported(game, config, abstraction, threads)
         self.game, self.config, self.seed = game, config, seed
@@ -113,7 +114,7 @@ class MCCFR:
         self._regret: Table = np.zeros(entries, _dtype(config.precision))
         self._average: Table = np.zeros(entries, _dtype(config.precision))
         if isinstance(game, PokerGame):
-            self.abstraction = lossless(game.rules) if abstraction is None else abstraction
+            self.abstraction: Buckets = lossless(game.rules) if abstraction is None else abstraction
             walk = poker_walk(game, table_layout(game.tree, self.abstraction.counts))
         else:
             walk = explicit_walk(game.explicit)
@@ -210,7 +211,7 @@ def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
 
 
 def _require_supported(
-    game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Abstraction | None, threads: int
+    game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Buckets | None, threads: int
 ) -> None:
     problems = []
     if threads < 1:

@@ -1,0 +1,168 @@
+"""Rules of raise-ladder games: no-limit hold'em in which raises have a few sizes, and only larger ones may follow.
+
+Source: Lin 2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker",
+section 10. The betting tree of `hunl-ladder` is too large to list, so there is no `PublicTree` of it: a state machine
+(`deepcfr.games.ladder_betting`) steps it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from deepcfr.errors import GameError
+from deepcfr.games.rules import MAX_CHIPS, PokerRules
+
+MEASURES = ("chips", "pot")  # what the rungs of a round are: totals to raise to, or percent of the pot after a call
+MOST_RUNGS = 10  # of a round, all-in among them: a round has 2^rungs sequences of raises
+
+
+@dataclass(frozen=True)
+class LadderRules:
+    """Everything that tells one raise-ladder game for two players from another.
+
+    Player 0 is the dealer and acts first in the first round. In a round measured in chips a rung is the total that a raise
+    leads to; measured in the pot it is a percentage of the pot as it is after a call, by which a raise goes up. A rung may
+    be chosen if it is higher than every rung chosen in the round so far and leads to a legal no-limit raise: one by at
+    least the round's last raise, or the larger blind, or all-in if the stack is short of that. A rung that leads as far as
+    the one below it is left out. `all_in` adds a highest rung that puts in the whole stack. A player who has put in the
+    whole stack is all-in: the other one may call or fold, and after a call all remaining cards are dealt.
+
+    Raises GameError with every problem found if the values contradict each other or the limits.
+    """
+
+    name: str
+    stack: int  # chips of each player at the start
+    ladder: tuple[tuple[int, ...], ...]  # the rungs of each round, ascending
+    measure: tuple[str, ...]  # of MEASURES, one for each round
+    max_raises: tuple[int, ...]  # bets and raises allowed in each round; a blind is not counted
+    all_in: tuple[bool, ...]  # whether the ladder of a round ends with all-in
+    blinds: tuple[int, int] = (50, 100)
+    first_player: tuple[int, ...] = (0, 1, 1, 1)
+    num_ranks: int = 13
+    num_suits: int = 4
+    hole_cards: int = 2
+    board_cards: tuple[int, ...] = (0, 3, 1, 1)
+    unit_chips: int = 100
+    unit: str = "big blinds"
+    milli_unit: str = "mbb/g"
+
+    def __post_init__(self) -> None:
+        problems = list(_ladder_problems(self))
+        try:
+            _ = self.deck
+        except GameError as error:
+            problems += error.problems
+        if problems:
+            raise GameError(problems)
+
+    @cached_property
+    def deck(self) -> PokerRules:
+        """The game's cards and rounds as the rules of a limit game, for everything that does not ask about raises."""
+        rounds = len(self.board_cards) if isinstance(self.board_cards, tuple) else 0
+        return PokerRules(
+            name=self.name,
+            num_ranks=self.num_ranks,
+            num_suits=self.num_suits,
+            hole_cards=self.hole_cards,
+            board_cards=self.board_cards,
+            blinds=self.blinds,
+            first_player=self.first_player,
+            raise_size=(1,) * rounds,
+            max_raises=(0,) * rounds,
+            unit_chips=self.unit_chips,
+            unit=self.unit,
+            milli_unit=self.milli_unit,
+        )
+
+    @property
+    def num_rounds(self) -> int:
+        """The number of betting rounds."""
+        return len(self.board_cards)
+
+
+def _ladder_problems(rules: LadderRules) -> Iterator[str]:
+    """One sentence for every problem that `PokerRules` does not find."""
+    rounds = len(rules.board_cards) if isinstance(rules.board_cards, tuple) else 0
+    for field in ("ladder", "measure", "max_raises", "all_in"):
+        values = getattr(rules, field)
+        if not isinstance(values, tuple) or len(values) != rounds:
+            yield f"{field} is {values!r}, but must have {rounds} entries, one for each round."
+            return
+    if type(rules.stack) is not int or not 0 < rules.stack <= MAX_CHIPS:
+        yield f"stack is {rules.stack!r}, but must be a whole number from 1 to {MAX_CHIPS}."
+        return
+    blinds = [chips for chips in rules.blinds if type(chips) is int] if isinstance(rules.blinds, tuple) else []
+    if blinds and rules.stack <= max(blinds):
+        yield f"stack is {rules.stack}, but must be more than the larger blind, which is {max(blinds)}."
+        return
+    for round_ in range(rounds):
+        yield from _round_problems(rules, round_)
+
+
+def _round_problems(rules: LadderRules, round_: int) -> Iterator[str]:
+    where, rungs = f"in round {round_ + 1}", rules.ladder[round_]
+    if rules.measure[round_] not in MEASURES:
+        yield f"measure is {rules.measure[round_]!r} {where}, but must be one of {', '.join(MEASURES)}."
+    if type(rules.all_in[round_]) is not bool:
+        yield f"all_in is {rules.all_in[round_]!r} {where}, but must be True or False."
+    if type(rules.max_raises[round_]) is not int or rules.max_raises[round_] < 0:
+        yield f"max_raises is {rules.max_raises[round_]!r} {where}, but must be a whole number of 0 or more."
+    if not isinstance(rungs, tuple) or any(type(rung) is not int or not 0 < rung <= MAX_CHIPS for rung in rungs):
+        yield f"ladder holds {rungs!r} {where}, but every rung must be a whole number from 1 to {MAX_CHIPS}."
+        return
+    if any(low >= high for low, high in pairwise(rungs)):
+        yield f"ladder holds {rungs!r} {where}, but every rung must be higher than the one before it."
+    if len(rungs) + bool(rules.all_in[round_]) > MOST_RUNGS:
+        yield f"ladder holds {len(rungs)} rungs {where}, but with all-in {MOST_RUNGS} are the most."
+    if rules.measure[round_] == "chips" and rungs and rungs[-1] > rules.stack:
+        yield f"ladder holds {rungs[-1]} {where}, but the stack is only {rules.stack}."
+
+
+LADDERS: dict[str, LadderRules] = {
+    # A raise to 1 big blind is the call of the blind: it never is a raise, and stands here as the paper lists it. The paper
+    # has no all-in of its own among its sizes; whoever raises by the pot with a short stack is all-in.
+    "hunl-ladder": LadderRules(
+        name="hunl-ladder",
+        stack=10_000,
+        ladder=((100, 200, 400, 800, 1_600), *((30, 50, 70, 100, 150, 200),) * 3),
+        measure=("chips", "pot", "pot", "pot"),
+        max_raises=(5, 6, 6, 6),
+        all_in=(False, False, False, False),
+    )
+}
+
+
+def ladder_rules(table: dict[str, Any], path: Path | str) -> LadderRules:
+    """The rules that a table of JSON or TOML holds under the names of the fields of `LadderRules`.
+
+    Raises GameError that names `path` for unknown and missing names, and for impossible values.
+    """
+    known = {field.name for field in dataclasses.fields(LadderRules)}
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise GameError(f"'{path}' has {', '.join(unknown)}, but rules of a ladder have {', '.join(sorted(known))}.")
+    needed = {f.name for f in dataclasses.fields(LadderRules) if f.default is dataclasses.MISSING}
+    missing = sorted(needed - set(table))
+    if missing:
+        raise GameError(f"'{path}' is no ladder game without {', '.join(missing)}.")
+    return LadderRules(**{name: _tuples(value) for name, value in table.items()})
+
+
+def read_ladder(path: Path) -> LadderRules:
+    """The ladder game of a TOML file; what it does not name is as in hold'em. Raises GameError as `ladder_rules` does."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise GameError(f"The ladder game '{path}' cannot be read: {error}.") from error
+    return ladder_rules({"name": path.stem} | table, path)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,0 +1,304 @@
+"""Strategies of raise-ladder games: tables, styles and ensembles of them, and their compact form.
+
+A ladder game lists no nodes, so its policies are no `Policy`: a `LadderPolicy` is asked with positions of the betting
+machine and with views, the integers that it sees of a deal (such as the buckets of both players in every round).
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.abstraction.texture import Buckets, TextureBuckets
+from deepcfr.errors import CheckpointError, GameError
+from deepcfr.games.betting import CALL
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import ACTOR, ROUND, RUNG, LadderGame, legal_actions
+from deepcfr.policies.base import Policy
+from deepcfr.policies.ensemble import RULES
+from deepcfr.policies.scripted import STYLES as SCRIPTS
+from deepcfr.policies.styles import STRONG, STYLES, play_style
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.ladder import LadderLayout, Table, ladder_layout, table_strategies
+from deepcfr.sampling.walk_tree import deal_cards, situations_of
+
+Cards = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+FULL = 255  # the largest probability of a row in the compact form
+WIN_RATE_DEALS = 400_000
+_PIECE = 1 << 22  # entries that are worked on at a time: a few megabytes
+
+
+class LadderPolicy(ABC):
+    """A behaviour strategy of both players of a ladder game."""
+
+    game: LadderGame
+    kind: str  # what it is, in words for a report
+    width: int  # integers V in a view
+
+    @abstractmethod
+    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
+        """What it sees of deals, int64 [B, V]; `cards` uint8 [B, slots], `numbers` [B] address its draws in `stream`."""
+
+    @abstractmethod
+    def probabilities(self, positions: Ints, views: Ints) -> Floats:
+        """Probabilities [n, A] of all actions at decisions [n, ENTRIES] with views [n, V] of their deals."""
+
+
+Player = Policy | LadderPolicy
+"""Whoever can play a match: the games of the two kinds never meet."""
+
+
+class LadderTable(LadderPolicy):
+    """Probabilities in proportion to the positive entries of a table, uniform over legal actions where there are none.
+
+    `table` is flat, in the `ladder_layout` of the game and the counts of the buckets, and is not copied. Of a small kind of
+    numbers it may be the compact form.
+    """
+
+    def __init__(self, game: LadderGame, buckets: Buckets, table: Table, kind: str = "average") -> None:
+        self.game, self.buckets, self.table, self.kind = game, buckets, table, kind
+        self.layout = ladder_layout(game, buckets.counts)
+        self.width = 2 * game.rules.num_rounds
+        if table.shape != (self.layout.size,):
+            raise GameError(
+                f"The tables of {game.name} with {list(buckets.counts)} buckets have {self.layout.size:,} entries, but "
+                f"the given one has shape {list(table.shape)}."
+            )
+
+    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
+        return situations_of(self.buckets, cards).buckets
+
+    def probabilities(self, positions: Ints, views: Ints) -> Floats:
+        own = own_view(positions, views)
+        strategies: Floats = table_strategies(self.game.ladder, self.layout, self.table, positions, own)
+        return strategies
+
+
+def own_view(positions: Ints, views: Ints) -> Ints:
+    """The entry of views [n, 2R] that is the actor's in the position's round, int64 [n]."""
+    return np.ascontiguousarray(views[np.arange(len(views)), 2 * positions[:, ROUND] + positions[:, ACTOR]])
+
+
+class LadderUniform(LadderPolicy):
+    """Every legal action with the same probability."""
+
+    kind = "uniform"
+    width = 0
+
+    def __init__(self, game: LadderGame) -> None:
+        self.game = game
+
+    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
+        return np.zeros((len(cards), 0), np.int64)
+
+    def probabilities(self, positions: Ints, views: Ints) -> Floats:  # noqa: ARG002
+        legal = legal_actions(self.game.ladder, positions).astype(np.float64)
+        uniform: Floats = legal / legal.sum(1, keepdims=True)
+        return uniform
+
+
+class LadderScripted(LadderPolicy):
+    """One action for sure at every decision: a call, or the lowest raise and a call where there is none."""
+
+    width = 0
+
+    def __init__(self, game: LadderGame, raises: bool) -> None:
+        self.game, self.kind, self.raises = game, f"always {'raise' if raises else 'call'}", raises
+
+    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
+        return np.zeros((len(cards), 0), np.int64)
+
+    def probabilities(self, positions: Ints, views: Ints) -> Floats:  # noqa: ARG002
+        legal = legal_actions(self.game.ladder, positions)
+        can_raise = legal[:, RUNG:].any(1) & self.raises
+        action = np.where(can_raise, RUNG + legal[:, RUNG:].argmax(1), CALL)
+        return np.eye(legal.shape[1])[action]
+
+
+def ladder_scripted(style: str, game: LadderGame) -> LadderPolicy:
+    """The policy of a style of `policies.scripted`. Raises GameError for other styles."""
+    if style not in SCRIPTS:
+        raise GameError(f"'{style}' is no scripted style: {', '.join(SCRIPTS)} are.")
+    return LadderUniform(game) if style == "uniform" else LadderScripted(game, style == "raise")
+
+
+class LadderStyle(LadderPolicy):
+    """A policy in one of the styles that look at it; see `ladder_style`.
+
+    Strong are hands whose texture bucket has a simulated win rate above 1/2 (Lin 2024, sections 7 and 8).
+    """
+
+    def __init__(self, policy: LadderPolicy, style: str) -> None:
+        self.game, self.kind = policy.game, f"{policy.kind}, {style}"
+        self.policy, self.style = policy, style
+        self._rates = win_rates(policy.game) if style == "tight-aggressive" else []
+        self.width = policy.width + 2 * len(self._rates)
+
+    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
+        plain = self.policy.look(cards, numbers, stream)
+        if not self._rates:
+            return plain
+        buckets = situations_of(TextureBuckets(self.game.rules.deck), cards).buckets
+        strong = [self._rates[column // 2][buckets[:, column]] > STRONG for column in range(buckets.shape[1])]
+        return np.concatenate([np.stack(strong, 1).astype(np.int64), plain], axis=1)
+
+    def probabilities(self, positions: Ints, views: Ints) -> Floats:
+        legal = legal_actions(self.game.ladder, positions)
+        width = 2 * len(self._rates)
+        strong = own_view(positions, views[:, :width]).astype(bool) if width else None
+        plain = self.policy.probabilities(positions, np.ascontiguousarray(views[:, width:]))
+        return play_style(self.style, plain, legal, strong).astype(np.float64)
+
+
+def ladder_style(policy: LadderPolicy, style: str) -> LadderPolicy:
+    """`policy` played in a style; `initial` is uniform, from which training starts. Raises GameError for another style."""
+    if style not in STYLES:
+        raise GameError(f"'{style}' is no style of play: {', '.join(STYLES)} are.")
+    return LadderUniform(policy.game) if style in ("random", "initial") else LadderStyle(policy, style)
+
+
+def win_rates(game: LadderGame, deals: int = WIN_RATE_DEALS) -> list[Floats]:
+    """How often a hand of each texture bucket wins against a random one, ties as halves, one [buckets] for each round.
+
+    All cards to come are played out. Buckets that never come have 1/2.
+    """
+    rules = game.rules
+    texture = TextureBuckets(rules.deck)
+    wins = [np.zeros(count) for count in texture.counts]
+    seen = [np.zeros(count) for count in texture.counts]
+    stream = np.uint64(key(0, "win rates"))
+    for first in range(0, deals, 20_000):
+        cards = deal_cards(min(20_000, deals - first), stream, first, rules.deck.num_cards, game.slots)
+        dealt = situations_of(texture, cards)
+        for column in range(dealt.buckets.shape[1]):
+            won = dealt.results / 2 if column % 2 == 0 else 1 - dealt.results / 2
+            wins[column // 2] += np.bincount(dealt.buckets[:, column], won, texture.counts[column // 2])
+            seen[column // 2] += np.bincount(dealt.buckets[:, column], minlength=texture.counts[column // 2])
+    return [np.where(count > 0, won / np.maximum(count, 1), 0.5) for won, count in zip(wins, seen, strict=True)]
+
+
+class LadderEnsemble(LadderPolicy):
+    """Several policies as one: `sum` adds their probabilities, the other rules draw one of them for each deal.
+
+    The mixture by own reach is the same strategy as one member for a whole game (Kuhn 1953), and that is how it is played.
+    """
+
+    def __init__(self, policies: Sequence[LadderPolicy], rule: str) -> None:
+        self.game: LadderGame = policies[0].game
+        self.kind = f"{'sum' if rule == 'sum' else 'one'} of {len(policies)} policies"
+        self.policies, self.rule = list(policies), rule
+        self.width = sum(policy.width for policy in policies) + 1
+
+    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
+        views = [policy.look(cards, numbers, key(stream, "member", i)) for i, policy in enumerate(self.policies)]
+        chance = addressed_uniforms(stream, torch.from_numpy(numbers), torch.zeros(1, dtype=torch.int64)).numpy()
+        drawn = (chance * len(views)).astype(np.int64)
+        return np.concatenate([*views, drawn[:, None]], axis=1)
+
+    def probabilities(self, positions: Ints, views: Ints) -> Floats:
+        total = np.zeros((len(positions), self.game.num_actions))
+        begin = 0
+        for index, policy in enumerate(self.policies):
+            rows = np.arange(len(positions)) if self.rule == "sum" else np.flatnonzero(views[:, -1] == index)
+            if len(rows):
+                own = np.ascontiguousarray(views[rows, begin : begin + policy.width])
+                total[rows] += policy.probabilities(np.ascontiguousarray(positions[rows]), own)
+            begin += policy.width
+        sums: Floats = total / total.sum(1, keepdims=True)
+        return sums
+
+
+def ladder_ensemble(policies: Sequence[LadderPolicy], rule: str) -> LadderPolicy:
+    """`policies`, all with the same weight, as one by a rule of `policies.ensemble`; an ensemble of one is its member.
+
+    Raises GameError for another rule, for no policies, and for policies of different rules.
+    """
+    if rule not in RULES:
+        raise GameError(f"'{rule}' is no rule of an ensemble: {', '.join(RULES)} are.")
+    if not policies:
+        raise GameError("An ensemble needs at least one policy, and none was given.")
+    for policy in policies[1:]:
+        require_same_ladder(policies[0].game.rules, policy.game.rules)
+    return policies[0] if len(policies) == 1 else LadderEnsemble(policies, rule)
+
+
+def require_same_ladder(first: LadderRules, second: LadderRules) -> None:
+    """Raise GameError unless policies of the two games can play each other."""
+    if first != second:
+        names = [f.name for f in fields(LadderRules) if getattr(first, f.name) != getattr(second, f.name)]
+        raise GameError(
+            f"Two policies must play one game, but {first.name} and {second.name} differ in {', '.join(names)}."
+        )
+
+
+# The compact form: every row in whole numbers up to FULL, the largest of which is FULL, and the whole compressed
+
+
+def compact(policy: LadderTable) -> Cards:
+    """The policy's table in compact form, uint8 [bytes]; probabilities are kept to 1/510 of a row's largest one.
+
+    Rows that were never visited remain zeros, which play uniformly and take next to nothing.
+    """
+    layout = policy.layout
+    squeezed = zlib.compressobj(6)
+    parts = []
+    for round_ in range(len(layout.block)):
+        widths = _row_widths(layout, round_)
+        end = layout.size if round_ + 1 == len(layout.block) else int(layout.start[round_ + 1])
+        piece = max(1, _PIECE // int(layout.block[round_])) * int(layout.block[round_])
+        for begin in range(int(layout.start[round_]), end, piece):
+            parts.append(squeezed.compress(_quantise(policy.table[begin : min(begin + piece, end)], widths).tobytes()))
+    parts.append(squeezed.flush())
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def expand(data: Cards, size: int) -> Cards:
+    """The table, uint8 [size], of the compact form. Raises CheckpointError if it is damaged."""
+    table = np.empty(size, np.uint8)
+    inflate, filled = zlib.decompressobj(), 0
+    try:
+        for begin in range(0, len(data), _PIECE):
+            rest = data[begin : begin + _PIECE].tobytes()
+            while rest:
+                part = inflate.decompress(rest, _PIECE)
+                table[filled : filled + len(part)] = np.frombuffer(part, np.uint8)
+                filled += len(part)
+                rest = inflate.unconsumed_tail
+    except (zlib.error, ValueError) as error:
+        raise CheckpointError(f"The compact strategy is damaged: {error}.") from error
+    if filled != size or not inflate.eof:
+        raise CheckpointError(f"The compact strategy is damaged: it has {filled:,} entries of {size:,}.")
+    return table
+
+
+def _row_widths(layout: LadderLayout, round_: int) -> Ints:
+    """The entries of each row of a block, in order."""
+    starts = np.sort(layout.offset[round_][layout.offset[round_] >= 0])
+    return np.diff(np.append(starts, layout.block[round_]))
+
+
+@nb.njit(cache=True, nogil=True)
+def _quantise(table: Table, widths: Ints) -> Cards:
+    """Rows of whole blocks, scaled so that the largest entry of each is FULL."""
+    result = np.zeros(len(table), np.uint8)
+    at, row = 0, 0
+    while at < len(table):
+        width = widths[row % len(widths)]
+        largest = 0.0
+        for i in range(width):
+            largest = max(largest, float(table[at + i]))
+        if largest > 0.0:
+            for i in range(width):
+                result[at + i] = np.uint8(FULL * max(float(table[at + i]), 0.0) / largest + 0.5)
+        at += width
+        row += 1
+    return result

@@ -1,0 +1,229 @@
+"""Table 1 of the Deep CFR paper: play in heads-up limit hold'em against Linear MCCFR on three card abstractions.
+
+The paper names its abstractions by 3.3e6, 3.3e7 and 3.3e8 buckets for more than 1e14 decisions, and says no more of them.
+169 hands before the flop and B buckets in each later round make 21 * 169 + 16,562 * B pairs of a decision, a bucket and an
+action, and B = 200, 2,000 and 20,000 give just these numbers, as the same B give those of its figure 2 on flop hold'em.
+
+Everything is in folders below a root: runs as in other studies, and one JSON file for each match.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepcfr.abstraction import make
+from deepcfr.abstraction.buckets import table_bytes
+from deepcfr.config import EvaluationConfig, RunConfig, RuntimeConfig, SolveConfig, TabularConfig, config_from_table
+from deepcfr.defaults import default_config
+from deepcfr.evaluation.match import boards_match
+from deepcfr.evaluation.match.boards import dealer_value
+from deepcfr.files import json_bytes, read_json, write_atomically
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import load_rules
+from deepcfr.policies.base import Policy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.report.studies import Budget
+from deepcfr.runs.costs import tables_refusal
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.study import Job, run_grid
+from deepcfr.runs.train import Observer
+from deepcfr.solvers import mccfr
+
+Say = Callable[[str], None]
+NAME = "table1"
+MARGIN = 2.0  # of every value in the paper's table, mbb/g
+NFSP = 43.0  # what Deep CFR gains against NFSP in the paper, mbb/g
+MATCH_SEED = 0
+ITSELF = "itself"  # in place of a rival: the value of the first seat
+STYLES = ("call", "uniform")  # scripted ones that anything should beat
+_SAVE_SECONDS = 600  # between checkpoints of tables: the largest take 2.6 GB each
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Linear MCCFR on one abstraction."""
+
+    size: str  # abstract decisions in the paper's words
+    buckets: int  # of each round with board cards
+    published: float  # what the paper's Deep CFR gains against it, mbb/g, stated in table 1
+    iterations: int  # of `traversals` for each player; 0 leaves it out of the budget
+    traversals: int = 20_000
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"mccfr-{self.buckets}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The table at one budget; the game is that of `deep`."""
+
+    deep: RunConfig
+    baselines: tuple[Baseline, ...]
+    boards: int  # runouts of every match
+
+
+def _baselines(*iterations: int, traversals: int) -> tuple[Baseline, ...]:
+    sizes, published = ("3.3·10⁶", "3.3·10⁷", "3.3·10⁸"), (6.0, -6.0, -11.0)
+    buckets = (200, 2_000, 20_000)
+    rows = zip(sizes, buckets, published, iterations, strict=True)
+    return tuple(Baseline(*row, traversals=traversals) for row in rows)
+
+
+# Section 5.2 for HULH, as in configs/hulh-paper.toml. The paper does not say how many iterations it took there.
+_PAPER_FIT = {"steps": 32_000, "batch_size": 20_000}
+PAPER = config_from_table(
+    {
+        "game": "hulh",
+        "cfr": {"keep_networks": 0},
+        "network": {"suits": "raw"},
+        "advantage": _PAPER_FIT,
+        "average": _PAPER_FIT,
+        "runtime": {"device": "cuda", "threads": 16},
+    }
+)
+PLANS: Mapping[Budget, Plan] = {
+    "quick": Plan(default_config("hulh"), _baselines(4_000, 8_000, 0, traversals=20_000), boards=400),
+    "paper": Plan(PAPER, _baselines(20_000, 40_000, 80_000, traversals=50_000), boards=10_000),
+}
+
+
+# Running
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a call of `run_table` ended."""
+
+    ran: int  # runs that were made or ended here and now
+    there: int  # runs finished before
+    matches: int  # played here and now
+    left_out: tuple[str, ...]  # one sentence for each baseline that is not played
+    finished: bool  # False after an interrupt
+
+
+def run_table(
+    root: Path,
+    budget: Budget,
+    seeds: int,
+    observer: Callable[[], AbstractContextManager[Observer]],
+    say: Say,
+    plan: Plan | None = None,
+) -> Progress:
+    """Make what is missing of the table: runs of Deep CFR, baselines, matches; what is there stays.
+
+    `plan` stands in for that of the budget. Baselines have one seed, and a match one sample of boards.
+    Raises what runs and matches raise.
+    """
+    plan = plan or PLANS[budget]
+    folder = root / NAME / budget
+    left_out = {b.name: reason for b in plan.baselines if (reason := reason_to_leave_out(plan, b))}
+    for sentence in left_out.values():
+        say(sentence)
+    write_atomically(folder / "left-out.json", json_bytes(left_out))
+    rivals = [b for b in plan.baselines if b.name not in left_out]
+    ran = there = matches = 0
+    for seed in range(seeds):
+        jobs = [deep_job(folder, plan, seed), *(baseline_job(folder, plan, b) for b in rivals if seed == 0)]
+        summary = run_grid(jobs, observer, say)
+        ran, there = ran + summary.ran, there + summary.there
+        if not summary.finished:
+            return Progress(ran, there, matches, tuple(left_out.values()), finished=False)
+        matches += play_seed(folder, plan, rivals, seed, say)
+    return Progress(ran, there, matches, tuple(left_out.values()), finished=True)
+
+
+def deep_job(folder: Path, plan: Plan, seed: int) -> Job:
+    """The run of Deep CFR with a seed."""
+    return Job(folder / f"deep-cfr-s{seed}", dataclasses.replace(plan.deep, seed=seed))
+
+
+def baseline_job(folder: Path, plan: Plan, baseline: Baseline) -> Job:
+    """The run of a baseline on an abstraction of its own."""
+    settings = TabularConfig(
+        "mccfr",
+        baseline.iterations,
+        traversals=baseline.traversals,
+        abstraction=str(folder / f"abstraction-{baseline.buckets}"),
+    )
+    runtime = RuntimeConfig(
+        threads=plan.deep.runtime.threads, checkpoint_every=1, checkpoint_seconds=_SAVE_SECONDS, keep=1
+    )
+    config = SolveConfig(plan.deep.game, 0, settings, EvaluationConfig(), runtime)
+    return Job(folder / baseline.name, config, baseline.buckets)
+
+
+def reason_to_leave_out(plan: Plan, baseline: Baseline) -> str | None:
+    """Why a baseline is not played, as a sentence with what it would take; None if it is."""
+    rules = load_rules(plan.deep.game)
+    counts = make.bucket_counts(rules, (baseline.buckets,))
+    cost = make.cost(rules, counts, "auto")
+    needed, beside = mccfr.memory_bytes(PokerGame(rules), counts, "float32"), table_bytes(rules, counts)
+    if reason := make.refusal(cost):
+        return f"{baseline.size} abstract decisions: {reason}"
+    if reason := tables_refusal(rules.name, "float32", needed, beside):
+        return f"{baseline.size} abstract decisions: {reason}."
+    if baseline.iterations:
+        return None
+    threads = plan.deep.runtime.threads
+    return (
+        f"{baseline.size} abstract decisions are not part of this budget: the abstraction would take "
+        f"about {cost.seconds(threads) / 60:.0f} minutes on {threads} threads and up to {cost.bytes / 1e9:.1f} GB, the "
+        f"tables {needed / 1e9:.1f} GB."
+    )
+
+
+def play_seed(folder: Path, plan: Plan, rivals: Sequence[Baseline], seed: int, say: Say) -> int:
+    """Play a seed's matches that are missing, those against styles and itself too; returns how many."""
+    deep = deep_job(folder, plan, seed).path
+    missing = [
+        name for name in (*(b.name for b in rivals), *STYLES, ITSELF) if recorded(folder, plan, seed, name) is None
+    ]
+    if not missing:
+        return 0
+    policy = _policy(deep, say)
+    threads = plan.deep.runtime.threads
+    for name in missing:
+        say(f"{deep} against {name}: {plan.boards:,} boards")
+        if name == ITSELF:
+            mean, interval = dealer_value(policy, plan.boards, MATCH_SEED, threads=threads)
+            facts: dict[str, Any] = {"mean": mean, "interval": interval, "unit": policy.game.milli_unit}
+        else:
+            other = scripted_policy(name, policy.game) if name in STYLES else _policy(folder / name, say)
+            facts = boards_match(policy, other, plan.boards, MATCH_SEED, threads=threads).facts()
+        data = {"terms": _terms(plan, name), "result": facts}
+        write_atomically(_match_file(folder, seed, name), json_bytes(data))
+    return len(missing)
+
+
+def recorded(folder: Path, plan: Plan, seed: int, name: str) -> dict[str, Any] | None:
+    """What a seed's match against `name` came to; None if none was played on these terms."""
+    file = _match_file(folder, seed, name)
+    if not file.is_file():
+        return None
+    data = read_json(file)
+    if data.get("terms") != _terms(plan, name):
+        return None
+    result: dict[str, Any] = data["result"]
+    return result
+
+
+def _policy(path: Path, say: Say) -> Policy:
+    return RunFolder.open(path).load_policy("average", say)[0]
+
+
+def _match_file(folder: Path, seed: int, name: str) -> Path:
+    return folder / "matches" / f"deep-cfr-s{seed}-against-{name}.json"
+
+
+def _terms(plan: Plan, name: str) -> dict[str, Any]:
+    """What a recorded match must agree with to stand; runs are checked against the plan before they play."""
+    baseline = next((b for b in plan.baselines if b.name == name), None)
+    rival = [baseline.iterations, baseline.traversals] if baseline else []
+    return {"boards": plan.boards, "seed": MATCH_SEED, "iterations": plan.deep.iterations, "rival": rival}

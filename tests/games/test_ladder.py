@@ -1,0 +1,308 @@
+"""Raise ladders: lines by hand, random hands as a plain implementation and as pokerkit play them, and impossible rules."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deepcfr.errors import GameError
+from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
+from deepcfr.games.ladder import LADDERS, LadderRules, ladder_rules, read_ladder
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    CHIPS,
+    ENDED,
+    RAISED,
+    ROUND,
+    RUNG,
+    START,
+    LadderGame,
+    advance,
+    first_positions,
+    gain,
+    gains,
+    legal_actions,
+    raise_total,
+)
+
+HUNL = LADDERS["hunl-ladder"]
+SETTINGS = [
+    HUNL,
+    replace(HUNL, name="short stacks", stack=1_650),
+    replace(HUNL, name="very short stacks", stack=150, ladder=((100, 120), *HUNL.ladder[1:])),
+    replace(HUNL, name="caps and all-in", max_raises=(1, 2, 0, 3), all_in=(True, False, True, True)),
+    replace(HUNL, name="steps below the smallest raise", ladder=((150, 200, 250, 600), (10, 20, 300), (75,), ())),
+]
+BY_NAME = pytest.mark.parametrize("rules", SETTINGS, ids=lambda rules: rules.name)
+
+
+def position_after(rules: LadderRules, actions: list[int]) -> tuple[LadderGame, np.ndarray]:
+    game = LadderGame(rules)
+    position = first_positions(game.ladder, 1)[0]
+    for action in actions:
+        assert legal_actions(game.ladder, position[None])[0, action]
+        advance(game.ladder, position, action)
+    return game, position
+
+
+def totals(game: LadderGame, position: np.ndarray) -> list[int]:
+    """Where the legal raises lead."""
+    legal = np.flatnonzero(legal_actions(game.ladder, position[None])[0])
+    return [int(raise_total(game.ladder, position, action - RUNG)) for action in legal if action >= RUNG]
+
+
+def test_the_papers_ladder_before_and_after_the_flop() -> None:
+    game, start = position_after(HUNL, [])
+    assert totals(game, start) == [200, 400, 800, 1_600]  # the rung of 1 big blind is the call
+    game, raised = position_after(HUNL, [RUNG + 1])
+    assert (raised[CHIPS : CHIPS + 2].tolist(), totals(game, raised)) == ([400, 100], [800, 1_600])
+    game, top = position_after(HUNL, [RUNG + 3])
+    assert totals(game, top) == []
+    game, flop = position_after(HUNL, [RUNG + 1, CALL])
+    assert (flop[ROUND], flop[ACTOR], flop[START]) == (1, 1, 400)
+    assert totals(game, flop) == [400 + pot for pot in (240, 400, 560, 800, 1_200, 1_600)]
+    # 400 into a pot of 800; the pot after a call is 1,600, and only 0.7 and more may follow
+    game, bet = position_after(HUNL, [RUNG + 1, CALL, RUNG + 1])
+    assert totals(game, bet) == [800 + raised for raised in (1_120, 1_600, 2_400, 3_200)]
+    game, limped = position_after(HUNL, [CALL, CALL])
+    assert totals(game, limped) == [200, 240, 300, 400, 500]  # 0.3 of 200 is less than a big blind
+
+
+def test_a_rung_beyond_the_stack_is_all_in_once_and_ends_the_betting() -> None:
+    rules = replace(HUNL, name="short", stack=3_000)
+    game, flop = position_after(rules, [RUNG + 3, CALL])
+    assert totals(game, flop) == [2_560, 3_000]  # 0.5 of 3,200 and all higher rungs reach beyond
+    for action in (RUNG + 1, CALL):
+        advance(game.ladder, flop, action)
+    assert (flop[ENDED], flop[ROUND]) == (SHOWDOWN, 3)
+    assert [gain(flop, 0, result) for result in (0, 1, 2)] == [-3_000, 0, 3_000]
+
+
+@dataclass
+class Plain:
+    """The same rules once more, on lists: no bits, no arrays."""
+
+    rules: LadderRules
+    chips: list[int] = field(default_factory=list)
+    round: int = 0
+    chosen: list[int] = field(default_factory=list)  # amounts of the rungs of this round
+    line: list[str] = field(default_factory=list)  # actions of this round
+    last: int = 0
+    raisers: list[set[int]] = field(default_factory=lambda: [set()])
+    actor: int = 0
+    winner: int | None = None
+    over: bool = False
+
+    def __post_init__(self) -> None:
+        self.chips = list(self.rules.blinds)
+        self.last = max(self.rules.blinds)
+
+    def rungs(self) -> list[int]:
+        """The sizes of the round's ladder, all-in as more than any."""
+        sizes = list(self.rules.ladder[self.round])
+        if self.rules.measure[self.round] == "chips":
+            sizes = [size for size in sizes if size > max(self.rules.blinds)]
+        return sizes + [10**9] * self.rules.all_in[self.round]
+
+    def reach(self, size: int) -> int:
+        called = max(self.chips)
+        in_chips = self.rules.measure[self.round] == "chips" or size == 10**9
+        return min(size if in_chips else called + 2 * called * size // 100, self.rules.stack)
+
+    def raises(self) -> dict[int, int]:
+        """What each rung that may be chosen leads to."""
+        found: dict[int, int] = {}
+        if max(self.chips) == self.rules.stack or self.line.count("raise") >= self.rules.max_raises[self.round]:
+            return found
+        above = max(self.chosen, default=0)
+        for index, size in enumerate(self.rungs()):
+            total = self.reach(size)
+            enough = total - max(self.chips) >= self.last or total == self.rules.stack
+            if size > above and enough and total not in found.values():
+                found[index] = total
+        return found
+
+    def act(self, action: int) -> None:
+        opponent = 1 - self.actor
+        if action == FOLD:
+            self.winner, self.over = opponent, True
+        elif action == CALL:
+            self.chips[self.actor] = max(self.chips)
+            closed = bool(self.line)
+            self.line.append("call")
+            if closed:
+                self.close()
+                return
+        else:
+            total = self.raises()[action - RUNG]
+            self.last = total - max(self.chips)
+            self.chips[self.actor] = total
+            self.chosen.append(self.rungs()[action - RUNG])
+            self.line.append("raise")
+            self.raisers[-1].add(self.actor)
+        self.actor = opponent
+
+    def close(self) -> None:
+        if self.round == 3 or self.chips[0] == self.rules.stack:
+            self.over = True
+            return
+        self.round += 1
+        self.actor, self.last = self.rules.first_player[self.round], max(self.rules.blinds)
+        self.chosen, self.line = [], []
+        self.raisers.append(set())
+
+
+@BY_NAME
+def test_random_hands_are_those_of_the_plain_rules(rules: LadderRules) -> None:
+    game, draw = LadderGame(rules), np.random.default_rng(1)
+    ends = set()
+    for _ in range(400):
+        plain, position = Plain(rules), first_positions(game.ladder, 1)[0]
+        while not plain.over:
+            assert position[ENDED] == NOT_TERMINAL
+            assert (position[ROUND], position[ACTOR]) == (plain.round, plain.actor)
+            assert position[CHIPS : CHIPS + 2].tolist() == plain.chips
+            earlier = [sum(player in raisers for raisers in plain.raisers[:-1]) for player in (0, 1)]
+            assert position[RAISED : RAISED + 2].tolist() == earlier
+            legal = np.flatnonzero(legal_actions(game.ladder, position[None])[0]).tolist()
+            fold = [FOLD] if plain.chips[0] != plain.chips[1] else []
+            assert legal == [*fold, CALL, *(RUNG + rung for rung in plain.raises())]
+            assert totals(game, position) == list(plain.raises().values())
+            action = int(draw.choice([a for a in legal if a != FOLD or draw.random() < 0.3] or legal))
+            plain.act(action)
+            advance(game.ladder, position, action)
+        ends.add(int(position[ENDED]))
+        result = int(draw.integers(3))
+        stake = min(plain.chips)
+        expected = stake * (1 if plain.winner == 0 else -1) if plain.winner is not None else stake * (result - 1)
+        assert gain(position, 0, result) == expected == -gain(position, 1, result)
+        assert gains(position[None], np.array([result])).tolist() == [expected]
+    assert ends == {FOLDED, SHOWDOWN}
+
+
+@BY_NAME
+def test_only_larger_rungs_follow_and_raises_are_legal_in_no_limit(rules: LadderRules) -> None:
+    game, draw = LadderGame(rules), np.random.default_rng(2)
+    raises = 0
+    for _ in range(200):
+        position = first_positions(game.ladder, 1)[0]
+        highest, last, round_ = -1, max(rules.blinds), 0
+        while position[ENDED] == NOT_TERMINAL:
+            if position[ROUND] != round_:
+                highest, last, round_ = -1, max(rules.blinds), int(position[ROUND])
+            legal = np.flatnonzero(legal_actions(game.ladder, position[None])[0])
+            assert all(action - RUNG > highest for action in legal if action >= RUNG)
+            action = int(draw.choice(legal[legal > FOLD]))
+            if action >= RUNG:
+                before, total = position[CHIPS : CHIPS + 2].max(), raise_total(game.ladder, position, action - RUNG)
+                assert total - before >= last or total == rules.stack
+                highest, last = action - RUNG, total - before
+                raises += 1
+            advance(game.ladder, position, action)
+    assert raises > 50
+
+
+@pytest.mark.parametrize(("rules", "count"), [(HUNL, 60), (SETTINGS[1], 60), (SETTINGS[3], 40)])
+def test_pots_and_payoffs_are_those_of_pokerkit(rules: LadderRules, count: int) -> None:
+    pokerkit = pytest.importorskip("pokerkit")
+    steps = pokerkit.Automation
+    automations = (
+        steps.ANTE_POSTING, steps.BET_COLLECTION, steps.BLIND_OR_STRADDLE_POSTING, steps.HOLE_CARDS_SHOWING_OR_MUCKING,
+        steps.HAND_KILLING, steps.CHIPS_PUSHING, steps.CHIPS_PULLING,
+    )  # fmt: skip
+    table = pokerkit.NoLimitTexasHoldem(automations, True, 0, rules.blinds, max(rules.blinds))
+    game, draw = LadderGame(rules), np.random.default_rng(3)
+    names = [rank + suit for rank in "23456789TJQKA" for suit in "cdhs"]
+    for _ in range(count):
+        cards = [names[card] for card in draw.permutation(52)[:9]]
+        state = table((rules.stack, rules.stack), 2)  # whose player 0 is the big blind
+        state.deal_hole("".join(cards[2:4]))
+        state.deal_hole("".join(cards[:2]))
+        board = iter([cards[4:7], cards[7:8], cards[8:9]])
+        position = first_positions(game.ladder, 1)[0]
+        while position[ENDED] == NOT_TERMINAL:
+            deal_streets(state, board)
+            assert state.actor_index == 1 - position[ACTOR]
+            assert state.total_pot_amount == position[CHIPS : CHIPS + 2].sum()
+            legal = np.flatnonzero(legal_actions(game.ladder, position[None])[0])
+            action = int(draw.choice([a for a in legal if a != FOLD or draw.random() < 0.3] or legal))
+            earlier = int(position[CHIPS : CHIPS + 2].max()) - max(state.bets)
+            if action >= RUNG:  # pokerkit refuses what is no legal raise
+                state.complete_bet_or_raise_to(int(raise_total(game.ladder, position, action - RUNG)) - earlier)
+            else:
+                state.fold() if action == FOLD else state.check_or_call()
+            advance(game.ladder, position, action)
+        deal_streets(state, board)
+        assert not state.status
+        result = int(np.sign(state.payoffs[1])) + 1
+        assert state.payoffs[1] == gain(position, 0, result)
+
+
+def deal_streets(state: Any, board: Any) -> None:
+    """Deal what the hand waits for."""
+    while state.can_burn_card("??"):
+        state.burn_card("??")
+        state.deal_board("".join(next(board)))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"stack": 100}, "stack is 100, but must be more than the larger blind, which is 100."),
+        ({"stack": 0}, "stack is 0, but must be a whole number from 1 to 2147483647."),
+        (
+            {"ladder": ((100, 400, 200), *HUNL.ladder[1:])},
+            "ladder holds (100, 400, 200) in round 1, but every rung must be higher than the one before it.",
+        ),
+        (
+            {"ladder": (HUNL.ladder[0], (0, 50), *HUNL.ladder[2:])},
+            "ladder holds (0, 50) in round 2, but every rung must be a whole number from 1 to 2147483647.",
+        ),
+        ({"stack": 800}, "ladder holds 1600 in round 1, but the stack is only 800."),
+        ({"ladder": HUNL.ladder[:3]}, f"ladder is {HUNL.ladder[:3]!r}, but must have 4 entries, one for each round."),
+        ({"measure": ("pot", "pot", "pot", "big")}, "measure is 'big' in round 4, but must be one of chips, pot."),
+        ({"max_raises": (5, -1, 6, 6)}, "max_raises is -1 in round 2, but must be a whole number of 0 or more."),
+        (
+            {"ladder": (tuple(range(1, 12)), *HUNL.ladder[1:])},
+            "ladder holds 11 rungs in round 1, but with all-in 10 are the most.",
+        ),
+        ({"all_in": (1, False, False, False)}, "all_in is 1 in round 1, but must be True or False."),
+        (
+            {"blinds": (0, 0)},
+            "blinds holds only zeros, but at least one player must put in chips before the first card.",
+        ),
+    ],
+)
+def test_impossible_ladders_and_stacks_are_named_in_one_sentence(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(GameError) as error:
+        replace(HUNL, **change)
+    assert error.value.problems == (sentence,)
+
+
+def test_rules_come_back_from_json_and_from_toml(tmp_path: Path) -> None:
+    stored = json.loads(json.dumps(asdict(HUNL)))
+    assert ladder_rules(stored, "game.json") == HUNL
+    lines = [f"{name} = {json.dumps(value)}" for name, value in stored.items() if name != "name"]
+    path = tmp_path / "hunl-ladder.toml"
+    path.write_text("\n".join(lines))
+    assert read_ladder(path) == HUNL
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("stack = ", "cannot be read"),
+        ("stack = 100", "is no ladder game without all_in, ladder, max_raises, measure."),
+        ("stacks = 100", "has stacks, but rules of a ladder have"),
+    ],
+)
+def test_files_that_hold_no_ladder_are_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(GameError, match=sentence):
+        read_ladder(path)

@@ -1,0 +1,85 @@
+"""Small raise-ladder games for tests, and a policy's best response by the list of all deals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import permutations
+
+import numpy as np
+
+from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import ACTOR, ENDED, ROUND, LadderGame, advance, first_positions, gain, legal_actions
+from deepcfr.policies.ladder import LadderPolicy
+from deepcfr.sampling.walk_tree import showdowns
+
+# One card each of five, one round, raises to 2, 4 or all-in 6 antes: its histories are its names.
+ONE_ROUND = LadderRules(
+    name="one-round", stack=6, ladder=((2, 4),), measure=("chips",), max_raises=(3,), all_in=(True,), blinds=(1, 1),
+    first_player=(0,), num_ranks=5, num_suits=1, hole_cards=1, board_cards=(0,), unit_chips=1, unit="antes",
+    milli_unit="mA/g",
+)  # fmt: skip
+# One card each of six, a board card and a second round, with small stacks.
+TWO_ROUNDS = LadderRules(
+    name="two-rounds", stack=16, ladder=((4, 8), (50, 100)), measure=("chips", "pot"), max_raises=(2, 2),
+    all_in=(False, False), blinds=(1, 2), first_player=(0, 1), num_ranks=3, num_suits=2, hole_cards=1, board_cards=(0, 1),
+    unit_chips=2, unit="big blinds", milli_unit="mbb/g",
+)  # fmt: skip
+
+
+class Enumeration:
+    """Best responses to a policy over all deals of a game; a player forgets nothing of the betting."""
+
+    def __init__(self, policy: LadderPolicy) -> None:
+        self.policy, self.game = policy, policy.game
+        cards = np.array(list(permutations(range(self.game.rules.deck.num_cards), self.game.slots)), np.uint8)
+        self.cards, self.hole = cards, self.game.rules.hole_cards
+        self.results = showdowns(cards, self.hole, self.game.rules.num_suits)
+        self.views = policy.look(cards, np.arange(len(cards)), 0)
+
+    def nash_conv(self) -> float:
+        """What both best responses gain, in thousandths of a unit."""
+        return 1000 * sum(self.best_response(player) for player in (0, 1))
+
+    def best_response(self, player: int) -> float:
+        rows = np.arange(len(self.cards))
+        position = first_positions(self.game.ladder, 1)[0]
+        return self._value(player, position, rows, np.full(len(rows), 1 / len(rows))) / self.game.rules.unit_chips
+
+    def _seen(self, player: int, round_: int, rows: np.ndarray) -> np.ndarray:
+        """What the player can tell apart: its cards, and the board so far."""
+        board = sum(self.game.rules.board_cards[: round_ + 1])
+        own = self.cards[rows, player * self.hole : (player + 1) * self.hole]
+        return np.concatenate([own, self.cards[rows, 2 * self.hole : 2 * self.hole + board]], axis=1)
+
+    def _value(self, player: int, position: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> float:
+        if position[ENDED] != NOT_TERMINAL:
+            return float(sum(w * gain(position, player, r) for w, r in zip(weight, self.results[rows], strict=True)))
+        actions = np.flatnonzero(legal_actions(self.game.ladder, position[None])[0])
+        after = {}
+        for action in actions:
+            after[action] = position.copy()
+            advance(self.game.ladder, after[action], action)
+        if position[ACTOR] != player:
+            strategy = self.policy.probabilities(np.tile(position, (len(rows), 1)), self.views[rows])
+            return sum(self._value(player, after[a], rows, weight * strategy[:, a]) for a in actions)
+        groups = defaultdict(list)
+        for index, seen in enumerate(self._seen(player, int(position[ROUND]), rows)):
+            groups[tuple(seen)].append(index)
+        return sum(
+            max(self._value(player, after[a], rows[group], weight[group]) for a in actions) for group in groups.values()
+        )
+
+
+def decisions(game: LadderGame) -> list[np.ndarray]:
+    """Every decision of a small game's betting."""
+    found, stack = [], [first_positions(game.ladder, 1)[0]]
+    while stack:
+        position = stack.pop()
+        if position[ENDED] == NOT_TERMINAL:
+            found.append(position)
+            for action in np.flatnonzero(legal_actions(game.ladder, position[None])[0]):
+                after = position.copy()
+                advance(game.ladder, after, action)
+                stack.append(after)
+    return found

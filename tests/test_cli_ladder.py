@@ -1,0 +1,148 @@
+"""Commands on a raise-ladder game: solved by iterations or by the clock, stopped and resumed, queried, played, compact."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import Outcome, deepcfr
+from deepcfr.config import load_any_config
+from deepcfr.runs.folder import RunFolder
+from ladder_games import TWO_ROUNDS
+
+STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the game `two.toml` and its runs `a` and `b`, of 20 and 40 iterations."""
+    folder = tmp_path_factory.mktemp("ladder")
+    fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
+    (folder / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
+    for name, iterations in (("a", 20), ("b", 40)):
+        assert solve(folder, name, "--iterations", iterations).json["iterations"] == iterations
+    return folder
+
+
+def solve(folder: Path, out: str, *more: object) -> Outcome:
+    one = ("--algorithm", "mccfr", "--traversals", 50, "--runtime.threads", 1, "--json")
+    return deepcfr("solve", folder / "two.toml", "--out", folder / out, *one, *more)
+
+
+def problem(outcome: Outcome) -> str:
+    """The one sentence with which a command refused."""
+    assert (outcome.status, outcome.out.strip()) == (2, "")
+    assert outcome.err.count("\n") == 1
+    return outcome.err
+
+
+def tables(path: Path) -> dict[str, np.ndarray]:
+    solver, _ = RunFolder.open(path).load_solver(pytest.fail, memories=True)
+    return {name: array.copy() for name, array in solver.arrays().items()}  # type: ignore[union-attr]
+
+
+def test_a_resumed_run_is_the_uninterrupted_one(place: Path) -> None:
+    assert solve(place, "c", "--iterations", 20).status == 0
+    assert deepcfr("resume", place / "c", "--iterations", 40, "--json").json["iterations"] == 40
+    whole, resumed = tables(place / "b"), tables(place / "c")
+    assert all(np.array_equal(whole[name], resumed[name]) for name in whole)
+    assert not np.array_equal(whole["regret"], tables(place / "a")["regret"])
+
+
+def test_minutes_end_a_run_whatever_its_iterations(place: Path) -> None:
+    facts = solve(place, "clock", "--minutes", 0.005).json
+    assert facts["finished"]
+    assert facts["seconds"] >= 0.3
+    assert 0 < facts["iterations"] < 1_000_000
+    assert load_any_config(place / "clock" / "config.toml").runtime.minutes == 0.005
+    again = deepcfr("resume", place / "clock", "--json").json
+    assert (again["finished"], again["iterations"]) == (True, facts["iterations"])
+    longer = deepcfr("resume", place / "clock", "--minutes", (again["seconds"] + 0.3) / 60, "--json").json
+    assert longer["finished"]
+    assert longer["iterations"] > facts["iterations"]
+    assert "--minutes must be above 0, but is -1." in problem(solve(place, "never", "--minutes", -1))
+    assert not (place / "never").exists()
+
+
+def test_minutes_end_a_run_of_any_tabular_solver(tmp_path: Path) -> None:
+    run = ("--out", tmp_path / "kuhn", "--minutes", 0.002, "--runtime.threads", 1, "--json")
+    facts = deepcfr("solve", "kuhn", *run).json
+    assert facts["finished"]
+    assert facts["iterations"] < 100_000_000
+    assert facts["nash_conv"] > 0
+
+
+def test_a_run_is_queried_and_played(place: Path) -> None:
+    answer = deepcfr("strategy", place / "a", "4c / r4 c / 2d", "--json").json
+    assert (answer["player"], answer["round"]) == (1, "round 2")
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    assert "check" in deepcfr("strategy", place / "a", "4c / r4 c / 2d").out
+    current = deepcfr("strategy", place / "a", "4c / r4 c / 2d", "--policy", "current", "--json").json
+    assert current["policy"] == "current"
+    hands = deepcfr("play", place / "a", "--hands", 2, answers="c\n" * 20)
+    assert (hands.status, hands.err) == (0, "")
+    assert hands.out.count("Your cards:") == 2
+    assert "Session: 2 hands" in hands.out
+    odd = deepcfr("play", place / "a", answers="r99\nq\n")
+    assert "'r99' is no action here, where there are f, c, r2, r4." in odd.out.replace("\n", "")
+
+
+def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
+    a, b = place / "a", place / "b"
+    ways = ("--hands", 400, "--threads", 1, "--json")
+    match = deepcfr("match", f"tight:{a}", f"ensemble:sum:{a},{b}", *ways).json
+    assert match["policies"] == ["average, tight", "sum of 2 policies"]
+    assert match["hands"] == 400
+    table = deepcfr("tournament", a, "scripted:call", "--styles", *STYLES, *ways).json
+    assert table["names"] == [str(a), *(f"{style}:{a}" for style in STYLES), "scripted:call"]
+    assert np.allclose(np.array(table["mean"]), -np.array(table["mean"]).T)
+    shown = deepcfr("tournament", a, "--styles", *STYLES, "--hands", 10, "--threads", 1).out
+    assert f"calling-machine:{a}" in shown
+    assert "…" not in shown
+    assert "give --hands" in problem(deepcfr("match", a, b))
+    assert "'mad' is no style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
+    assert "names no ensemble" in problem(deepcfr("match", f"ensemble:{a}", b, "--hands", 10))
+    assert "'max' is no rule of an ensemble" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))
+
+
+def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        run = ("--out", tmp_path / str(seed), "--algorithm", "mccfr", "--iterations", 20, "--seed", seed, "--json")
+        assert deepcfr("solve", "leduc", *run).status == 0
+    zero, one = tmp_path / "0", tmp_path / "1"
+    ways = ("--threads", 1, "--json")
+    member = deepcfr("match", zero, one, *ways).json
+    mixed = deepcfr("match", zero, f"ensemble:mixture:{zero},{one}", *ways).json
+    assert mixed["exact"]
+    assert mixed["value"] == pytest.approx(member["value"] / 2, abs=1e-6)  # nobody gains against itself
+    pure = deepcfr("match", f"deterministic:{zero}", f"random:{one}", *ways).json
+    assert pure["policies"] == ["average, deterministic", "uniform"]
+    refusal = problem(deepcfr("match", zero, place / "a", "--hands", 10))
+    assert "A match needs two policies of one game" in refusal
+
+
+def test_an_exported_run_plays_alike_and_cannot_go_on(place: Path) -> None:
+    run, bot = place / "a", place / "bot"
+    assert deepcfr("export", run, "--out", bot).status == 0
+    text = ("4c / r4 c / 2d", "--json")
+    before, after = (deepcfr("strategy", path, *text).json["probabilities"] for path in (run, bot))
+    assert after == pytest.approx(before, abs=0.005)
+    saved = sum(file.stat().st_size for file in bot.rglob("*") if file.is_file())
+    assert saved < sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+    assert "without its memories" in problem(deepcfr("resume", bot, "--iterations", 60))
+    assert "exported without its regrets" in problem(deepcfr("strategy", bot, "4c", "--policy", "current"))
+
+
+def test_what_needs_a_listed_tree_is_refused_in_a_sentence(place: Path) -> None:
+    for command in (
+        ("train", place / "two.toml", "--out", place / "deep"),
+        ("train", "hunl-ladder", "--out", place / "deep"),
+        ("exploitability", place / "a"),
+        ("lbr", place / "a"),
+    ):
+        assert "too large to list" in problem(deepcfr(*command))
+    assert not (place / "deep").exists()
