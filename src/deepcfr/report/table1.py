@@ -81,7 +81,6 @@ _PAPER_FIT = {"steps": 32_000, "batch_size": 20_000}
 PAPER = config_from_table(
     {
         "game": "hulh",
-        "cfr": {"keep_networks": 0},
         "network": {"suits": "raw"},
         "advantage": _PAPER_FIT,
         "average": _PAPER_FIT,
