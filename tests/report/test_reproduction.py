@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -237,6 +238,16 @@ def test_every_arm_has_its_row_with_the_figures_of_its_runs(root: Path) -> None:
     assert "* sliding | window, seed 2: stopped at iteration 2 of 4." in page
     assert "1. Plain is better than few. (section 6) **Holds**: plain 11.0 ± 2.5" in page
     assert cells(page, "fig4-left")[0] == ["fig4-left", "quick", "kuhn", "Plain is better than few.", "**holds**"]
+
+
+def test_what_differs_at_a_budget_is_said_where_a_statement_fails(root: Path) -> None:
+    right, wrong = (
+        Statement("Once.", "section 6", (Below(*pair),), otherwise="A remark.")
+        for pair in (("plain", "few"), ("few", "plain"))
+    )
+    for statement, count in ((right, 0), (wrong, 1)):
+        study = dataclasses.replace(STUDY, plans={"quick": Plan({}, ARMS, "plain", (statement,))})
+        assert "\n".join(page_lines([read(root, study)])).count("A remark.") == count
 
 
 def test_a_study_without_runs_is_named_with_its_command(tmp_path: Path) -> None:

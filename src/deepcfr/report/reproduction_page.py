@@ -107,7 +107,10 @@ def _study_section(result: StudyResult) -> Iterator[str]:
         yield ""
     for number, statement in enumerate(result.plan.statements, start=1):
         found = judge_statement(statement, result)
-        yield f"{number}. {statement.text} ({statement.source}) **{found.outcome.capitalize()}**: {found.words}."
+        why = (
+            f" {statement.otherwise}" if found.outcome in ("does not hold", "not shown") and statement.otherwise else ""
+        )
+        yield f"{number}. {statement.text} ({statement.source}) **{found.outcome.capitalize()}**: {found.words}.{why}"
     yield ""
     ours = f"ours, {result.unit}"
     yield f"| arm | changed | seeds | {ours} | ratio | the paper | how read | iterations | nodes touched | verdict |"

@@ -75,6 +75,7 @@ class Statement:
     text: str
     source: str
     tests: tuple[Test, ...]
+    otherwise: str = ""  # where it may fail at a budget, what differs there from the paper: said if it does not hold
 
 
 @dataclass(frozen=True)
