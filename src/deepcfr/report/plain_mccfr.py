@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from deepcfr.games.explicit import CHANCE
 from deepcfr.rng import key
 from deepcfr.sampling.walk_tree import WalkTree
-from deepcfr.solvers.mccfr import MCCFR, PLAYERS
+from deepcfr.solvers.mccfr import MCCFR
+from deepcfr.solvers.sampled import PLAYERS
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.types import TERMINAL
 

@@ -24,10 +24,6 @@ game, and every evaluation of the policies is of the real one. See `docs/lin.md`
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -38,11 +34,9 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.parallel import Workers
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.tree import TreePolicy
-from deepcfr.rng import key
-from deepcfr.sampling.mccfr import SHAPES, Learning, external_traversals, outcome_traversals, shaped
+from deepcfr.sampling.mccfr import SHAPES, external_traversals, outcome_traversals, shaped
 from deepcfr.sampling.walk_tree import (
     Situations,
     WalkTree,
@@ -52,13 +46,8 @@ from deepcfr.sampling.walk_tree import (
     poker_walk,
     table_layout,
 )
-from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.sampled import Chunk, SampledSolver, Table, setting_problems
 
-PLAYERS = (0, 1)
-MOST_CHUNK = 4_096  # traversals that a thread runs at a time
-_TRIAL = 10_000  # traversals that are enough to say how long many take
-
-Table = npt.NDArray[np.floating]
 Floats = npt.NDArray[np.float64]
 
 
@@ -86,15 +75,17 @@ def _dtype(precision: str) -> np.dtype[np.floating]:
     return np.dtype(precision)
 
 
-class MCCFR:
-    """The state of a Monte Carlo solver: iterate over `iterations()` to advance it.
+class MCCFR(SampledSolver):
+    """A Monte Carlo solver of games that are listed.
 
     `abstraction` says what a player of a poker game tells apart; None is the lossless abstraction, and all that other games
-    take. Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save: a
-    state is `iteration`, `nodes_touched` and `arrays()`.
+    take.
     Raises ConfigError for settings that Monte Carlo CFR does not offer and for less than one thread, and GameError for an
     abstraction of another game.
     """
+
+    most_chunk = 4_096
+    trial = 10_000
 
     def __init__(
         self,
@@ -105,14 +96,8 @@ class MCCFR:
         abstraction: Buckets | None = None,
     ) -> None:
         _require_supported(game, config, abstraction, threads)
-        self.game, self.config, self.seed = game, config, seed
-        self.iteration = 0
-        self.nodes_touched = 0
-        self.workers = Workers(threads)
-        entries = _entries(game, abstraction.counts if abstraction else None)
-        # pages of zeros take no memory until a traversal comes to them
-        self._regret: Table = np.zeros(entries, _dtype(config.precision))
-        self._average: Table = np.zeros(entries, _dtype(config.precision))
+        super().__init__(config, seed, threads, _entries(game, abstraction.counts if abstraction else None))
+        self.game = game
         if isinstance(game, PokerGame):
             self.abstraction: Buckets = lossless(game.rules) if abstraction is None else abstraction
             walk = poker_walk(game, table_layout(game.tree, self.abstraction.counts))
@@ -122,63 +107,24 @@ class MCCFR:
         if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
             self._walks = (_felt(walk, 0, config.reward_shape), _felt(walk, 1, config.reward_shape))
 
-    def iterations(self) -> Iterator[TabularRecord]:
-        """One CFR iteration each, from where the state is up to the configured number."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            t = self.iteration + 1
-            touched = sum(self._traverse(t, player) for player in PLAYERS)
-            self.iteration = t
-            self.nodes_touched += touched
-            yield TabularRecord(t, touched, time.perf_counter() - start)
-
-    def seconds_per_iteration(self) -> float:
-        """What an iteration will take, by a few traversals with empty tables."""
-        few = min(self.config.traversals, _TRIAL)
-        config = replace(self.config, traversals=few, iterations=2)
+    def _anew(self, config: TabularConfig) -> MCCFR:
         abstraction = self.abstraction if isinstance(self.game, PokerGame) else None
-        trial = MCCFR(self.game, config, self.seed, self.workers.count, abstraction)
-        records = list(trial.iterations())  # the first one compiles
-        trial.workers.shutdown()
-        return records[1].iteration_seconds * self.config.traversals / few
+        return MCCFR(self.game, config, self.seed, self.workers.count, abstraction)
 
-    def _traverse(self, t: int, traverser: int) -> int:
-        """K traversals for one player; returns the nodes touched, histories and deals."""
-        total = self.config.traversals
-        deal_stream = key(self.seed, "deal", t, traverser)
-        action_stream = np.uint64(key(self.seed, "action", t, traverser))
-        weight = float(t) if self.config.weighting == "linear" else 1.0
-        walk, learning = self._walks[traverser], self._learning(t)
-        chunk = min(MOST_CHUNK, -(-total // self.workers.count))
-
-        def run_chunk(first: int) -> int:
-            situations = self._situations(min(chunk, total - first), deal_stream, first)
-            where = (walk, self._regret, self._average, situations, traverser, weight, action_stream, first)
-            if self.config.sampler == "outcome":
-                return int(outcome_traversals(*where, self.config.exploration, learning))
-            return int(external_traversals(*where, learning))
-
-        return sum(self.workers.map(run_chunk, range(0, total, chunk)))
-
-    def _learning(self, t: int) -> Learning:
-        """The floor under strategies in iteration t, and the shape of regrets."""
-        config = self.config
-        return Learning(
-            start=config.exploration_start,
-            slope=config.exploration_slope,
-            end=config.exploration_end if config.exploration_start > 0 else 0,
-            games=(t - 1) * config.traversals,
-            shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
-        )
+    def _run(self, chunk: Chunk) -> int:
+        situations = self._situations(chunk.size, chunk.deal_stream, chunk.first)
+        where = (
+            self._walks[chunk.traverser], self._regret, self._average, situations, chunk.traverser, chunk.weight,
+            chunk.action_stream, chunk.first,
+        )  # fmt: skip
+        if self.config.sampler == "outcome":
+            return int(outcome_traversals(*where, self.config.exploration, chunk.learning))
+        return int(external_traversals(*where, chunk.learning))
 
     def _situations(self, count: int, stream: int, first: int) -> Situations:
         if isinstance(self.game, PokerGame):
             return poker_situations(self.abstraction, count, stream, first)
         return explicit_situations(count)
-
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, that a checkpoint saves and restores by copying into; both are flat, of `config.precision`."""
-        return {"regret": self._regret, "average": self._average}
 
     def average_policy(self) -> AbstractPolicy | TreePolicy:
         """The average strategy, which converges to an equilibrium of the (abstract) game."""
@@ -213,23 +159,9 @@ def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
 def _require_supported(
     game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Buckets | None, threads: int
 ) -> None:
-    problems = []
-    if threads < 1:
-        problems.append(f"Monte Carlo CFR needs at least 1 thread, and {threads} were asked for.")
-    if config.algorithm != "mccfr":
-        problems.append(f"The algorithm of a Monte Carlo solver is mccfr, and '{config.algorithm}' was asked for.")
+    problems = list(setting_problems(config, threads))
     if config.sampler == "outcome" and not 0 < config.exploration <= 1:
         problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
-    if not 0 <= config.exploration_start <= 1 or not config.exploration_slope <= 0:
-        problems.append(
-            f"The least probability of actions must begin between 0 and 1 and not rise, but 'exploration_start' is "
-            f"{config.exploration_start} and 'exploration_slope' {config.exploration_slope}."
-        )
-    if config.reward_shape not in SHAPES or config.reward_on not in ("payoff", "regret"):
-        problems.append(
-            f"Rewards have the shapes {', '.join(SHAPES)} on payoff or regret, and '{config.reward_shape}' on "
-            f"'{config.reward_on}' was asked for."
-        )
     if problems:
         raise ConfigError(problems)
     if isinstance(game, OpenSpielGame) and abstraction is not None:

@@ -1,0 +1,128 @@
+"""What Monte Carlo CFR does alike on all games: iterations of traversals in threads, weights, floors, shapes, tables."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.config import TabularConfig
+from deepcfr.parallel import Workers
+from deepcfr.rng import key
+from deepcfr.sampling.mccfr import SHAPES, Learning
+from deepcfr.solvers.tabular import TabularRecord
+
+PLAYERS = (0, 1)
+
+Table = npt.NDArray[np.floating]
+
+
+class Chunk(NamedTuple):
+    """Some of a player's traversals in an iteration, which one thread runs."""
+
+    first: int  # number of the first traversal
+    size: int  # how many
+    deal_stream: int
+    action_stream: np.uint64
+    traverser: int
+    weight: float  # of regrets and strategies
+    learning: Learning
+
+
+class SampledSolver(ABC):
+    """The state of a Monte Carlo solver: iterate over `iterations()` to advance it.
+
+    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save: a state
+    is `iteration`, `nodes_touched` and `arrays()`.
+    """
+
+    most_chunk: ClassVar[int]  # traversals that a thread runs at a time
+    trial: ClassVar[int]  # traversals that are enough to say how long many take
+
+    def __init__(self, config: TabularConfig, seed: int, threads: int, entries: int) -> None:
+        self.config, self.seed = config, seed
+        self.iteration = 0
+        self.nodes_touched = 0
+        self.workers = Workers(threads)
+        # pages of zeros take no memory until a traversal comes to them
+        self._regret: Table = np.zeros(entries, config.precision)
+        self._average: Table = np.zeros(entries, config.precision)
+
+    @abstractmethod
+    def _anew(self, config: TabularConfig) -> Self:
+        """A solver of the same game at its start, with other settings."""
+
+    @abstractmethod
+    def _run(self, chunk: Chunk) -> int:
+        """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
+
+    def iterations(self) -> Iterator[TabularRecord]:
+        """One CFR iteration each, from where the state is up to the configured number."""
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            t = self.iteration + 1
+            touched = sum(self._traverse(t, player) for player in PLAYERS)
+            self.iteration = t
+            self.nodes_touched += touched
+            yield TabularRecord(t, touched, time.perf_counter() - start)
+
+    def seconds_per_iteration(self) -> float:
+        """What an iteration will take, by a few traversals with empty tables."""
+        few = min(self.config.traversals, self.trial)
+        trial = self._anew(replace(self.config, traversals=few, iterations=2))
+        records = list(trial.iterations())  # the first one compiles
+        trial.workers.shutdown()
+        return records[1].iteration_seconds * self.config.traversals / few
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The live state, that a checkpoint saves and restores by copying into; both are flat, of `config.precision`."""
+        return {"regret": self._regret, "average": self._average}
+
+    def _traverse(self, t: int, traverser: int) -> int:
+        """K traversals for one player; returns the nodes touched, histories and deals."""
+        total = self.config.traversals
+        deal_stream = key(self.seed, "deal", t, traverser)
+        action_stream = np.uint64(key(self.seed, "action", t, traverser))
+        weight = float(t) if self.config.weighting == "linear" else 1.0
+        size, learning = min(self.most_chunk, -(-total // self.workers.count)), self._learning(t)
+        chunks = (
+            Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, learning)
+            for first in range(0, total, size)
+        )
+        return sum(self.workers.map(self._run, chunks))
+
+    def _learning(self, t: int) -> Learning:
+        """The floor under strategies in iteration t, and the shape of regrets."""
+        config = self.config
+        return Learning(
+            start=config.exploration_start,
+            slope=config.exploration_slope,
+            end=config.exploration_end if config.exploration_start > 0 else 0,
+            games=(t - 1) * config.traversals,
+            shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
+        )
+
+
+def setting_problems(config: TabularConfig, threads: int) -> Iterator[str]:
+    """One sentence for every setting that no Monte Carlo solver offers."""
+    if threads < 1:
+        yield f"Monte Carlo CFR needs at least 1 thread, and {threads} were asked for."
+    if config.algorithm != "mccfr":
+        yield f"The algorithm of a Monte Carlo solver is mccfr, and '{config.algorithm}' was asked for."
+    if config.precision not in ("float32", "float64"):
+        yield f"Monte Carlo CFR keeps its tables in float32 or float64, and '{config.precision}' was asked for."
+    if not 0 <= config.exploration_start <= 1 or not config.exploration_slope <= 0:
+        yield (
+            f"The least probability of actions must begin between 0 and 1 and not rise, but 'exploration_start' is "
+            f"{config.exploration_start} and 'exploration_slope' {config.exploration_slope}."
+        )
+    if config.reward_shape not in SHAPES or config.reward_on not in ("payoff", "regret"):
+        yield (
+            f"Rewards have the shapes {', '.join(SHAPES)} on payoff or regret, and '{config.reward_shape}' on "
+            f"'{config.reward_on}' was asked for."
+        )
