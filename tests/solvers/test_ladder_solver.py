@@ -87,7 +87,9 @@ def test_a_floor_keeps_every_action_alive_until_its_last_game() -> None:
 def test_what_cannot_be_is_one_sentence() -> None:
     hunl = LADDERS["hunl-ladder"]
     sentences = {
-        "The algorithm of a Monte Carlo solver is mccfr, and 'cfr+' was asked for.": {"algorithm": "cfr+", "abstraction": "texture"},
+        "The algorithm of a Monte Carlo solver is mccfr, and 'cfr+' was asked for.": {
+            "algorithm": "cfr+", "abstraction": "texture",
+        },
         "hunl-ladder is solved with external sampling, and 'outcome' was asked for.": {
             "algorithm": "mccfr", "sampler": "outcome", "abstraction": "texture",
         },
