@@ -13,7 +13,7 @@ setup: .venv/installed
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
-# Train flop hold'em for about ten minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
+# Train flop hold'em in 12 to 14 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
 run: setup
 	$(BIN)/deepcfr train fhp --config configs/fhp-quick.toml --out runs/fhp-quick-$$(date +%Y%m%d-%H%M%S)
 

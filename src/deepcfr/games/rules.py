@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deepcfr.errors import GameError
 
@@ -234,6 +234,22 @@ def _symbol_problems(field: str, symbols: str, count: int) -> Iterator[str]:
         yield f"{field} is {symbols!r}, but must not repeat a symbol."
 
 
+# The big blind counts as the first of four bets before the flop, which leaves three raises.
+_FHP = PokerRules(
+    name="fhp",
+    num_ranks=13,
+    num_suits=4,
+    hole_cards=2,
+    board_cards=(0, 3),
+    blinds=(50, 100),
+    first_player=(0, 1),
+    raise_size=(100, 100),
+    max_raises=(3, 4),
+    unit_chips=100,
+    unit="big blinds",
+    milli_unit="mbb/g",
+)
+
 PRESETS: dict[str, PokerRules] = {
     "kuhn": PokerRules(
         name="kuhn",
@@ -265,37 +281,10 @@ PRESETS: dict[str, PokerRules] = {
         milli_unit="mA/g",
         rank_symbols="JQK",
     ),
-    # The big blind counts as the first of four bets before the flop, which leaves three raises.
-    "fhp": PokerRules(
-        name="fhp",
-        num_ranks=13,
-        num_suits=4,
-        hole_cards=2,
-        board_cards=(0, 3),
-        blinds=(50, 100),
-        first_player=(0, 1),
-        raise_size=(100, 100),
-        max_raises=(3, 4),
-        unit_chips=100,
-        unit="big blinds",
-        milli_unit="mbb/g",
-    ),
+    "fhp": _FHP,
     # A small cousin of fhp with its betting and its hands, but five ranks: 543,400 infosets and 1,140 boards, on which
     # exact NashConv takes a fraction of a second.
-    "fhp-mini": PokerRules(
-        name="fhp-mini",
-        num_ranks=5,
-        num_suits=4,
-        hole_cards=2,
-        board_cards=(0, 3),
-        blinds=(50, 100),
-        first_player=(0, 1),
-        raise_size=(100, 100),
-        max_raises=(3, 4),
-        unit_chips=100,
-        unit="big blinds",
-        milli_unit="mbb/g",
-    ),
+    "fhp-mini": replace(_FHP, name="fhp-mini", num_ranks=5, rank_symbols=""),
     "hulh": PokerRules(
         name="hulh",
         num_ranks=13,
