@@ -156,6 +156,21 @@ def test_baselines_are_linear_mccfr_on_four_rounds_of_buckets(made: tuple[Path, 
     assert baseline_job(root, plan, plan.baselines[0]).buckets == 3
 
 
+def test_a_baseline_may_end_by_the_clock(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    brief = Baseline("medium", 3, None, 1_000_000, 50, minutes=0.002)
+    plan = replace(plan, baselines=(brief,))
+    assert make_table(tmp_path, plan, seeds=1).finished
+    assert make_table(tmp_path, plan, seeds=1).ran == 0
+    last = read_metrics(tmp_path / "table1" / "quick" / "mccfr-3" / "metrics.jsonl")[-1]
+    assert last["seconds"] >= 60 * brief.minutes
+    assert last["iteration"] < brief.iterations
+    lines = table_lines(read_table(tmp_path, "quick", plan))
+    label = "| Linear MCCFR, medium abstract decisions, trained for 0.002 min | 3 | "
+    (row,) = [line for line in lines if line.startswith(label)]
+    assert row.endswith(" |  |  |")  # nothing of the paper's
+
+
 def test_what_is_recorded_is_what_the_policies_gain(made: tuple[Path, Plan]) -> None:
     folder = made[0] / "table1" / "quick"
     for seed in (0, 1):

@@ -50,9 +50,10 @@ class Baseline:
 
     size: str  # abstract decisions in the paper's words
     buckets: int  # of each round with board cards
-    published: float  # what the paper's Deep CFR gains against it, mbb/g, stated in table 1
+    published: float | None  # what the paper's Deep CFR gains against it, mbb/g, stated in table 1; None if not there
     iterations: int  # of `traversals` for each player; 0 leaves it out of the budget
     traversals: int = 20_000
+    minutes: float = 0.0  # it ends after so long, if it does not end before; 0 is no limit
 
     @property
     def name(self) -> str:
@@ -67,6 +68,10 @@ class Plan:
     deep: RunConfig
     baselines: tuple[Baseline, ...]
     boards: int  # runouts of every match
+
+
+# not in the paper: what a minute of the simplest thing gives
+MINUTE = Baseline("1.7·10⁷", 1_000, None, 1_000_000, minutes=1.0)
 
 
 def _baselines(*iterations: int, traversals: int) -> tuple[Baseline, ...]:
@@ -88,7 +93,7 @@ PAPER = config_from_table(
     }
 )
 PLANS: Mapping[Budget, Plan] = {
-    "quick": Plan(default_config("hulh"), _baselines(4_000, 8_000, 0, traversals=20_000), boards=400),
+    "quick": Plan(default_config("hulh"), (*_baselines(4_000, 8_000, 0, traversals=20_000), MINUTE), boards=400),
     "paper": Plan(PAPER, _baselines(20_000, 40_000, 80_000, traversals=50_000), boards=10_000),
 }
 
@@ -152,7 +157,11 @@ def baseline_job(folder: Path, plan: Plan, baseline: Baseline) -> Job:
         abstraction=str(folder / f"abstraction-{baseline.buckets}"),
     )
     runtime = RuntimeConfig(
-        threads=plan.deep.runtime.threads, checkpoint_every=1, checkpoint_seconds=_SAVE_SECONDS, keep=1
+        threads=plan.deep.runtime.threads,
+        minutes=baseline.minutes,
+        checkpoint_every=1,
+        checkpoint_seconds=_SAVE_SECONDS,
+        keep=1,
     )
     config = SolveConfig(plan.deep.game, 0, settings, EvaluationConfig(), runtime)
     return Job(folder / baseline.name, config, baseline.buckets)
@@ -224,5 +233,5 @@ def _match_file(folder: Path, seed: int, name: str) -> Path:
 def _terms(plan: Plan, name: str) -> dict[str, Any]:
     """What a recorded match must agree with to stand; runs are checked against the plan before they play."""
     baseline = next((b for b in plan.baselines if b.name == name), None)
-    rival = [baseline.iterations, baseline.traversals] if baseline else []
+    rival = [baseline.iterations, baseline.traversals, baseline.minutes] if baseline else []
     return {"boards": plan.boards, "seed": MATCH_SEED, "iterations": plan.deep.iterations, "rival": rival}

@@ -128,7 +128,10 @@ def table_lines(table: Table) -> Iterator[str]:
     yield "|---|---|" + "---|" * len(table.seeds) + "---|---|"
     for baseline in table.plan.baselines:
         label = f"Linear MCCFR, {baseline.size} abstract decisions"
-        yield _row(table, label, f"{baseline.buckets:,}", baseline.name, f"{baseline.published:+g} ± {MARGIN:g}")
+        if baseline.minutes:
+            label += f", trained for {baseline.minutes:g} min"
+        published = "" if baseline.published is None else f"{baseline.published:+g} ± {MARGIN:g}"
+        yield _row(table, label, f"{baseline.buckets:,}", baseline.name, published)
     yield _row(table, "NFSP", "", "nfsp", f"{NFSP:+g} ± {MARGIN:g}")
     for style in STYLES:
         yield _row(table, f"a player that {_ACTS[style]}", "", style, "")

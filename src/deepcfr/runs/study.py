@@ -90,9 +90,15 @@ def is_finished(job: Job) -> bool:
 
 
 def is_complete(run: RunFolder) -> bool:
-    """Whether a run came to its last iteration and was evaluated there, if exact evaluation is within reach."""
+    """Whether a run came to its end, and was evaluated there if exact evaluation is within reach.
+
+    Its end is its last iteration, or the first one after its time is over.
+    """
     lines = read_metrics(run.metrics_path)
-    if not lines or lines[-1]["iteration"] < run.config.iterations:
+    if not lines:
+        return False
+    limit = 60 * run.config.runtime.minutes or float("inf")
+    if lines[-1]["iteration"] < run.config.iterations and lines[-1]["seconds"] < limit:
         return False
     return "evaluation" in lines[-1] or (isinstance(run.source, PokerRules) and refusal(run.source) is not None)
 
