@@ -15,24 +15,17 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.config import RunConfig, SolveConfig
-from deepcfr.report.reproduction import (
-    Interval,
-    StudyResult,
-    arm_verdict,
-    at_nodes,
-    common_nodes,
-    final,
-    interval_of,
-    judge,
-    judge_statement,
-    read_study,
-)
-from deepcfr.report.reproduction_page import page_lines, write_reproduction
+from deepcfr.evaluation.intervals import Interval, contrast, interval_of
+from deepcfr.games.presets import load_rules
+from deepcfr.report.quick_game import GAME, count_infosets, equilibrium_job
+from deepcfr.report.reproduction import StudyResult, at_nodes, common_nodes, final, jobs_of, read_study
+from deepcfr.report.reproduction_page import page_lines, settings_lines, write_reproduction
 from deepcfr.report.studies import (
     BUDGETS,
     STUDIES,
     Arm,
     Below,
+    Filled,
     LevelsOff,
     NotAbove,
     Plan,
@@ -43,6 +36,7 @@ from deepcfr.report.studies import (
     arm_path,
     base_arm,
 )
+from deepcfr.report.verdicts import arm_verdict, judge, judge_statement
 from deepcfr.runs.folder import RunFolder
 
 # A study of Kuhn poker, whose runs are made up: what arms are called says nothing of what they would find.
@@ -71,6 +65,8 @@ def made_up(root: Path, name: str, seed: int, values: Sequence[float], study: St
             "iteration": iteration,
             "seconds": 30.0 * iteration,
             "total_nodes_touched": nodes,
+            "advantage_samples": [nodes, nodes],
+            "strategy_samples": 2 * nodes,
             "evaluation": {"nash_conv": value, "seconds": 0.5},
         }
         for (iteration, nodes), value in zip(NODES.items(), values, strict=False)
@@ -110,6 +106,17 @@ def test_an_interval_is_worked_out_by_hand() -> None:
 def test_intervals_meet_where_they_touch_and_not_beyond() -> None:
     assert Interval(1.0, 1.0, 3).meets(Interval(3.0, 1.0, 3))
     assert not Interval(1.0, 1.0, 3).meets(Interval(3.1, 1.0, 3))
+
+
+def test_a_contrast_is_welchs_interval() -> None:
+    from scipy.stats import ttest_ind
+
+    few, many = [1.0, 2.0, 4.0], [10.0, 11.0, 15.0, 19.0, 13.0]
+    found = contrast((1, interval_of(few)), (-1, interval_of(many)))
+    known = ttest_ind(few, many, equal_var=False).confidence_interval(0.95)
+    assert (found.mean - found.half, found.mean + found.half) == pytest.approx(known)
+    assert contrast((1, interval_of([1.0])), (-1, interval_of(many))).half == math.inf
+    assert contrast((2, Interval(3.0, 0.0, 4)), (1, Interval(1.0, 0.0, 4))) == Interval(7.0, 0.0, 4)
 
 
 def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
@@ -160,7 +167,14 @@ def test_below_holds_outside_the_intervals_only(root: Path) -> None:
     assert found == "holds"  # 11 ± 2.5 and 22 ± 5.0
     assert words == "plain 11.0 ± 2.5, few steps 22.0 ± 5.0 mA/g at the end: the intervals do not meet"
     assert outcome(root, Below("few", "plain"))[0] == "does not hold"
-    assert outcome(root, Below("plain", "window"))[0] == "not shown"  # 11 and 11.5
+    found, words = outcome(root, Below("plain", "window"))  # 11 and 11.5
+    assert found == "not shown"
+    seeds = int(re.search(r"about (\d+) seeds of each would part", words)[1])  # type: ignore[index]
+    half = (1 + 1.5 * math.sqrt(2)) / math.sqrt(seeds)  # the two standard deviations
+    assert half * 1.96 < 0.5 < half * 2.05
+    found, words = outcome(root, Below("window", "plain"))
+    assert found == "not shown"  # and not refuted, for the intervals meet
+    assert words.endswith("the means are the other way round, but the intervals meet")
     # at iteration 2 there is no scatter at all
     assert outcome(root, Below("plain", "few", 2))[0] == "holds"
     assert outcome(root, Below("plain", "few", 3)) == ("cannot be said", "no evaluations at iteration 3")
@@ -175,25 +189,49 @@ def test_one_seed_shows_nothing(tmp_path: Path) -> None:
     assert outcome(tmp_path, Below("plain", "window"))[1] == "no finished run of sliding | window"
 
 
-def test_not_above_takes_a_margin(root: Path) -> None:
+def test_not_above_takes_a_margin_and_the_whole_interval(root: Path, tmp_path: Path) -> None:
     assert outcome(root, NotAbove("plain", "few"))[0] == "holds"
-    assert outcome(root, NotAbove("window", "plain"))[0] == "holds"  # 5 % above
-    assert outcome(root, NotAbove("window", "plain", margin=0.02))[0] == "not shown"
     assert outcome(root, NotAbove("few", "plain"))[0] == "does not hold"
+    found, words = outcome(root, NotAbove("window", "plain"))  # 5 % above, but by two seeds
+    assert found == "not shown"
+    assert "the difference is 0.5 ± " in words
+    for seed in range(3):
+        made_up(tmp_path / "close", "plain", seed, [40.0, 20.0, 10.0 + 0.01 * seed])
+        made_up(tmp_path / "close", "few", seed, [40.0, 20.0, 10.5 + 0.01 * seed])
+    assert outcome(tmp_path / "close", NotAbove("few", "plain"))[0] == "holds"
+    assert outcome(tmp_path / "close", NotAbove("few", "plain", margin=0.02))[0] == "does not hold"
+    made_up(tmp_path / "one", "plain", 0, [40.0, 20.0, 100.0])
+    made_up(tmp_path / "one", "few", 0, [40.0, 20.0, 90.0])
+    assert outcome(tmp_path / "one", NotAbove("few", "plain"))[0] == "not shown"
 
 
-def test_levelling_off_compares_two_gains(tmp_path: Path) -> None:
-    def judged(small: float, middle: float, large: float) -> str:
+def test_levelling_off_asks_for_less_than_the_steps_before(tmp_path: Path) -> None:
+    def judged(small: float, middle: float, large: float, steps: int = 1, scatter: float = 0.01) -> str:
         shutil.rmtree(tmp_path / "fig4-left", ignore_errors=True)
         for seed in range(3):
             for name, value in (("few", small), ("window", middle), ("plain", large)):
-                made_up(tmp_path, name, seed, [90.0, 90.0, value + 0.01 * seed])
-        return outcome(tmp_path, LevelsOff("few", "window", "plain"))[0]
+                made_up(tmp_path, name, seed, [90.0, 90.0, value + scatter * seed])
+        return outcome(tmp_path, LevelsOff("few", "window", "plain", steps))[0]
 
     assert judged(30, 20, 15) == "holds"
     assert judged(30, 20, 21) == "holds"
+    assert judged(30, 20, 15, scatter=2) == "not shown"
     assert judged(30, 20, 5) == "does not hold"
     assert judged(20, 30, 29) == "does not hold"
+    assert judged(400, 100, 0, steps=3) == "not shown"  # a straight line does not level off
+    assert judged(400, 100, 50, steps=3) == "holds"
+
+
+def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
+    settings = TINY | {"memory.advantage_capacity": 200, "memory.strategy_capacity": 400}
+    arms = (Arm("plain", "plain", settings), Arm("large", "large", TINY))
+    study = Study("fig4-left", "4", "A study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
+    for name in ("plain", "large"):
+        for seed in range(2):
+            made_up(tmp_path, name, seed, [40.0, 20.0, 10.0], study)
+    result = read(tmp_path, study)
+    assert judge(Filled("plain"), result) == ("holds", "the memories of plain were full from iteration 2 on")
+    assert judge(Filled("large"), result) == ("cannot be said", "the memories of large were not full at the end")
 
 
 def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
@@ -226,7 +264,7 @@ def cells(page: str, first: str) -> list[list[str]]:
 
 
 def test_every_arm_has_its_row_with_the_figures_of_its_runs(root: Path) -> None:
-    page = "\n".join(page_lines([read(root)]))
+    page = "\n".join(page_lines([read(root)], root))
     result, cost = cells(page, "few steps")
     assert result[:9] == [
         "few steps", ", ".join(f"{key} = {value}" for key, value in ARMS[1].changes.items()), "3", "22.0 ± 5.0", "2.00",
@@ -247,11 +285,33 @@ def test_what_differs_at_a_budget_is_said_where_a_statement_fails(root: Path) ->
     )
     for statement, count in ((right, 0), (wrong, 1)):
         study = dataclasses.replace(STUDY, plans={"quick": Plan({}, ARMS, "plain", (statement,))})
-        assert "\n".join(page_lines([read(root, study)])).count("A remark.") == count
+        page = "\n".join(page_lines([read(root, study)], root))
+        assert page.count("A remark.") == count
+        moved = "few steps from 40.0 at 2 to 22.0 at 4, plain from 20.0 at 2 to 11.0 at 4"
+        assert page.count(f"Between the last two evaluations NashConv went, on average, {moved}.") == count
+
+
+def test_the_page_says_what_quick_studies_stand_on(root: Path) -> None:
+    page = "\n".join(page_lines([read(root)], root))
+    assert f"`{GAME}` is flop hold'em (`fhp`) with 5 ranks instead of 13" in page
+    assert "The equilibrium is missing: `equilibrium-fhp-mini` is not there or not finished." in page
+    job = equilibrium_job(root)
+    run = RunFolder.create(job.path, job.config)
+    found = {"nash_conv": 0.25, "value": -12.34, "unit": "mbb/g", "seconds": 1.0}
+    run.metrics_path.write_text(json.dumps({"iteration": job.config.iterations, "seconds": 9.0, "evaluation": found}))
+    page = "\n".join(page_lines([read(root)], root))
+    assert "NashConv is 0.25 mbb/g, so in equilibrium the first player's value is -12.3 ± 0.25" in page
+    assert "| `advantage.steps` | 500 | 4000 |" in settings_lines("quick")
+
+
+def test_infosets_are_counted_up_to_suits() -> None:
+    assert count_infosets(load_rules("kuhn")) == 12
+    assert count_infosets(load_rules("leduc")) == 6 * 3 + 30 * 15  # a board of one's own rank or suit, or of neither
+    assert count_infosets(load_rules("fhp-mini")) == 543_400
 
 
 def test_a_study_without_runs_is_named_with_its_command(tmp_path: Path) -> None:
-    page = "\n".join(page_lines([read(tmp_path)]))
+    page = "\n".join(page_lines([read(tmp_path)], tmp_path))
     assert "## Not run" in page
     assert "`deepcfr reproduce fig4-left --budget quick`" in page
     assert "| few steps |" not in page
@@ -273,8 +333,9 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
     pages = [(tmp_path / name / "reproduction.md").read_text().splitlines() for name in ("first", "second")]
     differing = [old for old, new in zip(*pages, strict=True) if old != new]
-    assert [line.split(" | ")[0] for line in differing] == ["| plain", "| few steps", r"| sliding \| window"]
-    assert all("abacus" in line for line in differing)
+    assert [line.split(" | ")[0] for line in differing[:-1]] == ["| plain", "| few steps", r"| sliding \| window"]
+    assert all("abacus" in line for line in differing[:-1])
+    assert differing[-1].startswith("All 8 runs of this study, one after another: ")
 
 
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
@@ -289,6 +350,22 @@ def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
     assert "few steps (3 seeds)" in svg
     assert "sliding | window (2 seeds)" in svg
     assert study_picture(result, "png").startswith(b"\x89PNG")
+
+
+def test_a_sweep_is_drawn_over_its_setting_and_the_papers_points_on_their_game(root: Path) -> None:
+    from deepcfr.report import study_figures
+
+    swept = dataclasses.replace(STUDY, swept="advantage.steps")
+    svg = study_figures.study_picture(read(root, swept), "svg").decode()
+    assert "advantage.steps, at the last iteration" in svg
+    assert "nodes touched" not in svg
+    assert "nodes touched" in study_figures.study_picture(read(root), "svg").decode()
+    curve = Published("read off", nash_conv=5.0, curve=((1, 30.0), (4, 5.0)))
+    arms = (dataclasses.replace(ARMS[0], published=curve), *ARMS[1:])
+    study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", STATEMENTS)})
+    assert "plain, the paper" not in study_figures.study_picture(read(root, study), "svg").decode()
+    theirs = dataclasses.replace(read(root, study), game=study_figures.PUBLISHED_GAME)
+    assert "plain, the paper" in study_figures.study_picture(theirs, "svg").decode()
 
 
 # The studies of the paper
@@ -333,6 +410,12 @@ def test_evaluations_are_where_statements_look() -> None:
                         assert test.at in arm_config(Path("r"), study, budget, arm, 0).evaluation.at
 
 
+def test_arms_can_be_picked() -> None:
+    jobs = jobs_of(Path("r"), STUDIES["fig4-left"], "quick", 2, ("base", "fine-tune"))
+    names = ["equilibrium-fhp-mini", "base-s0", "fine-tune-s0", "base-s1", "fine-tune-s1"]
+    assert [job.path.name for job in jobs] == names
+
+
 def test_the_arm_that_changes_nothing_is_run_once_for_all_studies() -> None:
     paths = {
         arm_path(Path("r"), study, "quick", arm, 0)
@@ -350,9 +433,13 @@ def test_the_commands_refuse_what_cannot_be(tmp_path: Path) -> None:
     assert problem(deepcfr("reproduce", "fig4-left", "--seeds", 0)) == "--seeds must be between 1 and 1,000, but is 0."
     assert "--png is for fig2" in problem(deepcfr("report", "--png"))
     assert deepcfr("reproduce", "fig9").status == 2
-    outcome = deepcfr("report", "--studies", tmp_path, "--out", tmp_path / "docs")
-    assert outcome.status == 0
+    words = problem(deepcfr("reproduce", "fig4-right", "--arms", "reservoir", "windows"))
+    assert words == "'windows' is no arm of fig4-right: reservoir, window are."
+    assert problem(deepcfr("reproduce", "theorem1", "--arms", "mccfr")).startswith("--arms is for the paper's figures")
+    report = ("report", "--studies", tmp_path, "--out", tmp_path / "docs")
+    assert deepcfr(*report).status == 0
     assert "No study has been run yet." in (tmp_path / "docs" / "reproduction.md").read_text()
+    assert "would be replaced by an empty page" in problem(deepcfr(*report))
 
 
 def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,11 +451,12 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
     for module in ("studies", "reproduction_page"):
         monkeypatch.setattr(f"deepcfr.report.{module}.STUDIES", {"fig4-left": study})
     monkeypatch.setattr("deepcfr.report.reproduction_page.BUDGETS", ("quick",))
+    monkeypatch.setattr("deepcfr.report.quick_game._ITERATIONS", 3)
     command = ("reproduce", "fig4-left", "--seeds", 2, "--out", tmp_path / "runs", "--json")
     assert deepcfr(*command).json == {
-        "study": "fig4-left", "budget": "quick", "seeds": 2, "jobs": 4, "ran": 4, "there": 0, "finished": True,
+        "study": "fig4-left", "budget": "quick", "seeds": 2, "jobs": 5, "ran": 5, "there": 0, "finished": True,
     }  # fmt: skip
-    assert deepcfr(*command).json["there"] == 4
+    assert deepcfr(*command).json["there"] == 5
     deepcfr("report", "--studies", tmp_path / "runs", "--out", tmp_path / "docs")
     page = (tmp_path / "docs" / "reproduction.md").read_text()
     result = cells(page, "plain")[0]
@@ -379,3 +467,4 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
     assert result[3] == str(interval_of([line["evaluation"]["nash_conv"] for line in values]))
     assert cells(page, "plain")[1][4].startswith("`deepcfr reproduce fig4-left --seeds 2")
     assert "* plain, seed 2: not there." in page
+    assert "After 3 iterations of discounted CFR in tables NashConv is " in page

@@ -130,7 +130,7 @@ def test_the_section_has_the_figures_of_the_runs_and_names_the_missing(tmp_path:
         run = RunFolder.create(theorem.arm_path(tmp_path, "mccfr", seed), replace(config, seed=seed))
         lines = [{"iteration": 1, "regret": [500.0, 400.0]}, {"iteration": 1_024, "regret": [last, 20 - last]}]
         run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = read_theorem(tmp_path, 3)
+    result = read_theorem(tmp_path)
     (arm,) = result.arms
     assert (arm.seeds, arm.points[-1].regret.mean) == (2, 12.0)  # of each seed the player with more regret
     bound = 1000 * (1 + math.sqrt(2 / (0.05 * 100))) * 4 * 6 * math.sqrt(2 / 1_024)

@@ -28,8 +28,10 @@ from deepcfr.config import (
     RuntimeConfig,
     config_to_toml,
 )
+from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
+from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
@@ -604,3 +606,22 @@ def test_ctrl_c_in_the_terminal_saves_says_how_to_go_on_and_the_run_ends_the_sam
     assert resume(path).finished
     assert_same_run(path, tmp_path / "whole")
     assert json.loads((path / "environment.json").read_text())["command"].startswith("deepcfr train kuhn --config")
+
+
+def test_what_a_run_goes_on_with_is_recorded_beside_what_began_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunFolder.create(tmp_path / "run", replace(default_config("kuhn"), runtime=RuntimeConfig(threads=1)))
+    first = json.loads((run.path / "environment.json").read_text())
+    run.note_resumption(3)  # with the same of everything
+    assert json.loads((run.path / "environment.json").read_text()) == first
+    for iteration, command in ((3, "resume it"), (5, "resume it"), (7, "finish it")):
+        monkeypatch.setattr("sys.argv", ["deepcfr", *command.split()])
+        run.note_resumption(iteration)
+    found = json.loads((run.path / "environment.json").read_text())
+    resumed = [(sitting["iteration"], sitting["command"]) for sitting in found.pop("resumed")]
+    assert resumed == [(3, "deepcfr resume it"), (7, "deepcfr finish it")]
+    assert found == first
+    command, commit, _ = provenance(run.path)
+    assert command == f"{first['command']}, then deepcfr resume it, then deepcfr finish it"
+    assert commit == (first["commit"] or "not recorded")

@@ -276,6 +276,7 @@ class Reproduce:
     what: Positional[Literal[StudyName, "theorem1", "table1"]]
     budget: Literal["quick", "paper"] = "quick"  # a small cousin of FHP on two cores, or the paper's own scale on a GPU
     seeds: int = 3  # seeds 0 .. n-1 of every arm
+    arms: tuple[str, ...] = ()  # of a figure only these arms, by the names of their folders; none for all
     out: Path = Path("runs/studies")  # the folder of all studies
     json: bool = False  # print one JSON object, and progress to standard error
 

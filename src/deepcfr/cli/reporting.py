@@ -16,6 +16,8 @@ def reproduce_command(command: Reproduce) -> None:
     from deepcfr.report.studies import STUDIES, require_seeds
 
     require_seeds(command.seeds)
+    if command.arms and command.what not in STUDIES:
+        raise ConfigError(f"--arms is for the paper's figures, and {command.what} is none.")
     console = open_console(command.json)
     if command.what == "theorem1":
         from deepcfr.report.theorem import run_theorem
@@ -33,7 +35,7 @@ def reproduce_command(command: Reproduce) -> None:
         from deepcfr.runs.live import LiveObserver
         from deepcfr.runs.study import run_grid
 
-        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, command.seeds)
+        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, command.seeds, command.arms)
         facts = dataclasses.asdict(run_grid(jobs, lambda: LiveObserver(console), console.print))
     if command.json:
         print_json({"study": command.what, "budget": command.budget, "seeds": command.seeds} | facts)

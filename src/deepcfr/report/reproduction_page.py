@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
 from deepcfr.report.charts import require_matplotlib
-from deepcfr.report.reproduction import (
-    ArmResult,
-    StudyResult,
-    Warn,
-    arm_verdict,
-    final,
-    judge_statement,
-    read_study,
-)
-from deepcfr.report.studies import BUDGETS, LEAST_SEEDS, STUDIES, Published, change_of
+from deepcfr.report.lin_figures import lin_picture
+from deepcfr.report.lin_report import lin_section, picture_name, read_all_lin
+from deepcfr.report.quick_game import game_lines
+from deepcfr.report.reproduction import ArmResult, StudyResult, Warn, final, read_study
+from deepcfr.report.studies import BUDGETS, STUDIES, Budget, Published, Statement, change_of, shared_config
 from deepcfr.report.study_figures import Kind, study_picture, theorem_picture
 from deepcfr.report.table1_report import table_section
 from deepcfr.report.theorem import NAME as THEOREM
 from deepcfr.report.theorem_report import read_theorem, theorem_section
+from deepcfr.report.verdicts import arm_verdict, judge_statement, trends
+from deepcfr.runs.study import flat_settings
 
 PAGE = "reproduction.md"
 FIGURES = "figures"
@@ -35,21 +33,31 @@ and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019.
   reference arm's.
 * *The paper* has values on FHP only, in mbb/g; on another game they compare by ratio, not by value. What neither its text
   nor a curve that was read tells is left empty.
-* A statement *holds* if every order that it asks for is there and the intervals do not meet; *not shown* is the right order
-  with intervals that meet; of "not higher" it is asked that the intervals meet and that the excess is within the margin.
+* A statement *holds* if every order that it asks for is there and the 95 % intervals do not meet, which is more than a
+  difference that is significant at 5 %. It *does not hold* if the opposite order is there and they do not meet. Everything
+  between is *not shown*, whichever way round the means are. Of "not higher" and "levels off" the whole 95 % interval of the
+  difference (Welch's) must be on the right side of what is allowed.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count something else ([fhp.md](fhp.md)).
-* Results are the same whenever a run is repeated on a machine; only the tables under *Cost* are of the day.
+* Results are the same whenever a run is repeated on a machine, but for Monte Carlo CFR in several threads; only the tables
+  under *Cost* are of the day.
 """
 
 
 def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     """Write the page and its figures (SVG and PNG) into `out`, from the run folders under `root`; returns the files.
 
-    Figures of studies without a finished run are not drawn. Raises ConfigError if matplotlib is missing.
+    Figures of studies without a finished run are not drawn. Raises ConfigError if matplotlib is missing, or if there is no
+    run at all to report and a page that would be lost.
     """
     require_matplotlib()
+    if (out / PAGE).exists() and not any(root.rglob("config.toml")):
+        raise ConfigError(
+            f"There are no runs under '{root}', and '{out / PAGE}' would be replaced by an empty page. "
+            "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
+        )
     results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in BUDGETS]
-    theorem = read_theorem(root, LEAST_SEEDS)
+    theorem = read_theorem(root)
+    lin = read_all_lin(root)
     files: dict[str, bytes] = {}
     kinds: tuple[Kind, ...] = ("svg", "png")
     for result in results:
@@ -59,19 +67,26 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     if theorem.arms:
         for kind in kinds:
             files[f"{FIGURES}/{THEOREM}.{kind}"] = theorem_picture(theorem, kind)
+    for found in lin:
+        if found.started:
+            files |= {f"{FIGURES}/{picture_name(found)}.{kind}": lin_picture(found, kind) for kind in kinds}
     picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
-    lines = [*page_lines(results), *theorem_section(theorem, picture), "", *table_section(root)]
+    lines = [*page_lines(results, root), *theorem_section(theorem, picture), "", *table_section(root)]
+    lines += lin_section(lin, FIGURES)
     for name, data in files.items():
         write_atomically(out / name, data)
     write_atomically(out / PAGE, ("\n".join(lines) + "\n").encode())
     return [out / PAGE, *(out / name for name in files)]
 
 
-def page_lines(results: Sequence[StudyResult]) -> Iterator[str]:
-    """The page up to the theorem: what is there, statements of all studies at a glance, and each study."""
+def page_lines(results: Sequence[StudyResult], root: Path) -> Iterator[str]:
+    """The page up to the theorem: statements of all studies at a glance, what they stand on, and each study."""
     yield _OPENING
     started = [result for result in results if result.started]
     yield from _overview(started)
+    if any(result.budget == "quick" for result in started):
+        yield from game_lines(root)
+        yield from settings_lines("quick")
     for result in started:
         yield from _study_section(result)
     absent = [result for result in results if not result.started]
@@ -97,6 +112,19 @@ def _overview(results: Sequence[StudyResult]) -> Iterator[str]:
     yield ""
 
 
+def settings_lines(budget: Budget) -> Iterator[str]:
+    """What all studies of a budget have otherwise than those at the paper's scale, setting by setting."""
+    here, there = (flat_settings(shared_config(one)) for one in (budget, "paper"))
+    yield "What the quick studies share, where it is not what the studies at the paper's scale have:"
+    yield ""
+    yield "| setting | quick | paper |"
+    yield "|---|---|---|"
+    for key in sorted(here):
+        if here[key] != there[key] and not key.startswith(("runtime.", "evaluation.")):
+            yield f"| `{key}` | {here[key]} | {there[key]} |"
+    yield ""
+
+
 def _study_section(result: StudyResult) -> Iterator[str]:
     yield f"## {_title(result)}"
     yield ""
@@ -107,9 +135,7 @@ def _study_section(result: StudyResult) -> Iterator[str]:
         yield ""
     for number, statement in enumerate(result.plan.statements, start=1):
         found = judge_statement(statement, result)
-        why = (
-            f" {statement.otherwise}" if found.outcome in ("does not hold", "not shown") and statement.otherwise else ""
-        )
+        why = "" if found.outcome in ("holds", "cannot be said") else _why(statement, result)
         yield f"{number}. {statement.text} ({statement.source}) **{found.outcome.capitalize()}**: {found.words}.{why}"
     yield ""
     ours = f"ours, {result.unit}"
@@ -123,7 +149,17 @@ def _study_section(result: StudyResult) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     yield from (_cost_row(arm) for arm in result.arms.values())
     yield ""
+    rows = [run.row for arm in result.arms.values() for run in arm.runs.values()]
+    yield f"All {len(rows)} runs of this study, one after another: {sum(row.seconds for row in rows) / 3600:.1f} hours."
+    yield ""
     yield from _missing(result)
+
+
+def _why(statement: Statement, result: StudyResult) -> str:
+    """What may be behind a statement that is not seen: how far the curves had come, and what differs from the paper."""
+    moves = list(trends(statement, result))
+    moved = f" Between the last two evaluations NashConv went, on average, {', '.join(moves)}." if moves else ""
+    return moved + (f" {statement.otherwise}" if statement.otherwise else "")
 
 
 def _title(result: StudyResult) -> str:

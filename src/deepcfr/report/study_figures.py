@@ -8,13 +8,18 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
+from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.charts import STYLE, plain
-from deepcfr.report.reproduction import ArmResult, Interval, StudyResult, at_iteration, interval_of
+from deepcfr.report.reproduction import ArmResult, StudyResult, at_iteration, final
+from deepcfr.report.studies import Published, arm_config
 from deepcfr.report.theorem_report import TheoremResult
+from deepcfr.runs.study import flat_settings
 
 Kind = Literal["svg", "png"]
+PUBLISHED_GAME = "fhp"  # of the paper's curves
 _MARKERS = "osD^vPX*"
 Curve = list[tuple[int, float, Interval]]  # iteration, mean nodes, NashConv
 
@@ -35,7 +40,10 @@ def arm_curve(result: ArmResult) -> Curve:
 
 
 def study_picture(result: StudyResult, kind: Kind) -> bytes:
-    """A study's curves against iterations and against nodes touched; bands are 95 % intervals over seeds."""
+    """A study's curves against iterations, and against nodes touched or what it sweeps, with 95 % intervals over seeds.
+
+    Points read off the paper's curves are drawn hollow, on the game that they are of.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -45,18 +53,62 @@ def study_picture(result: StudyResult, kind: Kind) -> bytes:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.6 + 0.2 * -(-len(shown) // 2)), layout="constrained", dpi=130)
         panels = figure.subplots(1, 2, sharey=True)
+        curves = panels[:1] if result.study.swept else panels
         handles = []
         for place, (arm, curve) in enumerate(shown):
             colour = colours(0.92 * place / max(1, len(shown) - 1))
             look = {"color": colour, "marker": _MARKERS[place % len(_MARKERS)], "markersize": 4, "linewidth": 1.3}
-            for panel, axis in zip(panels, (0, 1), strict=True):
+            for axis, panel in enumerate(curves):
                 handle = _draw(panel, [((point[0], point[1])[axis], point[2]) for point in curve], look)
             handles.append((handle, f"{plain(arm.arm.label)} ({_seeds(len(arm.runs))})"))
+            if arm.arm.published and arm.arm.published.curve and result.game == PUBLISHED_GAME:
+                handles.append(
+                    (_draw_published(panels[0], arm.arm.published, colour), f"{plain(arm.arm.label)}, the paper")
+                )
         _label(panels[0], "CFR iterations, or batches of episodes", f"exact NashConv, {result.unit}")
-        _label(panels[1], "nodes touched", "")
+        if result.study.swept:
+            _draw_sweep(panels[1], result)
+        else:
+            _label(panels[1], _nodes_label(result), "")
         figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=2, frameon=False)
         figure.suptitle(plain(f"Figure {result.study.figure}: {result.study.title}, on {result.game}"))
         return _saved(figure, kind)
+
+
+def _nodes_label(result: StudyResult) -> str:
+    full_width = [
+        arm for arm in result.arms.values() if arm.arm.tabular and arm.arm.changes.get("solve.algorithm") != "mccfr"
+    ]
+    return "nodes touched" + (" (full-width solvers count every hand on every board)" if full_width else "")
+
+
+def _draw_published(axes: Any, published: Published, colour: Any) -> Any:
+    x, y = zip(*published.curve, strict=True)
+    (handle,) = axes.plot(
+        x, y, color=colour, marker="o", markersize=5, markerfacecolor="none", linestyle=":", linewidth=1
+    )
+    return handle
+
+
+def _draw_sweep(axes: Any, result: StudyResult) -> None:
+    """The last NashConv over the swept setting, a point with its interval for each arm that has one."""
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+    points = []
+    for arm in result.arms.values():
+        value = final(arm)
+        if value is not None:
+            settings = flat_settings(arm_config(Path(), result.study, result.budget, arm.arm, 0))
+            points.append((settings[result.study.swept], value))
+    x, values = zip(*sorted(points, key=lambda point: point[0]), strict=True)
+    halves = [value.half if math.isfinite(value.half) else 0.0 for value in values]
+    axes.errorbar(
+        x, [value.mean for value in values], halves, color="black", marker="o", markersize=4, capsize=3, linewidth=1.1
+    )
+    _label(axes, f"{result.study.swept}, at the last iteration", "")
+    axes.set_xticks(x)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def theorem_picture(result: TheoremResult, kind: Kind) -> bytes:
@@ -98,8 +150,9 @@ def _label(axes: Any, xlabel: str, ylabel: str) -> None:
     from matplotlib.ticker import LogFormatter
 
     axes.set(xlabel=xlabel, xscale="log", yscale="log", ylabel=ylabel)
-    axes.yaxis.set_major_formatter(LogFormatter())
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(LogFormatter())
+        axis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     axes.grid(True, which="major", alpha=0.4)
     axes.grid(True, which="minor", alpha=0.15)
 

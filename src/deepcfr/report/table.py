@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from deepcfr.errors import CheckpointError
@@ -40,7 +41,7 @@ def row(run: RunFolder, method: Method, warn: Warn) -> Row:
     """The row of a run that has at least one exact evaluation; `warn` hears if its environment was not recorded."""
     lines = read_metrics(run.metrics_path)
     measured = [(line["evaluation"]["nash_conv"], line["iteration"]) for line in lines if "evaluation" in line]
-    environment = _environment(run, warn)
+    command, commit, hardware = provenance(run.path, warn)
     return Row(
         run=str(run.path),
         method=method,
@@ -53,22 +54,25 @@ def row(run: RunFolder, method: Method, warn: Warn) -> Row:
         first=measured[0],
         last=measured[-1],
         best=min(measured),
-        command=environment.get("command") or _UNKNOWN,
-        commit=environment.get("commit") or _UNKNOWN,
-        hardware=_hardware(environment),
+        command=command,
+        commit=commit,
+        hardware=hardware,
     )
 
 
-def _environment(run: RunFolder, warn: Warn) -> dict[str, Any]:
+def provenance(path: Path, warn: Warn = lambda _: None) -> tuple[str, str, str]:
+    """Command, commit and hardware of the run in a folder; where it went on with others, those as well."""
     try:
-        return read_json(run.path / "environment.json")
+        environment = read_json(path / "environment.json")
     except CheckpointError as error:
         warn(" ".join(error.problems))
-        return {}
+        return _UNKNOWN, _UNKNOWN, _UNKNOWN
+    sittings = [environment, *environment.get("resumed", [])]
+    commands = (sitting.get("command") or _UNKNOWN for sitting in sittings)
+    commits = (sitting.get("commit") or _UNKNOWN for sitting in sittings)
+    return tuple(", then ".join(dict.fromkeys(texts)) for texts in (commands, commits, map(_hardware, sittings)))  # type: ignore[return-value]
 
 
 def _hardware(environment: dict[str, Any]) -> str:
-    if not environment:
-        return _UNKNOWN
     processor, cores = environment.get("processor") or "processor unknown", environment.get("cores")
     return f"{processor}, {cores} cores; {environment.get('device')}, {environment.get('threads')} threads"

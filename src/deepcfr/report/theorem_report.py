@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from deepcfr.errors import DeepCFRError
+from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_rules
-from deepcfr.report.reproduction import Interval, interval_of
+from deepcfr.report.studies import LEAST_SEEDS
+from deepcfr.report.table import provenance
 from deepcfr.report.theorem import (
     BOUNDED,
     GAME,
     ITERATIONS,
     LABELS,
+    NAME,
     RHO,
     TRAVERSALS,
     Arm,
@@ -53,6 +56,7 @@ class RegretArm:
     label: str
     seeds: int
     points: list[RegretPoint]
+    made: tuple[str, ...]  # by which command and commit, and on what, each once
 
 
 @dataclass(frozen=True)
@@ -66,24 +70,32 @@ class TheoremResult:
     missing: list[str]  # sentences
 
 
-def read_theorem(root: Path, seeds: int) -> TheoremResult:
-    """The arms of the theorem's study as the folders under `root` have them."""
+def read_theorem(root: Path) -> TheoremResult:
+    """The theorem's study as the folders under `root` have it, for every seed that any arm has and three at least."""
+    found = (path.parent.name.rpartition("-s")[2] for path in (root / NAME).glob("*-s*/config.toml"))
+    seeds = max(LEAST_SEEDS, 1 + max((int(number) for number in found if number.isdigit()), default=0))
     rules = load_rules(GAME)
     facts = Constants.of(rules)
     arms, missing = [], []
     for arm in ITERATIONS:
-        runs = []
+        runs, made = [], []
         for seed in range(seeds):
-            lines, problem = _lines(arm_path(root, arm, seed), arm, seed)
+            path = arm_path(root, arm, seed)
+            lines, problem = _lines(path, arm, seed)
             if problem:
                 missing.append(f"`{arm}-s{seed}`: {problem}")
             else:
                 runs.append(lines)
+                made.append(_made(path))
         if runs:
-            arms.append(
-                RegretArm(LABELS[arm], len(runs), [_point(arm, facts, same) for same in zip(*runs, strict=True)])
-            )
+            points = [_point(arm, facts, same) for same in zip(*runs, strict=True)]
+            arms.append(RegretArm(LABELS[arm], len(runs), points, tuple(dict.fromkeys(made))))
     return TheoremResult(rules.name, rules.milli_unit, facts, arms, missing)
+
+
+def _made(path: Path) -> str:
+    command, commit, hardware = provenance(path)
+    return f"`{command}`, {hardware}, commit {commit[:10]}"
 
 
 def _lines(path: Path, arm: Arm, seed: int) -> tuple[list[dict[str, Any]], str | None]:
@@ -118,7 +130,15 @@ def theorem_section(result: TheoremResult, picture: str | None) -> Iterator[str]
     yield ""
     yield (
         f"On {result.game}, with {TRAVERSALS:,} traversals an iteration for each player. The regret is exact: the "
-        "value of a best response to the exact average of the opponent's strategies, less what the strategies gained."
+        "value of a best response to the exact average of the opponent's strategies, less what the strategies gained. "
+        "Shown is the player whose regret is larger."
+    )
+    yield ""
+    yield (
+        "The theorem is about strategies that stay as they are during an iteration. Two things here are otherwise: in "
+        "every arm the second player of an iteration meets the first one's new strategy, and tables take in each traversal "
+        f"at once, so what is measured are their strategies at the beginnings of iterations of {TRAVERSALS:,} traversals. "
+        "Deep CFR has uniform weights here, fits from scratch of 200 steps, and else the defaults of `train kuhn`."
     )
     yield ""
     if picture:
@@ -150,6 +170,8 @@ def theorem_section(result: TheoremResult, picture: str | None) -> Iterator[str]
     if result.arms:
         yield ""
         yield from _reading(result)
+        yield ""
+        yield f"Made by {'; '.join(dict.fromkeys(made for arm in result.arms for made in arm.made))}."
 
 
 def _regret_row(arm: RegretArm) -> str:

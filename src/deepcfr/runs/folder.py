@@ -107,6 +107,17 @@ class RunFolder:
         self.config = validate_config(limited)
         write_atomically(self.path / "config.toml", config_to_toml(limited).encode())
 
+    def note_resumption(self, iteration: int) -> None:
+        """Add to `environment.json` what the run goes on with from `iteration`, if that is not what it had so far."""
+        path = self.path / "environment.json"
+        if not path.is_file():
+            return
+        recorded, now = read_json(path), environment(self.config.runtime.device, self.config.runtime.threads)
+        last = {**recorded, **(recorded.get("resumed") or [{}])[-1]}
+        if any(last.get(name) != value for name, value in now.items()):
+            resumed = [*recorded.get("resumed", []), {"iteration": iteration, **now}]
+            write_atomically(path, json_bytes(recorded | {"resumed": resumed}))
+
     @property
     def abstraction_path(self) -> Path | None:
         """The run's own copy of its abstraction; None for runs that take none."""

@@ -20,6 +20,7 @@ from deepcfr.config import AnyConfig, RuntimeConfig, SolveConfig
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.files import cannot_write
+from deepcfr.games.ladder import LadderRules
 from deepcfr.games.presets import load_rules
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.checkpoint import save_checkpoint
@@ -100,19 +101,20 @@ def is_complete(run: RunFolder) -> bool:
     limit = 60 * run.config.runtime.minutes or float("inf")
     if lines[-1]["iteration"] < run.config.iterations and lines[-1]["seconds"] < limit:
         return False
-    return "evaluation" in lines[-1] or (isinstance(run.source, PokerRules) and refusal(run.source) is not None)
+    out_of_reach = isinstance(run.source, PokerRules) and refusal(run.source) is not None
+    return "evaluation" in lines[-1] or out_of_reach or isinstance(run.source, LadderRules)
 
 
 def difference(found: AnyConfig, asked: AnyConfig) -> str | None:
     """In which settings two configurations differ, but for where and how they run; None if in none."""
-    own, other = (_flat(config) for config in (found, asked))
+    own, other = (flat_settings(config) for config in (found, asked))
     differing = [key for key in sorted(own.keys() | other.keys()) if own.get(key) != other.get(key)]
     if not differing:
         return None
     return ", ".join(f"{key} is {own.get(key)!r} there and {other.get(key)!r} here" for key in differing)
 
 
-def _flat(config: AnyConfig) -> dict[str, Any]:
+def flat_settings(config: AnyConfig) -> dict[str, Any]:
     """Settings by dotted key; of an abstraction it counts that there is one, not the folder that it came from."""
     if isinstance(config, SolveConfig) and config.abstraction_folder:
         name = config.abstraction_folder.name

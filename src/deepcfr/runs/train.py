@@ -79,6 +79,8 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     solver, before = run.load_solver(observer.warn, memories=True)
     notes += time_notes(solver, run.config)
     truncate_metrics(run.metrics_path, solver.iteration)
+    if solver.iteration:
+        run.note_resumption(solver.iteration)
     observer.start(run, solver, notes)
     started = time.perf_counter() - before
     saved = time.perf_counter()

@@ -1,13 +1,22 @@
 """The experiments of the Deep CFR paper as data: nothing here runs or measures."""
 
-from deepcfr.report.studies.arms import abstraction_path, arm_config, arm_path, change_of, find_arm, require_seeds
-from deepcfr.report.studies.plans import STUDIES, base_arm
+from deepcfr.report.studies.arms import (
+    abstraction_path,
+    arm_config,
+    arm_path,
+    change_of,
+    find_arm,
+    require_seeds,
+    shared_config,
+)
+from deepcfr.report.studies.plans import SHARED, STUDIES, base_arm
 from deepcfr.report.studies.records import (
     BUDGETS,
     LEAST_SEEDS,
     Arm,
     Below,
     Budget,
+    Filled,
     LevelsOff,
     NotAbove,
     Plan,
@@ -21,10 +30,12 @@ from deepcfr.report.studies.records import (
 __all__ = [
     "BUDGETS",
     "LEAST_SEEDS",
+    "SHARED",
     "STUDIES",
     "Arm",
     "Below",
     "Budget",
+    "Filled",
     "LevelsOff",
     "NotAbove",
     "Plan",
@@ -40,4 +51,5 @@ __all__ = [
     "change_of",
     "find_arm",
     "require_seeds",
+    "shared_config",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import AnyConfig, config_from_table, solve_config_from_table
+from deepcfr.config import AnyConfig, RunConfig, config_from_table, solve_config_from_table
 from deepcfr.errors import ConfigError
 from deepcfr.report.studies.plans import SHARED
 from deepcfr.report.studies.records import Arm, Budget, Plan, Settings, Study
@@ -32,12 +32,18 @@ def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) ->
         settings = dict(arm.changes)
         if arm.buckets:
             settings["solve.abstraction"] = str(abstraction_path(root, study, budget, arm))
-        return solve_config_from_table(_nested(settings | {"seed": seed}))
+        return solve_config_from_table(nested(settings | {"seed": seed}))
     home = study.plans[budget].settings if not arm.home else {}  # a shared arm is the same from every study
-    return config_from_table(_nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
+    return config_from_table(nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
 
 
-def _nested(settings: Settings) -> dict[str, Any]:
+def shared_config(budget: Budget) -> RunConfig:
+    """What all arms with networks start from at a budget."""
+    return config_from_table(nested(SHARED[budget]))
+
+
+def nested(settings: Settings) -> dict[str, Any]:
+    """Settings by dotted key as a table of sections."""
     table: dict[str, Any] = {}
     for dotted, value in settings.items():
         section, _, key = dotted.rpartition(".")

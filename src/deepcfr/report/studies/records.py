@@ -23,6 +23,7 @@ class Published:
     how: str  # how it was read
     nash_conv: float | None = None
     ratio: float | None = None
+    curve: tuple[tuple[int, float], ...] = ()  # points of its curve: CFR iteration, NashConv on FHP in mbb/g
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Below:
 
 @dataclass(frozen=True)
 class NotAbove:
-    """At the end NashConv of `arm` is not shown to be larger than that of `than`, nor by more than `margin` of it."""
+    """At the end NashConv of `arm` is above that of `than` by at most `margin` of it, with the whole 95 % interval."""
 
     arm: str
     than: str
@@ -58,14 +59,22 @@ class NotAbove:
 
 @dataclass(frozen=True)
 class LevelsOff:
-    """At the end the middle arm is below the small one, and from there to the large one less is gained, if anything."""
+    """At the end the middle arm is below the small one, and the step to the large one gains less than those before it."""
 
     small: str
     middle: str
     large: str
+    steps: int  # from small to middle, each as long as the one from middle to large
 
 
-Test = Below | NotAbove | LevelsOff
+@dataclass(frozen=True)
+class Filled:
+    """The memories of an arm were full before its end, which is what it is about."""
+
+    arm: str
+
+
+Test = Below | NotAbove | LevelsOff | Filled
 
 
 @dataclass(frozen=True)
@@ -97,3 +106,4 @@ class Study:
     title: str
     about: str  # what is varied, and what else differs from the figure
     plans: Mapping[Budget, Plan]
+    swept: str = ""  # a key with a number in each arm: the figure has the last NashConv over it
