@@ -103,7 +103,6 @@ _MODEST: dict[str, Any] = {
         "batch_size": 4_096,
         "learning_rate": 3e-3,
         "schedule": "cosine",
-        "refit": "fine-tune",
         "merge_infosets": True,
     },
     "evaluation": {"at": [16, 32]},

@@ -29,7 +29,7 @@ def bench_nfsp(seed: int, say: Say) -> dict[str, Any]:
 
     All networks have one hidden layer of 64. OpenSpiel learns from 128 examples for every 64 steps of an agent, as its
     example does. `ours` learns from as many examples per episode, in mini-batches of its default size, and `ratio` is
-    between these two. `recipe` is what `train leduc --solver nfsp` does, which learns from fewer. Raises ConfigError if
+    between these two. `recipe` has the settings of `train leduc --solver nfsp`, which learns from fewer. Raises ConfigError if
     OpenSpiel is not installed.
     """
     if importlib.util.find_spec("pyspiel") is None or importlib.util.find_spec("tree") is None:
@@ -41,7 +41,7 @@ def bench_nfsp(seed: int, say: Say) -> dict[str, Any]:
     ours = _run_ours(matched(settings, peer["examples_per_episode"]), seed, _OUR_ITERATIONS)
     say(_sentence("deepcfr", ours))
     recipe = _run_ours(settings, seed, _OUR_ITERATIONS)
-    say(_sentence("deepcfr, as by default", recipe))
+    say(_sentence("deepcfr, with the default settings of Leduc", recipe))
     facts = {
         "game": "leduc",
         "seed": seed,
@@ -53,7 +53,7 @@ def bench_nfsp(seed: int, say: Say) -> dict[str, Any]:
         "ratio": ours["episodes_per_second"] / peer["episodes_per_second"],
         "recipe_ratio": recipe["episodes_per_second"] / peer["episodes_per_second"],
     }
-    say(f"{facts['ratio']:.1f} x at equal examples per episode, {facts['recipe_ratio']:.1f} x by default")
+    say(f"{facts['ratio']:.1f} x at equal examples per episode, {facts['recipe_ratio']:.1f} x with those settings")
     return facts
 
 
