@@ -26,7 +26,7 @@ from deepcfr.defaults import default_config
 from deepcfr.errors import TrainingError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match import exact_match
-from deepcfr.games.base import Game
+from deepcfr.games.base import Game, infosets_at
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
@@ -460,6 +460,21 @@ def test_leduc_is_trained_and_measured_exactly() -> None:
     assert memory_bytes(game, solver.settings) == sum(
         column.nbytes for _, memory in solver.memories.named() for column in memory.columns.values()
     )
+
+
+@pytest.mark.parametrize("name", ["fhp", "fhp-mini", "fhp-pot", "hulh", "hunl-pot"])
+def test_holdem_games_are_trained_in_limit_and_pot_betting(name: str) -> None:
+    game = load_game(name)
+    solver = finished(smoke(name, kind="paper", card_width=1), game)
+    assert min(memory.seen for memory in solver.memories.replay) > 0
+    assert min(memory.seen for memory in solver.memories.reservoir) > 0
+    rounds = game.tree.round.tolist()
+    seen = {rounds[int(node)] for memory in solver.memories.replay for node in memory[slice(None)].infosets.node}
+    assert seen == set(rounds)  # decisions of every round were remembered
+    row = torch.arange(50)
+    deals = game.deals_of(game.deal_cards(50, 0), row)
+    found = solver.average_policy().probabilities(infosets_at(game, game.start(deals), row, deals))
+    torch.testing.assert_close(found.sum(1), torch.ones(50))
 
 
 def test_a_game_without_cards_is_trained() -> None:
