@@ -79,8 +79,6 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     solver, before = run.load_solver(observer.warn, memories=True)
     notes += time_notes(solver, run.config)
     truncate_metrics(run.metrics_path, solver.iteration)
-    if solver.iteration:
-        run.note_resumption(solver.iteration)
     observer.start(run, solver, notes)
     started = time.perf_counter() - before
     saved = time.perf_counter()
@@ -88,6 +86,8 @@ def train(run: RunFolder, observer: Observer) -> Summary:
     limit = 60 * run.config.runtime.minutes or float("inf")
     if solver.iteration >= iterations or before >= limit:
         return _finish(run, solver, observer, before)
+    if solver.iteration:
+        run.note_resumption(solver.iteration)
     result: Exploitability | None = None
     last = False
     with catch_interrupt() as interrupt:
