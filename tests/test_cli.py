@@ -23,7 +23,8 @@ from deepcfr.games.presets import load_rules
 
 COMMANDS = (
     "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
-    "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer",
+    "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve",
+    "api",
 )  # fmt: skip
 TINY = (
     "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.errors import GameError
 from deepcfr.games.hands import (
     FLUSH,
@@ -99,8 +99,22 @@ class TextureBuckets:
         return _buckets(np.ascontiguousarray(holes), np.ascontiguousarray(boards), rules.num_ranks, rules.num_suits)
 
 
-Buckets = Abstraction | TextureBuckets
-"""Whatever gives hands of a game buckets."""
+class Buckets(Protocol):
+    """Whatever gives hands of a game buckets: an `Abstraction`, `TextureBuckets`, or coarser ones made of them."""
+
+    @property
+    def rules(self) -> PokerRules:
+        """The game of the hands."""
+        ...
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Buckets of each round, numbered from 0."""
+        ...
+
+    def buckets(self, round_: int, holes: Cards, boards: Cards) -> Ints:
+        """The bucket of every hand on its board, int64 [M]; holes uint8 [M, hole cards], boards uint8 [M, n]."""
+        ...
 
 
 def _bucket_count(num_ranks: int, board_cards: int) -> int:

@@ -22,6 +22,7 @@ DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, wit
 
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "games": (records.Games, running.games_command),
+    "models": (records.Models, running.models_command),
     "train": (records.Train, running.train_command),
     "solve": (records.Solve, running.solve_command),
     "abstract": (records.Abstract, running.abstract_command),
@@ -33,6 +34,8 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "tournament": (records.Rivals, measuring.tournament_command),
     "lbr": (records.LowerBound, measuring.lbr_command),
     "play": (records.Play, playing.play_command),
+    "serve": (records.Serve, playing.serve_command),
+    "api": (records.Api, playing.api_command),
     "acpc": (records.Acpc, playing.acpc_command),
     "dealer": (records.Host, playing.dealer_command),
     "export": (records.Export, running.export_command),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
 from deepcfr.cli.records import Budget, Exploit, LowerBound, MatchUp, Rivals, StrategyQuery
 from deepcfr.errors import ConfigError
+
+if TYPE_CHECKING:
+    from deepcfr.evaluation.ladder_best_response import LadderBestResponse
+    from deepcfr.evaluation.local_best_response import LocalBestResponse
+    from deepcfr.runs.folder import RunFolder
 
 
 def exploitability_command(command: Exploit) -> None:
@@ -128,18 +135,31 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.lines is not None and not isinstance(command.boards, int):
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
+    from deepcfr.games.ladder import LadderRules
+    from deepcfr.runs.folder import RunFolder
+
+    run = RunFolder.open(command.run)
+    result = _lbr_ladder(command, run) if isinstance(run.source, LadderRules) else _lbr_listed(command, run)
+    if command.json:
+        print_json(result.facts() | {"run": str(command.run)})
+    else:
+        open_console(False).print(result.describe())
+
+
+def _lbr_listed(command: LowerBound, run: RunFolder) -> LocalBestResponse:
+    """Over boards, with all hands on each."""
+    if command.hands is not None:
+        raise ConfigError("--hands is for raise-ladder games: a local best response plays all hands on a board.")
     from rich.progress import Progress
 
     from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
     from deepcfr.evaluation.match.boards import LINES
-    from deepcfr.runs.folder import RunFolder
 
-    policy, _ = RunFolder.open(command.run).load_policy(command.policy, warn)
+    policy, _ = run.load_policy(command.policy, warn)
     boards = boards_within_reach(policy) if command.boards is None else command.boards
-    console = open_console(command.json)
-    with Progress(console=console, transient=True) as progress:
+    with Progress(console=open_console(command.json), transient=True) as progress:
         task = progress.add_task("boards", total=None)
-        result = local_best_response(
+        return local_best_response(
             policy,
             None if boards == "all" else boards,
             command.seed,
@@ -148,7 +168,27 @@ def lbr_command(command: LowerBound) -> None:
             lines=LINES if command.lines is None else command.lines,
             on_board=lambda done, total: progress.update(task, completed=done, total=total),
         )
-    if command.json:
-        print_json(result.facts() | {"run": str(command.run)})
-    else:
-        console.print(result.describe())
+
+
+def _lbr_ladder(command: LowerBound, run: RunFolder) -> LadderBestResponse:
+    """Over sampled hands, for games whose tree is not listed."""
+    if command.boards is not None or command.hands is None:
+        raise ConfigError(
+            f"The tree of {run.source.name} is not listed, so a local best response plays sampled hands: give --hands and "
+            "no --boards."
+        )
+    from rich.progress import Progress
+
+    from deepcfr.evaluation.ladder_best_response import ladder_best_response
+
+    policy, _ = run.load_ladder_policy(command.policy, warn)
+    with Progress(console=open_console(command.json), transient=True) as progress:
+        task = progress.add_task("hands", total=None)
+        return ladder_best_response(
+            policy,
+            command.hands,
+            command.seed,
+            threads=command.threads,
+            rounds=command.rounds,
+            on_hands=lambda done, total: progress.update(task, completed=done, total=total),
+        )

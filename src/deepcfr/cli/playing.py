@@ -1,31 +1,48 @@
-"""Commands that play hands: in the terminal, and over the ACPC protocol."""
+"""Commands that play hands: in the terminal, in the browser, and over the ACPC protocol."""
 
 from __future__ import annotations
 
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
-from deepcfr.cli.records import Acpc, Host, Play
-from deepcfr.errors import GameError
+from deepcfr.cli.records import Acpc, Api, Host, Play, Serve
+from deepcfr.errors import ConfigError
+
+NEEDS_WEB = "The pages need {}, which is not installed: pip install 'deepcfr[web]'."
 
 
 def play_command(command: Play) -> None:
     from deepcfr.games.ladder import LadderRules
-    from deepcfr.games.poker import PokerGame
     from deepcfr.play import play
+    from deepcfr.policies.base import Policy
+    from deepcfr.policies.ladder import LadderPolicy
     from deepcfr.runs.folder import RunFolder
 
     run = RunFolder.open(command.run)
-    if isinstance(run.source, LadderRules):
-        from deepcfr.play_ladder import play_ladder
+    ladder = isinstance(run.source, LadderRules)
+    load = run.load_ladder_policy if ladder else run.load_policy
+    policy: Policy | LadderPolicy = load(command.policy, warn)[0]
+    play(policy, Console(highlight=False), seed=command.seed, hands=command.hands)
 
-        ladder_policy, _ = run.load_ladder_policy(command.policy, warn)
-        play_ladder(ladder_policy, Console(highlight=False), seed=command.seed, hands=command.hands)
-        return
-    policy, _ = run.load_policy(command.policy, warn)
-    if not isinstance(policy.game, PokerGame):
-        raise GameError(f"Only poker games are played in the terminal, and '{policy.game.name}' is not one.")
-    play(policy.game, policy, Console(highlight=False), seed=command.seed, hands=command.hands)
+
+def serve_command(command: Serve) -> None:
+    try:
+        from deepcfr.web.serve import serve
+        from deepcfr.web.site import open_site
+    except ImportError as error:
+        raise ConfigError(NEEDS_WEB.format(error.name)) from error
+
+    serve(open_site(command.runs, command.policy, warn, command.matches), command.host, command.port, warn)
+
+
+def api_command(command: Api) -> None:  # noqa: ARG001
+    try:
+        from deepcfr.web.app import build_app
+        from deepcfr.web.site import Site
+    except ImportError as error:
+        raise ConfigError(NEEDS_WEB.format(error.name)) from error
+
+    print_json(build_app(Site({})).openapi())
 
 
 def acpc_command(command: Acpc) -> None:

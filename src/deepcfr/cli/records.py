@@ -25,6 +25,7 @@ from deepcfr.config import (
 )
 from deepcfr.errors import ConfigError
 from deepcfr.report.studies import StudyName
+from deepcfr.report.studies.lin import LinName
 
 MOST_ITERATIONS = 100_000_000  # what a run by the clock does not come to
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
@@ -42,6 +43,14 @@ class Games:
     """List the games that can be played: sizes, unit, and whether exact evaluation is within reach."""
 
     definition: tuple[Path, ...] = ()  # ACPC game-definition files to list too
+    json: bool = False  # print one JSON object
+
+
+@dataclass
+class Models:
+    """List trained models with what their cards say: game, recipe, exact NashConv, size."""
+
+    folder: Positional[Path] = Path("models")  # a folder of run folders
     json: bool = False  # print one JSON object
 
 
@@ -210,7 +219,8 @@ class LowerBound:
     boards: int | Literal["all"] | None = None  # runouts to sample; by default all if that is within reach, else 100
     rounds: tuple[int, ...] | None = None  # in which it acts by its rule, 0 is the first; it checks and calls in others
     lines: int | None = None  # with --boards N: action sequences of a round that are played out; 8 by default
-    seed: int = 0  # of the boards and the action sequences
+    hands: int | None = None  # of a raise-ladder game, which samples them: deals, each played in both seats
+    seed: int = 0  # of the boards and the action sequences, or of the deals
     policy: PolicyName = "average"
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
@@ -224,6 +234,25 @@ class Play:
     hands: int | None = None  # stop after this many hands
     seed: int = 0  # of the cards and the agent's actions
     policy: PolicyName = "average"
+
+
+@dataclass
+class Serve:
+    """Serve pages on this machine: play agents, look at their strategy, watch runs; and the same as JSON.
+
+    For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b
+    """
+
+    runs: Positional[tuple[Path, ...]]  # run folders or shipped models
+    host: str = "127.0.0.1"  # an address of this machine; other machines reach only what is not loopback
+    port: int = 8321  # 0 for any free one
+    policy: PolicyName = "average"  # that is played and shown
+    matches: tuple[Path, ...] = ()  # what tournaments and matches have printed with --json, for the page of matches
+
+
+@dataclass
+class Api:
+    """Print the description of the JSON endpoints of `deepcfr serve`, in the form of OpenAPI."""
 
 
 @dataclass
@@ -272,8 +301,9 @@ class Export:
 class Reproduce:
     """Run one of the paper's experiments: every arm and seed as a run folder; finished ones stay, others go on."""
 
-    #: a figure of the Deep CFR paper; its bound on average regret; or its matches of heads-up limit hold'em
-    what: Positional[Literal[StudyName, "theorem1", "table1"]]
+    #: a figure of the Deep CFR paper; its bound on average regret; its matches of heads-up limit hold'em; or a figure of
+    #: Lin's (2024), and what Lin's improvements do to exact exploitability
+    what: Positional[Literal[StudyName, "theorem1", "table1", LinName]]
     budget: Literal["quick", "paper"] = "quick"  # a small cousin of FHP on two cores, or the paper's own scale on a GPU
     seeds: int = 3  # seeds 0 .. n-1 of every arm
     arms: tuple[str, ...] = ()  # of a figure only these arms, by the names of their folders; none for all
@@ -286,11 +316,14 @@ class Report:
     """Write docs/reproduction.md from the runs of `reproduce`, or draw the convergence curves of runs of one game.
 
     `deepcfr report` writes the page and its figures; `deepcfr report RUNS --out curves.svg` draws exact NashConv against
-    time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table.
+    time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table;
+    `deepcfr report --run RUN` writes report.html again, the page of a run that every run folder has.
     """
 
     what: Positional[tuple[str, ...]]  # nothing; runs or models; or fig2, alone for all runs of FHP, or before runs
-    #: of the page a folder, docs unless named; of runs a picture, .svg or .png; of fig2 a folder, runs/report unless named
+    run: tuple[Path, ...] = ()  # write the page of this run, or of several over each other
+    #: of the page a folder, docs unless named; of runs a picture, .svg or .png; of fig2 a folder, runs/report unless named;
+    #: with --run an .html file, RUN/report.html unless named
     out: Path | None = None
     png: bool = False  # fig2: write fig2.png too
     studies: Path = Path("runs/studies")  # where the runs of `reproduce` are

@@ -14,6 +14,7 @@ from deepcfr.errors import ConfigError
 
 def reproduce_command(command: Reproduce) -> None:
     from deepcfr.report.studies import STUDIES, require_seeds
+    from deepcfr.report.studies.lin import LIN_STUDIES
 
     require_seeds(command.seeds)
     if command.arms and command.what not in STUDIES:
@@ -26,17 +27,25 @@ def reproduce_command(command: Reproduce) -> None:
         facts: dict[str, Any] = {"finished": True}
     elif command.what == "table1":
         from deepcfr.report.table1 import run_table
-        from deepcfr.runs.live import LiveObserver
+        from deepcfr.web.run_report import ReportingObserver
 
-        observer = partial(LiveObserver, console)
+        observer = partial(ReportingObserver, console)
         facts = dataclasses.asdict(run_table(command.out, command.budget, command.seeds, observer, console.print))
+    elif command.what in LIN_STUDIES:
+        from deepcfr.report.lin import run_lin
+        from deepcfr.web.run_report import ReportingObserver
+
+        observer = partial(ReportingObserver, console)
+        where = (command.out, command.what, command.budget, command.seeds)
+        facts = dataclasses.asdict(run_lin(*where, observer, console.print))
     else:
         from deepcfr.report.reproduction import jobs_of
-        from deepcfr.runs.live import LiveObserver
         from deepcfr.runs.study import run_grid
+        from deepcfr.web.run_report import ReportingObserver
 
+        assert command.what in STUDIES
         jobs = jobs_of(command.out, STUDIES[command.what], command.budget, command.seeds, command.arms)
-        facts = dataclasses.asdict(run_grid(jobs, lambda: LiveObserver(console), console.print))
+        facts = dataclasses.asdict(run_grid(jobs, lambda: ReportingObserver(console), console.print))
     if command.json:
         print_json({"study": command.what, "budget": command.budget, "seeds": command.seeds} | facts)
     elif facts["finished"]:
@@ -46,6 +55,9 @@ def reproduce_command(command: Reproduce) -> None:
 
 
 def report_command(command: Report) -> None:
+    if command.run:
+        _report_runs(command)
+        return
     if command.what[:1] == ("fig2",):
         _report_figure(command)
         return
@@ -62,6 +74,22 @@ def report_command(command: Report) -> None:
         raise ConfigError(f"--out must name the picture to write, ending in .svg or .png, but {asked}.")
     draw_curves([RunFolder.open(Path(path)) for path in command.what], command.out)
     print(f"Wrote {command.out}.")
+
+
+def _report_runs(command: Report) -> None:
+    from deepcfr.web.run_report import write_comparison, write_report
+
+    if command.what or command.png:
+        raise ConfigError("--run writes a page of runs: name them all after it, and nothing else but --out.")
+    if command.out is not None and command.out.suffix != ".html":
+        raise ConfigError(f"With --run, --out must name the page to write, ending in .html, but is '{command.out}'.")
+    if command.out is not None:
+        path = write_comparison(command.run, command.out)
+    elif len(command.run) == 1:
+        path = write_report(command.run[0])
+    else:
+        raise ConfigError("--out must name the page of several runs, ending in .html, but is missing.")
+    print(f"Wrote {path}.")
 
 
 def _report_reproduction(command: Report) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
-from deepcfr.cli.records import Abstract, Export, Games, Resume, Solve, Train, check_minutes
+from deepcfr.cli.records import Abstract, Export, Games, Models, Resume, Solve, Train, check_minutes
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError, ConfigError
 
@@ -19,6 +19,16 @@ def games_command(command: Games) -> None:
         print_json({"games": facts})
     else:
         show_games(facts, open_console(False))
+
+
+def models_command(command: Models) -> None:
+    from deepcfr.runs.models import model_facts, show_models
+
+    facts = model_facts(command.folder)
+    if command.json:
+        print_json({"models": facts})
+    else:
+        show_models(facts, open_console(False))
 
 
 def train_command(command: Train) -> None:
@@ -81,11 +91,11 @@ def resume_command(command: Resume) -> None:
 
 
 def _run(run: Any, as_json: bool) -> None:
-    from deepcfr.runs.live import LiveObserver
     from deepcfr.runs.train import train
+    from deepcfr.web.run_report import ReportingObserver
 
     console = open_console(as_json)
-    with LiveObserver(console) as observer:
+    with ReportingObserver(console) as observer:
         summary = train(run, observer)
     observer.conclude(run, summary)
     if as_json:

@@ -71,6 +71,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "solve.exploration_start": (0.0, 1.0),
     "solve.exploration_slope": (-1.0, 0.0),
     "solve.exploration_end": (1, 10**15),
+    "solve.initial_weight": (1e-6, 1e9),
     "evaluation.every": (0, 100_000_000),
     "runtime.threads": (1, 1024),
     "runtime.checkpoint_every": (1, 100_000_000),

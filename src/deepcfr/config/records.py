@@ -209,6 +209,12 @@ class TabularConfig:
     #: Evaluation always takes the game as it is
     reward_shape: Literal["y1", "y2", "y3", "y4"] = "y1"
     reward_on: Literal["payoff", "regret"] = "payoff"  #: mccfr: what it shapes, chips won and lost or sampled regrets
+    #: mccfr: what tables start from, all actions alike or probabilities by the simulated win rate of a hand's bucket (Lin
+    #: 2024, section 7)
+    initial: Literal["uniform", "win-rates"] = "uniform"
+    #: mccfr: with win rates, the sum of a row's regrets at the start, in the game's unit, and what the row counts in the
+    #: average, where a visit in iteration 1 counts 1
+    initial_weight: float = 1.0
 
 
 @dataclass(frozen=True)

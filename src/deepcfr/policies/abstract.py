@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numba as nb
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +12,7 @@ import torch
 from deepcfr.abstraction.texture import Buckets
 from deepcfr.errors import GameError
 from deepcfr.games.poker import PokerGame
+from deepcfr.policies.base import Policy
 from deepcfr.sampling.walk_tree import table_layout
 from deepcfr.types import Infosets
 
@@ -21,6 +24,8 @@ class AbstractPolicy:
     regrets, whose policy is then that of regret matching. It is not copied, so the policy follows a solver that goes on.
     Raises GameError for an abstraction of another game and for a table of another size.
     """
+
+    initial: Callable[[], Policy] | None = None  # makes what training started from, if that is not uniform
 
     def __init__(
         self, game: PokerGame, abstraction: Buckets, table: npt.NDArray[np.floating], kind: str = "abstract average"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 
 import numba as nb
@@ -16,24 +16,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import Buckets, TextureBuckets
 from deepcfr.errors import CheckpointError, GameError
 from deepcfr.games.betting import CALL
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import ACTOR, ROUND, RUNG, LadderGame, legal_actions
+from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.ensemble import RULES
+from deepcfr.policies.initial import win_rates
 from deepcfr.policies.scripted import STYLES as SCRIPTS
 from deepcfr.policies.styles import STRONG, STYLES, play_style
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.ladder import LadderLayout, Table, ladder_layout, table_strategies
-from deepcfr.sampling.walk_tree import deal_cards, situations_of
+from deepcfr.sampling.walk_tree import situations_of
 
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FULL = 255  # the largest probability of a row in the compact form
-WIN_RATE_DEALS = 400_000
 _PIECE = 1 << 22  # entries that are worked on at a time: a few megabytes
 
 
@@ -43,6 +45,7 @@ class LadderPolicy(ABC):
     game: LadderGame
     kind: str  # what it is, in words for a report
     width: int  # integers V in a view
+    initial: Callable[[], LadderPolicy] | None = None  # makes what training started from, if that is not uniform
 
     @abstractmethod
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
@@ -134,20 +137,23 @@ def ladder_scripted(style: str, game: LadderGame) -> LadderPolicy:
 class LadderStyle(LadderPolicy):
     """A policy in one of the styles that look at it; see `ladder_style`.
 
-    Strong are hands whose texture bucket has a simulated win rate above 1/2 (Lin 2024, sections 7 and 8).
+    Strong are hands whose texture bucket has a simulated win rate above 1/2 (Lin 2024, sections 7 and 8); in games with
+    other than two hole cards the hand itself.
     """
 
     def __init__(self, policy: LadderPolicy, style: str) -> None:
         self.game, self.kind = policy.game, f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
-        self._rates = win_rates(policy.game) if style == "tight-aggressive" else []
+        self.initial = policy.initial
+        self._buckets = _by_strength(policy.game.rules.deck) if style == "tight-aggressive" else None
+        self._rates = win_rates(self._buckets) if self._buckets else []
         self.width = policy.width + 2 * len(self._rates)
 
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
         plain = self.policy.look(cards, numbers, stream)
-        if not self._rates:
+        if not self._buckets:
             return plain
-        buckets = situations_of(TextureBuckets(self.game.rules.deck), cards).buckets
+        buckets = situations_of(self._buckets, cards).buckets
         strong = [self._rates[column // 2][buckets[:, column]] > STRONG for column in range(buckets.shape[1])]
         return np.concatenate([np.stack(strong, 1).astype(np.int64), plain], axis=1)
 
@@ -159,31 +165,18 @@ class LadderStyle(LadderPolicy):
         return play_style(self.style, plain, legal, strong).astype(np.float64)
 
 
+def _by_strength(deck: PokerRules) -> Buckets:
+    """Buckets whose hands are about as strong as each other."""
+    return TextureBuckets(deck) if deck.hole_cards == 2 else lossless(deck)
+
+
 def ladder_style(policy: LadderPolicy, style: str) -> LadderPolicy:
-    """`policy` played in a style; `initial` is uniform, from which training starts. Raises GameError for another style."""
+    """`policy` played in a style; `initial` is what its training started from. Raises GameError for another style."""
     if style not in STYLES:
         raise GameError(f"'{style}' is no style of play: {', '.join(STYLES)} are.")
+    if style == "initial" and policy.initial:
+        return policy.initial()
     return LadderUniform(policy.game) if style in ("random", "initial") else LadderStyle(policy, style)
-
-
-def win_rates(game: LadderGame, deals: int = WIN_RATE_DEALS) -> list[Floats]:
-    """How often a hand of each texture bucket wins against a random one, ties as halves, one [buckets] for each round.
-
-    All cards to come are played out. Buckets that never come have 1/2.
-    """
-    rules = game.rules
-    texture = TextureBuckets(rules.deck)
-    wins = [np.zeros(count) for count in texture.counts]
-    seen = [np.zeros(count) for count in texture.counts]
-    stream = np.uint64(key(0, "win rates"))
-    for first in range(0, deals, 20_000):
-        cards = deal_cards(min(20_000, deals - first), stream, first, rules.deck.num_cards, game.slots)
-        dealt = situations_of(texture, cards)
-        for column in range(dealt.buckets.shape[1]):
-            won = dealt.results / 2 if column % 2 == 0 else 1 - dealt.results / 2
-            wins[column // 2] += np.bincount(dealt.buckets[:, column], won, texture.counts[column // 2])
-            seen[column // 2] += np.bincount(dealt.buckets[:, column], minlength=texture.counts[column // 2])
-    return [np.where(count > 0, won / np.maximum(count, 1), 0.5) for won, count in zip(wins, seen, strict=True)]
 
 
 class LadderEnsemble(LadderPolicy):
@@ -196,6 +189,7 @@ class LadderEnsemble(LadderPolicy):
         self.game: LadderGame = policies[0].game
         self.kind = f"{'sum' if rule == 'sum' else 'one'} of {len(policies)} policies"
         self.policies, self.rule = list(policies), rule
+        self.initial = policies[0].initial
         self.width = sum(policy.width for policy in policies) + 1
 
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:

@@ -9,7 +9,9 @@ a pure strategy as well as a mixed one, and rows remain distributions over legal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +42,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def styled(policy: Policy, style: str, initial: Policy | None = None) -> Policy:
-    """`policy` played in a style; `initial` is what its training started from, by default all legal actions alike.
+    """`policy` played in a style; `initial` is what its training started from, by default what `policy` says itself.
 
+    A policy that says nothing of it started from all legal actions alike.
     Raises GameError for a style that is none of STYLES, for one that needs a poker game in another game, and for
     tight-aggressive play in a game with more than two hole cards.
     """
@@ -53,10 +56,20 @@ def styled(policy: Policy, style: str, initial: Policy | None = None) -> Policy:
     if style == "random":
         return UniformPolicy(game)
     if style == "initial":
-        return UniformPolicy(game) if initial is None else initial
+        return initial or (policy.initial() if isinstance(policy, Started) and policy.initial else UniformPolicy(game))
     if style == "tight-aggressive" and isinstance(game, PokerGame) and game.rules.hole_cards > 2:
         raise GameError(f"Win rates need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     return StyledPolicy(policy, style)
+
+
+@runtime_checkable
+class Started(Protocol):
+    """A policy that knows what its training started from."""
+
+    @property
+    def initial(self) -> Callable[[], Policy] | None:
+        """Makes it; None if that was all legal actions alike."""
+        ...
 
 
 class StyledPolicy:
@@ -66,6 +79,7 @@ class StyledPolicy:
         self.game: Game = policy.game
         self.kind = f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
+        self.initial = policy.initial if isinstance(policy, Started) else None
         self._legal = policy.game.encoding.legal.cpu().numpy()
 
     @property

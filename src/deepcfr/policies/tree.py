@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -20,6 +22,8 @@ class TreePolicy:
 
     Columns beyond the legal actions of an infoset are 0. Raises GameError for a table that is no policy of `game`.
     """
+
+    initial: Callable[[], Policy] | None = None  # makes what training started from, if that is not uniform
 
     def __init__(self, game: OpenSpielGame, table: Floats, kind: str = "table") -> None:
         self.game: Game = game

@@ -29,8 +29,9 @@ def bench_nfsp(seed: int, say: Say) -> dict[str, Any]:
 
     All networks have one hidden layer of 64. OpenSpiel learns from 128 examples for every 64 steps of an agent, as its
     example does. `ours` learns from as many examples per episode, in mini-batches of its default size, and `ratio` is
-    between these two. `recipe` has the settings of `train leduc --solver nfsp`, which learns from fewer. Raises ConfigError if
-    OpenSpiel is not installed.
+    between these two. `recipe` has the settings of `train leduc --solver nfsp`, which learns from fewer.
+
+    Raises ConfigError if OpenSpiel is not installed.
     """
     if importlib.util.find_spec("pyspiel") is None or importlib.util.find_spec("tree") is None:
         raise ConfigError("This benchmark needs OpenSpiel: pip install 'deepcfr[openspiel]'.")

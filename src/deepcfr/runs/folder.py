@@ -41,6 +41,8 @@ _YOUNG_SOLVE = {
     "exploration_end": 40_000,
     "reward_shape": "y1",
     "reward_on": "payoff",
+    "initial": "uniform",
+    "initial_weight": 1.0,
 }
 
 

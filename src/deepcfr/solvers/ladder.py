@@ -6,6 +6,8 @@ Iterations, weights, threads without locks, floors and shapes are those of `deep
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,11 +15,12 @@ from deepcfr.abstraction.texture import Buckets
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.policies.ladder import LadderTable, compact, expand
+from deepcfr.policies.initial import RangeBuckets, ladder_table, range_buckets, start_ladder
+from deepcfr.policies.ladder import LadderPolicy, LadderTable, LadderUniform, compact, expand
 from deepcfr.sampling.ladder import Run, ladder_layout, ladder_traversals
 from deepcfr.sampling.mccfr import SHAPES
 from deepcfr.sampling.walk_tree import poker_situations
-from deepcfr.solvers.sampled import Chunk, SampledSolver, Table, setting_problems
+from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, setting_problems
 
 
 def memory_bytes(game: LadderGame, counts: tuple[int, ...], precision: str) -> int:
@@ -53,6 +56,21 @@ class LadderMCCFR(SampledSolver):
         tables = (self._regret, self._average)
         return int(ladder_traversals(self.game.ladder, self.layout, *tables, situations, run, chunk.learning))
 
+    def _begin(self) -> None:
+        for table in (self._regret, self._average):
+            start_ladder(table, self.game, self._ranges, self.config.initial_weight)
+
+    @cached_property
+    def _ranges(self) -> RangeBuckets:
+        """What a player tells apart in its initial strategy."""
+        return range_buckets(self.buckets)
+
+    def initial_policy(self) -> LadderPolicy:
+        """What training starts from."""
+        if self.config.initial == UNIFORM:
+            return LadderUniform(self.game)
+        return LadderTable(self.game, self._ranges, ladder_table(self.game), "initial")
+
     def compact(self) -> npt.NDArray[np.uint8]:
         """The average strategy in the compact form of `policies.ladder`."""
         return compact(self.average_policy())
@@ -63,11 +81,16 @@ class LadderMCCFR(SampledSolver):
 
     def average_policy(self) -> LadderTable:
         """The average strategy; it has no copy of the table and follows the solver."""
-        return LadderTable(self.game, self.buckets, self._played, "average")
+        return self._policy(self._played, "average")
 
     def current_policy(self) -> LadderTable:
         """The newest strategy, by regret matching."""
-        return LadderTable(self.game, self.buckets, self._regret, "current")
+        return self._policy(self._regret, "current")
+
+    def _policy(self, table: Table | npt.NDArray[np.uint8], kind: str) -> LadderTable:
+        policy = LadderTable(self.game, self.buckets, table, kind)
+        policy.initial = None if self.config.initial == UNIFORM else self.initial_policy
+        return policy
 
 
 def _require_supported(game: LadderGame, config: TabularConfig, threads: int) -> None:

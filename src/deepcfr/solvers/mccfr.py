@@ -17,12 +17,15 @@ numbers of 4 and 8 bytes are never torn. `benchmarks/races.py` compares one thre
 games where threads meet most: over eight seeds the difference is within its noise. With one thread a run is deterministic.
 
 **Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit
-Poker"): threads are above, and a floor under strategies and a shape of rewards are settings (sections 6.2 and 6.3). A shape
+Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings (sections
+6.2, 6.3 and 7). A shape
 of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of that
 game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +38,8 @@ from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.abstract import AbstractPolicy
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.initial import RangeBuckets, poker_table, range_buckets, start_poker, tree_table
 from deepcfr.policies.tree import TreePolicy
 from deepcfr.sampling.mccfr import SHAPES, external_traversals, outcome_traversals, shaped
 from deepcfr.sampling.walk_tree import (
@@ -46,7 +51,7 @@ from deepcfr.sampling.walk_tree import (
     poker_walk,
     table_layout,
 )
-from deepcfr.solvers.sampled import Chunk, SampledSolver, Table, setting_problems
+from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, setting_problems
 
 Floats = npt.NDArray[np.float64]
 
@@ -126,6 +131,27 @@ class MCCFR(SampledSolver):
             return poker_situations(self.abstraction, count, stream, first)
         return explicit_situations(count)
 
+    def _begin(self) -> None:
+        for table in (self._regret, self._average):
+            if isinstance(self.game, PokerGame):
+                start_poker(table, self.game, self._ranges, self.config.initial_weight)
+            else:
+                tree = self.game.explicit
+                table[:] = self.config.initial_weight * tree_table(tree)[tree.legal]
+
+    @cached_property
+    def _ranges(self) -> RangeBuckets:
+        """What a player of a poker game tells apart in its initial strategy."""
+        return range_buckets(self.abstraction)
+
+    def initial_policy(self) -> AbstractPolicy | TreePolicy | UniformPolicy:
+        """What training starts from."""
+        if self.config.initial == UNIFORM:
+            return UniformPolicy(self.game)
+        if isinstance(self.game, PokerGame):
+            return AbstractPolicy(self.game, self._ranges, poker_table(self.game), "initial")
+        return TreePolicy(self.game, tree_table(self.game.explicit), "initial")
+
     def average_policy(self) -> AbstractPolicy | TreePolicy:
         """The average strategy, which converges to an equilibrium of the (abstract) game."""
         return self._policy(self._average, "average")
@@ -137,8 +163,11 @@ class MCCFR(SampledSolver):
     def _policy(self, table: Table, kind: str) -> AbstractPolicy | TreePolicy:
         """The policy of a table; one of a poker game has no copy of it and follows the solver."""
         if isinstance(self.game, PokerGame):
-            return AbstractPolicy(self.game, self.abstraction, table, kind)
-        return TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
+            policy: AbstractPolicy | TreePolicy = AbstractPolicy(self.game, self.abstraction, table, kind)
+        else:
+            policy = TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
+        policy.initial = None if self.config.initial == UNIFORM else self.initial_policy
+        return policy
 
 
 def _felt(walk: WalkTree, player: int, shape: str) -> WalkTree:

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from deepcfr.sampling.mccfr import SHAPES, Learning
 from deepcfr.solvers.tabular import TabularRecord
 
 PLAYERS = (0, 1)
+UNIFORM: Literal["uniform"] = "uniform"  # what tables of zeros play
+INITIAL = (UNIFORM, "win-rates")
 
 Table = npt.NDArray[np.floating]
 
@@ -58,11 +60,17 @@ class SampledSolver(ABC):
         """A solver of the same game at its start, with other settings."""
 
     @abstractmethod
+    def _begin(self) -> None:
+        """Fill both tables with the initial strategy, times `initial_weight`."""
+
+    @abstractmethod
     def _run(self, chunk: Chunk) -> int:
         """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
 
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
+        if self.iteration == 0 and self.config.initial != UNIFORM:
+            self._begin()
         while self.iteration < self.config.iterations:
             start = time.perf_counter()
             t = self.iteration + 1
@@ -74,7 +82,7 @@ class SampledSolver(ABC):
     def seconds_per_iteration(self) -> float:
         """What an iteration will take, by a few traversals with empty tables."""
         few = min(self.config.traversals, self.trial)
-        trial = self._anew(replace(self.config, traversals=few, iterations=2))
+        trial = self._anew(replace(self.config, traversals=few, iterations=2, initial=UNIFORM))
         records = list(trial.iterations())  # the first one compiles
         trial.workers.shutdown()
         return records[1].iteration_seconds * self.config.traversals / few
@@ -125,4 +133,9 @@ def setting_problems(config: TabularConfig, threads: int) -> Iterator[str]:
         yield (
             f"Rewards have the shapes {', '.join(SHAPES)} on payoff or regret, and '{config.reward_shape}' on "
             f"'{config.reward_on}' was asked for."
+        )
+    if config.initial not in INITIAL or not config.initial_weight > 0:
+        yield (
+            f"Training starts from {' or '.join(INITIAL)} with a weight above 0, and '{config.initial}' with "
+            f"{config.initial_weight} was asked for."
         )

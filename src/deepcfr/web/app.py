@@ -1,0 +1,141 @@
+"""The application: routers, errors as sentences, and what every answer and every request must keep to.
+
+Pages carry a policy under which browsers run no script and take no style that is not a file of `static`, so templates have
+no inline `<style>`, no `style=` and no `on…=` attributes; in inline SVG use classes and presentation attributes.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deepcfr.errors import DeepCFRError
+from deepcfr.web import browse, home, matches_page, play, runs_routes
+from deepcfr.web.pages import STATIC, render
+from deepcfr.web.site import Refusal, Site, shorten
+
+MOST_BODY = 16_384  # bytes of a request
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+_HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+
+def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
+    """The application for the runs of `site`, which answers to requests for `hosts` only."""
+    app = FastAPI(
+        title="deepcfr",
+        description="Play an agent and query its strategy; the pages use the same functions.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    for module in (home, play, browse, runs_routes, matches_page):
+        app.include_router(module.router(site))
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _answer_errors(app)
+    app.add_middleware(SmallBodies)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+    app.add_middleware(Headers)
+    return app
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Every error is one sentence: as JSON under /api, else as a page."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refusal)
+        return _sentence(request, error.status, error.sentence)
+
+    async def impossible(request: Request, error: Exception) -> Response:
+        assert isinstance(error, DeepCFRError)
+        return _sentence(request, 400, " ".join(error.problems))
+
+    async def malformed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first.get("loc", ()))
+        return _sentence(request, 422, f"The request cannot be read: {shorten(where)}: {shorten(first['msg'], 120)}.")
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        known = {404: "There is no such page here.", 405: "This address does not take requests of this kind."}
+        return _sentence(request, error.status_code, known.get(error.status_code, f"{error.detail}."))
+
+    app.add_exception_handler(Refusal, refused)
+    app.add_exception_handler(DeepCFRError, impossible)
+    app.add_exception_handler(RequestValidationError, malformed)
+    app.add_exception_handler(HTTPException, unknown)
+
+
+def _sentence(request: Request, status: int, sentence: str) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": sentence}, status)
+    page: HTMLResponse = render("error.html", status, sentence=sentence)
+    return page
+
+
+class Headers:
+    """Adds to every answer what browsers must keep to, and how long they may keep it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # files of `static` have their content in their address; everything else may change at any time
+                is_file = scope["path"].startswith("/static/") and message["status"] == 200
+                kept = b"max-age=31536000, immutable" if is_file else b"no-store"
+                message["headers"] = [*message["headers"], *_HEADERS, (b"cache-control", kept)]
+            await send(message)
+
+        await self.app(scope, receive, answer)
+
+
+class SmallBodies:
+    """Answers requests whose body is larger than `MOST_BODY` with 413 before anything reads it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self.app(scope, receive, send)
+            return
+        body, more = b"", True
+        while more and len(body) <= MOST_BODY:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # the client is gone
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        if len(body) > MOST_BODY:
+            sentence = f"The request is larger than {MOST_BODY:,} bytes, which is the most that this server takes."
+            await JSONResponse({"error": sentence}, 413)(scope, receive, send)
+            return
+        whole: Message = {"type": "http.request", "body": body, "more_body": False}
+        given = False
+
+        async def replay() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return whole
+
+        await self.app(scope, replay, send)

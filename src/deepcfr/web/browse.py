@@ -1,0 +1,183 @@
+"""The strategy browser: an agent's ranges at any position as a page, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
+
+from deepcfr.policies.ladder import LadderPolicy
+from deepcfr.policies.ladder_query import ladder_query
+from deepcfr.policies.query import query
+from deepcfr.web import schema
+from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
+from deepcfr.web.home import card
+from deepcfr.web.pages import render
+from deepcfr.web.play import PROBLEMS
+from deepcfr.web.position import Position, address, read_board, read_position, seat_name
+from deepcfr.web.ranges import Range, range_at, range_csv, range_facts
+from deepcfr.web.site import Refusal, Site
+
+Betting = Annotated[str, Query(max_length=200, description="letters f, c, r, rounds apart by '/'")]
+Board = Annotated[str, Query(max_length=40, description="public cards, such as Qs7h2c")]
+Label = Annotated[str, Query(max_length=8, description="a cell, such as AKs")]
+Other = Annotated[str, Query(alias="with", max_length=100, description="another agent to compare with")]
+Picked = Annotated[list[str], Query(alias="card", max_length=10)]
+
+
+def router(site: Site) -> APIRouter:
+    """The browser's pages and its API."""
+    routes = APIRouter()
+    _add_pages(routes, site)
+    _add_api(routes, site)
+    return routes
+
+
+def look(site: Site, name: str, position: Position) -> Range:
+    """What a named agent does at a position."""
+    run = site.run(name)
+    policy, _ = run.listed()
+    return range_at(policy, position, run.agent().advantages)
+
+
+def place(site: Site, name: str, betting: str, board: str) -> Position:
+    """The position in a named agent's game."""
+    return read_position(site.run(name).listed()[1], betting, board)
+
+
+def _add_pages(routes: APIRouter, site: Site) -> None:
+    @routes.get("/strategy", include_in_schema=False)
+    def choose() -> Response:
+        able = [one for one in map(card, site.runs.values()) if one.browsable]
+        if len(able) == 1:
+            return RedirectResponse(f"/strategy/{able[0].name}", 303)
+        return render("home.html", page="strategy", cards=able)
+
+    @routes.get("/strategy/{name}", include_in_schema=False)
+    def browse(
+        name: str,
+        betting: Betting = "",
+        board: Board = "",
+        cell: Label = "",
+        other: Other = "",
+        picked: Picked = [],  # noqa: B006
+    ) -> Response:
+        position = place(site, name, betting, board)
+        if other:
+            _same_game(site, name, other)
+        if picked:
+            known = read_board(position.game, board + "".join(picked))
+            return RedirectResponse(address(name, position.with_board(known), other=other), 303)
+        return _page(site, name, position, cell, other)
+
+
+def _same_game(site: Site, name: str, other: str) -> None:
+    first, second = (site.run(one).listed()[1] for one in (name, other))
+    if first.rules != second.rules:
+        raise Refusal(
+            409, f"{name} plays {first.name}, but {other} plays {second.name}: only agents of one game compare."
+        )
+
+
+def _page(site: Site, name: str, position: Position, cell: str, other: str) -> HTMLResponse:
+    game = position.game
+    values: dict[str, Any] = {
+        "page": "strategy",
+        "name": name,
+        "other": other,
+        "game": game.rules,
+        "position": position,
+        "crumbs": crumbs(name, position, other),
+        "who": "" if position.over else seat_name(game, position.actor),
+        "start": address(name, read_position(game, "", ""), other=other),
+        "agents": _agents(site, name, position),
+        "others": _others(site, name, position),
+        "grids": None,
+        "deck": None,
+        "any_board": None,
+    }
+    if not position.over and position.missing:
+        values |= {"deck": deck(game, position), "any_board": _any_board(name, position, other)}
+    elif not position.over:
+        values |= {"grids": _grids(site, name, position, cell, other)}
+        values |= {
+            as_kind: address(f"{name}/{kind}", position, prefix="/api/agents")
+            for as_kind, kind in (("as_json", "range"), ("as_csv", "range.csv"))
+        }
+    return render("strategy.html", **values)
+
+
+def _agents(site: Site, name: str, position: Position) -> list[dict[str, Any]]:
+    """The agents that can be looked at, at the same position where they play the same game."""
+    here = site.run(name).folder.source
+    return [
+        {
+            "name": run.name,
+            "here": run.name == name,
+            "address": address(run.name, position) if run.folder.source == here else f"/strategy/{run.name}",
+        }
+        for run in site.runs.values()
+        if card(run).browsable
+    ]
+
+
+def _others(site: Site, name: str, position: Position) -> list[dict[str, str]]:
+    """The agents of the same game that this one can be compared with."""
+    here = site.run(name).folder.source
+    return [
+        {"name": run.name, "address": address(name, position, other=run.name)}
+        for run in site.runs.values()
+        if run.name != name and run.folder.source == here
+    ]
+
+
+def _any_board(name: str, position: Position, other: str) -> str:
+    """The address of the position with cards drawn for it."""
+    free = [card for card in range(position.game.rules.num_cards) if card not in position.known]
+    drawn = [free.pop(secrets.randbelow(len(free))) for _ in range(position.missing)]
+    return address(name, position.with_board((*position.known, *drawn)), other=other)
+
+
+def _grids(site: Site, name: str, position: Position, cell: str, other: str) -> dict[str, Any]:
+    """What stands beside each other: one agent, or two and their difference."""
+    mine = look(site, name, position)
+    shown = [{"title": name, "grid": grid(name, mine, cell, other), "detail": detail(mine, cell) if cell else None}]
+    apart = None
+    if other:
+        policy, game = site.run(other).listed()
+        theirs = range_at(
+            policy, read_position(game, position.betting, position.board_text), site.run(other).agent().advantages
+        )
+        shown.append(
+            {"title": other, "grid": grid(name, theirs, cell, other), "detail": detail(theirs, cell) if cell else None}
+        )
+        apart = difference(name, mine, theirs, cell, other)
+    return {"shown": shown, "apart": apart, "cell": cell, "hands": len(mine.holes), "reach": float(np.mean(mine.reach))}
+
+
+def _add_api(routes: APIRouter, site: Site) -> None:
+    @routes.get("/api/agents/{name}/strategy", response_model=schema.Answer, responses=PROBLEMS, tags=["query"])
+    def strategy(
+        name: str,
+        situation: Annotated[str, Query(max_length=300, description="as for `deepcfr strategy`: As Kd / r / Qs 7h 2c")],
+    ) -> dict[str, Any]:
+        """What an agent does with one hand, as `deepcfr strategy` answers."""
+        policy = site.run(name).agent().policy
+        if isinstance(policy, LadderPolicy):
+            return ladder_query(policy, situation).facts()
+        return query(policy, situation).facts()
+
+    @routes.get("/api/agents/{name}/range", response_model=schema.RangeFacts, responses=PROBLEMS, tags=["query"])
+    def range_(name: str, betting: Betting = "", board: Board = "") -> JSONResponse:
+        """What an agent does at a position with all hands."""
+        # sent as it is: checking a thousand hands against the schema takes longer than computing them
+        return JSONResponse(range_facts(name, look(site, name, place(site, name, betting, board))))
+
+    @routes.get("/api/agents/{name}/range.csv", response_class=PlainTextResponse, responses=PROBLEMS, tags=["query"])
+    def range_table(name: str, betting: Betting = "", board: Board = "") -> Response:
+        """The same as a table, one line for each hand."""
+        text = range_csv(look(site, name, place(site, name, betting, board)))
+        return PlainTextResponse(text, headers={"Content-Type": "text/csv; charset=utf-8"})

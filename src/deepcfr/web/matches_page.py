@@ -1,0 +1,182 @@
+"""Results of tournaments and matches as cross tables, with intervals and which gains are more than chance.
+
+They are what `deepcfr tournament --json` and `deepcfr match --json` print, kept in files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from deepcfr.errors import CheckpointError
+from deepcfr.files import read_json
+from deepcfr.web.pages import render
+from deepcfr.web.site import Site
+
+_LARGEST = 5_000_000  # bytes of a file that is looked into
+_SHADES = (1 / 3, 2 / 3)  # of a table's largest gain, from which on cells are darker
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the player of a row gains against that of a column."""
+
+    mean: float
+    interval: float  # half of the 95 % one; 0 if exact
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval does not reach 0."""
+        return abs(self.mean) > self.interval
+
+    @property
+    def text(self) -> str:
+        """The mean with its sign."""
+        return f"{self.mean:+,.1f}" if abs(self.mean) >= 0.05 else "0.0"
+
+    @property
+    def margin(self) -> str:
+        """The interval after the mean, empty if there is none."""
+        return f"± {self.interval:,.1f}" if self.interval else ""
+
+    @property
+    def sign(self) -> str:
+        """What tells gains from losses without colour: nothing where it may be chance."""
+        if not self.sure:
+            return ""
+        return "▲" if self.mean > 0 else "▼"
+
+    @property
+    def words(self) -> str:
+        """What the sign says, for those who hear it."""
+        if not self.sure:
+            return "no clear winner"
+        return "gains" if self.mean > 0 else "loses"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a table: a player, its mean over opponents, and its match with everyone; None with itself."""
+
+    number: int
+    name: str
+    kind: str
+    average: Cell
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """Everybody against everybody, best first; in the game's milli unit."""
+
+    source: str
+    game: str
+    unit: str
+    terms: str  # what it rests on, in words
+    entries: tuple[Entry, ...]
+
+    def shade(self, cell: Cell) -> str:
+        """The class of a cell: gain or loss, in three shades by size, or open."""
+        if not cell.sure:
+            return "open"
+        largest = max(abs(other.mean) for entry in self.entries for other in entry.cells if other)
+        size = 1 + sum(abs(cell.mean) > share * largest for share in _SHADES)
+        return f"{'gain' if cell.mean > 0 else 'loss'}-{size}"
+
+
+def cross_table(facts: dict[str, Any], source: str) -> CrossTable:
+    """A table from what a tournament or a match printed. Raises CheckpointError if it is something else."""
+    try:
+        names, kinds, mean, interval = _players(facts)
+        game, unit = str(facts["game"]), str(facts["unit"])
+        boards, hands = int(facts["boards"]), int(facts["hands"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(
+            f"'{source}' holds no result of a tournament or a match, as 'deepcfr tournament --json' prints it."
+        ) from error
+    order = sorted(range(len(names)), key=lambda i: -sum(mean[i]))
+    entries = tuple(
+        Entry(place, names[i], kinds[i], _average(mean[i], interval[i]), _row(i, order, mean, interval))
+        for place, i in enumerate(order, start=1)
+    )
+    return CrossTable(source, game, unit, _terms(boards, hands), entries)
+
+
+def _players(facts: dict[str, Any]) -> tuple[list[str], list[str], list[list[float]], list[list[float]]]:
+    """Names, kinds, gains and intervals. Raises KeyError, TypeError and ValueError for anything else."""
+    if "runs" in facts:  # a match of two
+        value, half = float(facts["mean"]), float(facts["interval"])
+        names, kinds = facts["runs"], facts["policies"]
+        mean, interval = [[0.0, value], [-value, 0.0]], [[0.0, half], [half, 0.0]]
+    else:
+        names, kinds = facts["names"], facts["policies"]
+        mean, interval = ([[float(item) for item in row] for row in facts[key]] for key in ("mean", "interval"))
+    sizes = {len(names), len(kinds), len(mean), len(interval), *map(len, mean), *map(len, interval)}
+    if len(sizes) > 1 or len(names) < 2 or not isinstance(names, list) or not isinstance(kinds, list):
+        raise ValueError("rows and columns do not agree")
+    if not all(math.isfinite(item) for row in (*mean, *interval) for item in row):
+        raise ValueError("a number is missing")
+    return [str(name) for name in names], [str(kind) for kind in kinds], mean, interval
+
+
+def _row(
+    i: int, order: Sequence[int], mean: Sequence[Sequence[float]], interval: Sequence[Sequence[float]]
+) -> tuple[Cell | None, ...]:
+    return tuple(None if i == j else Cell(mean[i][j], interval[i][j]) for j in order)
+
+
+def _average(mean: Sequence[float], interval: Sequence[float]) -> Cell:
+    """The mean over opponents with the sum of the intervals, which holds whatever matches on the same deals share."""
+    opponents = len(mean) - 1
+    return Cell(sum(mean) / opponents, sum(interval) / opponents)
+
+
+def _terms(boards: int, hands: int) -> str:
+    if hands:
+        return f"{hands:,} deals for each match, played in both seats"
+    return f"all hands on {boards:,} sampled boards for each match, in both seats" if boards else "exact, in both seats"
+
+
+def find_tables(paths: Sequence[Path]) -> tuple[list[CrossTable], list[str]]:
+    """The tables in files, and in the files of folders that hold one; with a sentence for each file that holds none."""
+    tables: dict[str, CrossTable] = {}  # by file, of which one may be named besides its folder
+    problems: list[str] = []
+    for path in paths:
+        try:
+            found = list(_in_folder(path)) if path.is_dir() else [cross_table(read_json(path), str(path))]
+        except CheckpointError as error:
+            problems += error.problems
+        else:
+            tables |= {table.source: table for table in found}
+    return list(tables.values()), problems
+
+
+def _in_folder(folder: Path) -> Iterator[CrossTable]:
+    """The tables among the JSON files of a folder, most of which are something else."""
+    for path in sorted((*folder.glob("*.json"), *folder.glob("*/*.json"))):
+        if path.stat().st_size > _LARGEST:
+            continue
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            yield cross_table(facts, str(path))
+        except (OSError, ValueError, TypeError, CheckpointError):
+            continue
+
+
+def router(site: Site) -> APIRouter:
+    """The page of the site's tournaments."""
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/matches")
+    def matches() -> HTMLResponse:
+        tables, problems = find_tables(site.matches)
+        return render("matches.html", page="matches", tables=tables, problems=problems)
+
+    return routes

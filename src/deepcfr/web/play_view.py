@@ -1,0 +1,174 @@
+"""The table and the review as templates show them: words and shapes, from nothing but what the API tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+SUITS = {"c": "club", "d": "diamond", "h": "heart", "s": "spade"}
+RANKS = {"T": "ten", "J": "jack", "Q": "queen", "K": "king", "A": "ace"}
+
+
+@dataclass(frozen=True)
+class CardFace:
+    """A card as it is drawn."""
+
+    rank: str
+    suit: str  # club, diamond, heart, spade; empty in a deck of one suit
+    label: str  # for people who listen
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An action's share of a bar."""
+
+    name: str
+    kind: str  # fold, call, raise-1 .. raise-4
+    share: float
+    start: float  # where it begins, of 1
+
+    @property
+    def percent(self) -> str:
+        """The share as people read it."""
+        return percent(self.share)
+
+
+def card_face(text: str) -> CardFace:
+    """The face of a card such as `As` or `K`."""
+    rank, suit = text[0], SUITS.get(text[1:], "")
+    name = RANKS.get(rank, rank)
+    return CardFace("10" if rank == "T" else rank, suit, f"{name} of {suit}s" if suit else name)
+
+
+def percent(share: float) -> str:
+    """A probability as people read it: `37 %`, with tenths near 0 and 1 and `<0.1 %` where it is not quite 0."""
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    if 0.999 < share < 1:
+        return ">99.9 %"
+    digits = 1 if 0 < share < 0.0995 or 0.9005 < share < 1 else 0
+    return f"{100 * share:.{digits}f} %"
+
+
+def action_kinds(names: Iterable[str]) -> dict[str, str]:
+    """What each action counts as for colours, by name: fold, call, and raises in shades from the smallest on."""
+    kinds, raises = {}, 0
+    for name in names:
+        first = name.split()[0]
+        if first in ("fold", "call", "check"):
+            kinds[name] = "fold" if first == "fold" else "call"
+        else:
+            raises += 1
+            kinds[name] = f"raise-{min(raises, 4)}"
+    return kinds
+
+
+def bars(probabilities: dict[str, float]) -> list[Bar]:
+    """A bar of all actions, the most aggressive first, as solvers show them; shares that are 0 have no width."""
+    kinds, start, found = action_kinds(probabilities), 0.0, []
+    for name, share in reversed(probabilities.items()):
+        found.append(Bar(name, kinds[name], share, start))
+        start += share
+    return found
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A gain with its sign, and a true minus."""
+    rounded = round(value, digits) + 0.0
+    text = f"{rounded:+.{digits}f}" if digits else f"{rounded:+.0f}"
+    return ("0" if rounded == 0 else text).replace("-", "−")
+
+
+def table_view(state: dict[str, Any]) -> dict[str, Any]:
+    """What the page of a table shows."""
+    result = state["result"]
+    shown = result is not None
+    hidden = len(state["cards"])
+    kinds = action_kinds(action["name"] for action in state["actions"])
+    return state | {
+        "yours": [card_face(text) for text in state["cards"]],
+        "theirs": [card_face(text) for text in result["agent_cards"]] if shown else [None] * hidden,
+        "public": [card_face(text) for text in state["board"]] + [None] * (state["board_size"] - len(state["board"])),
+        "buttons": [
+            action | {"kind": kinds[action["name"]], "key": _key(index, action["token"])}
+            for index, action in enumerate(state["actions"])
+        ],
+        "rounds": _rounds(state["steps"]),
+        "outcome": _outcome(state) if shown else None,
+        "score": _score(state),
+        "last": _last(state["steps"]),
+    }
+
+
+def _key(index: int, token: str) -> str:
+    """The key that chooses an action: its letter, or a digit where several raises share one."""
+    return token if len(token) == 1 and token in "fcr" else str(index)
+
+
+def _rounds(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The actions so far, round by round, with the board of each."""
+    rounds: list[dict[str, Any]] = []
+    for step in steps:
+        if not rounds or rounds[-1]["name"] != step["round"]:
+            rounds.append({"name": step["round"], "board": [card_face(c) for c in step["board"]], "steps": []})
+        rounds[-1]["steps"].append(step)
+    return rounds
+
+
+def _last(steps: list[dict[str, Any]]) -> dict[str, str]:
+    """What each side did last."""
+    return {step["who"]: step["name"] for step in steps}
+
+
+def _outcome(state: dict[str, Any]) -> dict[str, str]:
+    result, unit = state["result"], state["unit"]
+    won = result["won"]
+    how = "at showdown" if result["showdown"] else "by a fold"
+    if not won:
+        text = "The pot is split"
+    else:
+        size = f"{abs(won):g} {unit.removesuffix('s') if abs(won) == 1 else unit}"
+        text = f"You {'win' if won > 0 else 'lose'} {size} {how}"
+    return {
+        "text": text,
+        "mood": "good" if won > 0 else "bad" if won < 0 else "even",
+        "adjusted": signed(result["adjusted"]),
+        "seed": result["seed"],
+    }
+
+
+def _score(state: dict[str, Any]) -> list[dict[str, str]]:
+    """The running results as rows of a small table."""
+    rows = []
+    for name, title in (("raw", "As dealt"), ("adjusted", "Luck-adjusted")):
+        tally = state["session"][name]
+        mean, half = tally["mean_milli"], tally["interval_milli"]
+        rows.append(
+            {
+                "title": title,
+                "total": signed(tally["total"]) if tally["hands"] else "–",
+                "mean": "–" if mean is None else signed(mean, 0),
+                "half": "" if half is None else f"± {half:,.0f}",
+            }
+        )
+    return rows
+
+
+def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows of a review."""
+    return review | {
+        "unit": state["unit"],
+        "agent": state["agent"],
+        "decisions": [
+            decision
+            | {
+                "bars": bars(decision["agent"]),
+                "cost_text": None if decision["cost"] is None else f"{decision['cost']:.3f}",
+                "value_texts": {name: signed(value, 3) for name, value in (decision["values"] or {}).items()},
+                "best": None if decision["values"] is None else max(decision["values"], key=decision["values"].get),
+            }
+            for decision in review["decisions"]
+        ],
+        "range": [entry | {"percent": percent(entry["probability"])} for entry in review["range"]],
+    }

@@ -1,0 +1,170 @@
+"""Positions of the strategy browser: a betting history and a board, as an address names them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from deepcfr.errors import ConfigError
+from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL, RAISE
+from deepcfr.games.cards import card_text, parse_card
+from deepcfr.games.poker import PokerGame
+from deepcfr.policies.query import ACTION_KEYS, action_name, betting_letters, legal_actions, pot, round_name, to_call
+from deepcfr.web.site import Refusal, shorten
+
+Cards = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Position:
+    """A node of the public tree, and public cards: as many as are known, which may be more than its round has."""
+
+    game: PokerGame
+    node: int
+    known: Cards
+
+    @property
+    def round(self) -> int:
+        """The betting round, from 0."""
+        return int(self.game.tree.round[self.node])
+
+    @property
+    def over(self) -> bool:
+        """Whether the hand has ended here."""
+        return bool(self.game.tree.ended[self.node] != NOT_TERMINAL)
+
+    @property
+    def dealt(self) -> int:
+        """How many public cards the position's round has."""
+        return sum(self.game.rules.board_cards[: self.round + 1])
+
+    @property
+    def board(self) -> Cards:
+        """The public cards of its round that are known."""
+        return self.known[: self.dealt]
+
+    @property
+    def missing(self) -> int:
+        """How many cards must be chosen next, those of one round; 0 if all are known."""
+        total = 0
+        for new_cards in self.game.rules.board_cards[: self.round + 1]:
+            total += new_cards
+            if len(self.known) < total:
+                return total - len(self.known)
+        return 0
+
+    @property
+    def actor(self) -> int:
+        """The player to act."""
+        return int(self.game.tree.actor[self.node])
+
+    @property
+    def betting(self) -> str:
+        """The actions so far as letters, rounds apart by `/`."""
+        return "/".join(betting_letters(self.game, self.node))
+
+    @property
+    def board_text(self) -> str:
+        """All known public cards as text without spaces."""
+        return "".join(card_text(self.game.rules, card) for card in self.known)
+
+    @property
+    def pot(self) -> float:
+        """What both players have put in, in units."""
+        return pot(self.game, self.node)
+
+    @property
+    def to_call(self) -> float:
+        """What the player to act must add, in units."""
+        return to_call(self.game, self.node)
+
+    @property
+    def round_name(self) -> str:
+        """Such as `flop`."""
+        return round_name(self.game.rules, self.round)
+
+    def actions(self) -> list[int]:
+        """The legal actions."""
+        return legal_actions(self.game, self.node)
+
+    def after(self, action: int) -> Position:
+        """The position after a legal action."""
+        return replace(self, node=int(self.game.tree.child[self.node, action]))
+
+    def path(self) -> list[tuple[Position, int]]:
+        """The decisions that lead here, each with its action."""
+        return [(replace(self, node=node), action) for node, action in self.game.tree.path(self.node)]
+
+    def with_board(self, known: Cards) -> Position:
+        """The same betting with other public cards."""
+        return replace(self, known=known)
+
+    def name(self, action: int) -> str:
+        """What an action is called, with the total that a bet or raise leads to in its round."""
+        words = action_name(self.game, self.node, action)
+        if action in (FOLD, CALL):
+            return words
+        total = self.chips_in_round(action)
+        return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
+
+    def chips_in_round(self, action: int) -> float:
+        """What the actor will have put in in this round after `action`, in units."""
+        tree, start = self.game.tree, self.node
+        while tree.parent[start] >= 0 and tree.round[tree.parent[start]] == self.round:
+            start = int(tree.parent[start])
+        small, big = self.game.rules.blinds
+        # blinds are bets, as players count them, and antes are not
+        before = 0 if tree.parent[start] < 0 and small != big else int(tree.chips[start].max())
+        after = int(tree.chips[int(tree.child[self.node, action]), self.actor])
+        return (after - before) / self.game.rules.unit_chips
+
+
+def seat_name(game: PokerGame, player: int) -> str:
+    """What players call a position: `SB` and `BB` where the blinds differ, else by number."""
+    small, big = game.rules.blinds
+    return ("SB" if player == 0 else "BB") if small < big else f"Player {player}"
+
+
+def read_position(game: PokerGame, betting: str, board: str) -> Position:
+    """The position that an address names. Raises Refusal with status 400 and the first thing wrong."""
+    node, tree = 0, game.tree
+    letters = re.sub(r"[\s/]", "", betting)
+    for place, letter in enumerate(letters):
+        action = ACTION_KEYS.get(letter.lower())
+        if tree.ended[node] != NOT_TERMINAL:
+            raise Refusal(400, f"The betting '{shorten(betting)}' goes on after its end '{letters[:place]}'.")
+        if action is None or not tree.legal[node, action]:
+            legal = ", ".join("fcr"[a] for a in legal_actions(game, node))
+            raise Refusal(400, f"In the betting '{shorten(betting)}', {shorten(letter)!r} stands where {legal} may.")
+        node = int(tree.child[node, action])
+    return Position(game, node, read_board(game, board))
+
+
+def read_board(game: PokerGame, text: str) -> Cards:
+    """Public cards, such as `Qs7h2c`. Raises Refusal with status 400 if there are too many, or one that is none."""
+    rules = game.rules
+    pieces = re.findall("10.?|..?" if rules.num_suits > 1 else "10|.", re.sub(r"\s", "", text))
+    try:
+        cards = tuple(parse_card(rules, piece) for piece in pieces)
+    except ConfigError as error:
+        raise Refusal(400, shorten(" ".join(error.problems), 200)) from error
+    if len(set(cards)) < len(cards):
+        raise Refusal(400, f"The board '{shorten(text)}' has a card twice.")
+    if len(cards) > sum(rules.board_cards):
+        raise Refusal(
+            400, f"The board '{shorten(text)}' has more than the {sum(rules.board_cards)} cards of {rules.name}."
+        )
+    return cards
+
+
+def address(name: str, position: Position, *, cell: str = "", other: str = "", prefix: str = "/strategy") -> str:
+    """The address of a position."""
+    named = {"betting": position.betting, "board": position.board_text, "cell": cell, "with": other}
+    query = urlencode({key: value for key, value in named.items() if value.strip("/")}, safe="/")
+    return f"{prefix}/{name}" + (f"?{query}" if query else "")
+
+
+def kind_of(action: int) -> str:
+    """What an action counts as for colours."""
+    return {FOLD: "fold", CALL: "call", RAISE: "raise-1"}[action]

@@ -1,0 +1,82 @@
+"""Addresses of run pages: the list, one run, several over each other, and the lines that a run in training adds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+from markupsafe import Markup
+from pydantic import BaseModel, Field
+
+from deepcfr.web.pages import render
+from deepcfr.web.run_chart import LOOKS
+from deepcfr.web.run_data import RunData, finished_at, read_new, read_run
+from deepcfr.web.run_page import body, require_comparable, title
+from deepcfr.web.run_report import report
+from deepcfr.web.site import NamedRun, Site
+
+MOST_NEW = 1_000  # lines of metrics in one answer
+Names = Annotated[list[str], Query(alias="with", max_length=LOOKS, description="names of runs")]
+
+
+class NewLines(BaseModel):
+    """What a run's metrics have gained."""
+
+    lines: list[dict[str, Any]] = Field(description="lines of metrics.jsonl, oldest first")
+    next: int = Field(description="what to ask for as `after` the next time")
+    finished: bool = Field(description="whether the run has come to its end")
+
+
+def router(site: Site) -> APIRouter:
+    """The pages of the site's runs, and their metrics as JSON."""
+    routes = APIRouter()
+
+    @routes.get("/runs", include_in_schema=False)
+    def runs(names: Names = []) -> HTMLResponse:  # noqa: B006  # FastAPI copies it
+        if not names:
+            return render("runs.html", page="runs", runs=[_read(run) for run in site.runs.values()], most=LOOKS)
+        return _page(site, [site.run(name) for name in dict.fromkeys(names)])
+
+    @routes.get("/runs/{name}", include_in_schema=False)
+    def run(name: str) -> HTMLResponse:
+        return _page(site, [site.run(name)])
+
+    @routes.get("/runs/{name}/report.html", include_in_schema=False)
+    def download(name: str) -> HTMLResponse:
+        whole = report([_read(site.run(name))])
+        return HTMLResponse(whole, headers={"Content-Disposition": f'attachment; filename="{name}.html"'})
+
+    @routes.get("/api/runs/{name}/metrics", tags=["runs"], summary="New lines of a run's metrics")
+    def metrics(name: str, after: Annotated[int, Query(ge=0, le=2**60)] = 0) -> NewLines:
+        """The lines of `metrics.jsonl` after the byte `after`, at most 1,000 of them."""
+        folder = site.run(name).folder
+        lines, at = read_new(folder.metrics_path, after, MOST_NEW)
+        return NewLines(lines=lines, next=at, finished=bool(lines) and finished_at(folder.config, lines[-1]))
+
+    return routes
+
+
+def _read(run: NamedRun) -> RunData:
+    return read_run(run.path, run.name)
+
+
+def _page(site: Site, named: Sequence[NamedRun]) -> HTMLResponse:
+    """The page of one run, or of several. Raises ConfigError for runs that cannot share one."""
+    shown = [_read(run) for run in named]
+    require_comparable(shown)
+    feeds = [{"address": f"/api/runs/{run.name}/metrics", "next": run.size} for run in shown if not run.finished]
+    names = {run.name for run in shown}
+    others = [name for name, run in site.runs.items() if name not in names and run.folder.source.name == shown[0].game]
+    return render(
+        "run.html",
+        page="runs",
+        title=title(shown),
+        names=[run.name for run in shown],
+        alone=len(shown) == 1,
+        others=others if len(shown) < LOOKS else [],
+        feeds=json.dumps(feeds),
+        body=Markup(body(shown)),  # which has escaped what it was given
+    )

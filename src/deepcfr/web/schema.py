@@ -1,0 +1,212 @@
+"""What the API takes and gives, as data; `/api/openapi.json` is made from these records."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+Probabilities = dict[str, float]
+Number = Annotated[StrictInt, Field(ge=0, le=2**53)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SitDown(_Request):
+    """A seat against an agent; an earlier one against it is given up."""
+
+    seed: Number | None = Field(
+        None, description="for the hands of `deepcfr play --seed`; without it every hand has its own"
+    )
+
+
+class Action(_Request):
+    """An action of the person. One that is not for the decision that is due is refused, so it can be sent again safely."""
+
+    hand: Number = Field(description="the `hand` of the state that the action answers")
+    decision: Number = Field(description="the `decision` of that state")
+    action: str = Field(max_length=20, description="the `token` of one of its `actions`")
+
+
+class NextHand(_Request):
+    """The next hand, once hand `hand` is over."""
+
+    hand: Number
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    error: str = Field(description="one sentence")
+
+
+class Agent(BaseModel):
+    """An agent of this server."""
+
+    name: str
+    game: str
+    method: str
+    plays: bool
+    browsable: bool
+
+
+class Agents(BaseModel):
+    """The agents of this server."""
+
+    agents: list[Agent]
+
+
+class Choice(BaseModel):
+    """A legal action."""
+
+    token: str
+    name: str
+
+
+class Chips(BaseModel):
+    """What each side has put in, in units."""
+
+    you: float
+    agent: float
+
+
+class Step(BaseModel):
+    """An action that was taken."""
+
+    who: Literal["you", "agent"]
+    round: str
+    board: list[str]
+    name: str
+    token: str
+
+
+class Result(BaseModel):
+    """How a hand ended, in units for the person; cards and seed are told only now."""
+
+    won: float
+    adjusted: float = Field(description="the mean over the agent's exact range, given cards, board and actions")
+    showdown: bool
+    agent_cards: list[str]
+    seed: str
+
+
+class Tally(BaseModel):
+    """Results of the session; half the width of the mean's 95 % interval is known from the second hand on."""
+
+    hands: int
+    total: float
+    mean_milli: float | None
+    interval_milli: float | None
+
+
+class Session(BaseModel):
+    """The person's results as they were, and without the luck of the agent's cards."""
+
+    raw: Tally
+    adjusted: Tally
+
+
+class State(BaseModel):
+    """All that the person may know of the table; amounts are in units."""
+
+    agent: str
+    game: str
+    unit: str
+    milli_unit: str
+    hand: int = Field(description="the hand's number, from 0")
+    decision: int = Field(description="actions taken so far in the hand")
+    seat: int = Field(description="the person's player number, which alternates")
+    first: bool = Field(description="whether the person acts first in the first round")
+    round: str
+    cards: list[str]
+    board: list[str]
+    board_size: int
+    pot: float
+    chips: Chips
+    to_call: float
+    actions: list[Choice]
+    steps: list[Step]
+    over: bool
+    result: Result | None
+    session: Session
+
+
+class ReviewedDecision(BaseModel):
+    """A decision of the person, beside what the agent would have done with the same cards."""
+
+    round: str
+    action: str
+    agent: Probabilities
+    values: Probabilities | None = Field(
+        description="the most that can be won on average after each action, against the agent's exact range"
+    )
+    cost: float | None = Field(description="the best action's value less that of the one chosen")
+
+
+class RangeHand(BaseModel):
+    """A hand that the agent may have held."""
+
+    cards: str
+    probability: float
+
+
+class Review(BaseModel):
+    """A finished hand looked at again."""
+
+    hand: int
+    decisions: list[ReviewedDecision]
+    range: list[RangeHand] = Field(description="the likeliest hands of the agent at the end")
+    note: str | None
+
+
+class Answer(BaseModel):
+    """What an agent does in a situation; amounts are in units."""
+
+    game: str
+    unit: str
+    policy: str
+    situation: str
+    player: int
+    round: str
+    pot: float
+    to_call: float
+    probabilities: Probabilities
+
+
+class CellFacts(BaseModel):
+    """Hands of one kind; probabilities are means, weighted by reach."""
+
+    cell: str
+    hands: int
+    reach: float = Field(description="the mean probability with which the player's own actions lead here")
+    probabilities: Probabilities
+
+
+class HandFacts(BaseModel):
+    """One private hand."""
+
+    hand: str
+    cell: str
+    reach: float
+    probabilities: Probabilities
+    advantages: Probabilities | None = Field(description="outputs of the newest advantage networks, in units")
+
+
+class RangeFacts(BaseModel):
+    """What an agent does at a position with all hands."""
+
+    agent: str
+    game: str
+    unit: str
+    betting: str
+    board: str
+    player: int
+    round: str
+    pot: float
+    to_call: float
+    actions: list[str]
+    whole: Probabilities
+    cells: list[CellFacts]
+    hands: list[HandFacts]

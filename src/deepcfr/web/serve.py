@@ -1,0 +1,77 @@
+"""Serving the application until somebody stops it."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import torch
+import uvicorn
+
+from deepcfr.errors import ConfigError
+from deepcfr.play_hand import deal_hand
+from deepcfr.play_review import luck_adjusted
+from deepcfr.web.app import LOOPBACK, build_app
+from deepcfr.web.home import card
+from deepcfr.web.site import Refusal, Site
+
+ANY_HOST = ("*",)
+
+
+def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
+    """Serve `site` on a port, or on any free one if it is 0, until Ctrl-C; `say` gets the address once it answers.
+
+    Raises ConfigError for an address that cannot be had.
+    """
+    listening = _listen(host, port)
+    torch.set_num_threads(1)  # of each of the many threads that answer
+    hosts = LOOPBACK if _is_loopback(host) else ANY_HOST
+    config = uvicorn.Config(build_app(site, hosts), log_level="warning", access_log=False, server_header=False)
+    threading.Thread(target=warm_up, args=(site,), daemon=True).start()
+    shown = f"[{host}]" if ":" in host else host
+    say(f"http://{shown}:{listening.getsockname()[1]}/  (Ctrl-C stops it)")
+    if hosts is ANY_HOST:
+        say(f"{host} can be reached from other machines, and nobody is asked who they are.")
+    with listening, suppress(KeyboardInterrupt):  # how people stop it
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"--port must be from 0 to 65535, but is {port}.")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen(256)  # whoever comes before the application is ready waits
+    except OSError as error:
+        raise ConfigError(f"{host}:{port} cannot be listened to: {error.strerror or error}.") from error
+    return listening
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def warm_up(site: Site) -> None:
+    """Load every agent and play a hand with it, so that nobody waits for code that is compiled when it is first used."""
+    for run in site.runs.values():
+        if not card(run).plays:
+            continue
+        try:
+            hand = deal_hand(run.agent().policy, 0, 0)
+        except Refusal:
+            continue  # its own page will say why
+        while not hand.over:
+            if hand.persons_turn:
+                hand.act(hand.choices()[-1].action)
+            else:
+                hand.act_for_agent()
+        luck_adjusted(hand)

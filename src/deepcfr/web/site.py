@@ -1,0 +1,145 @@
+"""What a server shows: named runs, whose agents are loaded when somebody asks for them."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.poker import PokerGame
+from deepcfr.play_costs import Costs
+from deepcfr.policies.base import Policy
+from deepcfr.policies.first_round import WithFirstRound
+from deepcfr.policies.ladder import LadderPolicy
+from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers.deep_cfr import DeepCFR
+
+Warn = Callable[[str], None]
+NAME_LENGTH = 60
+
+
+class Refusal(Exception):
+    """A request that is answered with a status of 4xx or 5xx and one sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        self.status, self.sentence = status, sentence
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A run's policy, and what else can be asked of it."""
+
+    policy: Policy | LadderPolicy
+    costs: Costs | None  # of choices against it; None for games without a listed tree
+    advantages: RegretMatchingPolicy | None  # the newest advantage networks, of runs that have some
+
+
+@dataclass
+class NamedRun:
+    """A run folder under the name that its pages have."""
+
+    name: str
+    folder: RunFolder
+    which: str  # the policy that is played and shown
+    warn: Warn
+    _agent: Agent | None = None
+    _seen: int | None = None  # when the checkpoint was written that the agent is from; None if it is from none
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    def agent(self) -> Agent:
+        """The agent as the newest checkpoint has it. Raises Refusal if the run has no such policy (yet)."""
+        with self._lock:
+            newest = self._newest()
+            if self._agent is None or self._seen not in (None, newest):
+                try:
+                    self._agent = self._load()
+                except DeepCFRError as error:
+                    if self._agent is None:
+                        raise Refusal(409, " ".join(error.problems)) from error
+                    # a run in training may just have replaced what was being read; the next request tries again
+                    return self._agent
+                self._seen = newest
+            return self._agent
+
+    def _newest(self) -> int:
+        """When the run last wrote a checkpoint, in nanoseconds; 0 if it never did."""
+        try:
+            return (self.path / "checkpoints" / "latest").stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def _load(self) -> Agent:
+        if isinstance(self.folder.source, LadderRules):
+            return Agent(self.folder.load_ladder_policy(self.which, self.warn)[0], None, None)
+        policy, solver = self.folder.load_policy(self.which, self.warn)
+        costs = Costs(policy.game, policy) if isinstance(policy.game, PokerGame) else None
+        newest = advantages_of(solver.current_policy()) if isinstance(solver, DeepCFR) else None
+        return Agent(policy, costs, newest)
+
+    def listed(self) -> tuple[Policy, PokerGame]:
+        """The agent and its game if that is poker with a listed tree. Raises Refusal otherwise."""
+        policy = self.agent().policy
+        if isinstance(policy, LadderPolicy) or not isinstance(policy.game, PokerGame):
+            name = policy.game.name
+            raise Refusal(409, f"Ranges are shown of poker games with a listed tree, and {name} is not one.")
+        return policy, policy.game
+
+
+def advantages_of(policy: Policy) -> RegretMatchingPolicy | None:
+    """The advantage networks in a policy, if it has some that have been fitted."""
+    if isinstance(policy, WithFirstRound):
+        return advantages_of(policy.policy)
+    if isinstance(policy, RegretMatchingPolicy) and not all(network.is_zero() for network in policy.networks):
+        return policy
+    return None
+
+
+@dataclass
+class Site:
+    """The runs of a server by name, in the order in which they were given, and files with results of tournaments."""
+
+    runs: dict[str, NamedRun]
+    matches: tuple[Path, ...] = ()
+
+    def run(self, name: str) -> NamedRun:
+        """The run of that name; names are looked up and never joined to paths. Raises Refusal."""
+        if name not in self.runs:
+            raise Refusal(404, f"There is no run named '{shorten(name)}' here: there are {', '.join(self.runs)}.")
+        return self.runs[name]
+
+
+def open_site(paths: Sequence[Path], which: str, warn: Warn, matches: Sequence[Path] = ()) -> Site:
+    """The site of some run folders. Raises ConfigError for none and for one given twice, and what opening a run raises."""
+    if not paths:
+        raise ConfigError("Name at least one run folder or shipped model to serve.")
+    runs: dict[str, NamedRun] = {}
+    for path in paths:
+        if any(path.resolve() == other.path.resolve() for other in runs.values()):
+            raise ConfigError(f"'{path}' is given twice.")
+        name = _free_name(path, runs)
+        runs[name] = NamedRun(name, RunFolder.open(path), which, warn)
+    return Site(runs, tuple(matches))
+
+
+def _free_name(path: Path, taken: dict[str, NamedRun]) -> str:
+    """The folder's name with nothing in it that means something in addresses, with a number if it is taken."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", path.resolve().name).strip(".-")[:NAME_LENGTH] or "run"
+    name, number = plain, 2
+    while name in taken:
+        name, number = f"{plain}-{number}", number + 1
+    return name
+
+
+def shorten(text: str, length: int = 60) -> str:
+    """A piece of a request as an answer may quote it."""
+    return text if len(text) <= length else text[:length] + "…"

@@ -1,0 +1,98 @@
+// What the pages do beyond links and forms, all of which work without it.
+"use strict";
+
+(() => {
+  const main = () => document.getElementById("main");
+
+  // Put the main part of another page in the place of this one's, and keep the focus where it was.
+  async function swap(address, options, keepAddress) {
+    const focused = document.activeElement && document.activeElement.id;
+    const answer = await fetch(address, { ...options, headers: { Accept: "text/html" } });
+    if (!answer.ok && options.method === "POST") { location.reload(); return; }  // the page was out of date
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("main");
+    if (!fresh) { location.reload(); return; }
+    main().replaceWith(fresh);
+    document.title = page.title;
+    if (!keepAddress) history.pushState(null, "", answer.url);
+    const next = (focused && document.getElementById(focused)) || fresh.querySelector("[data-focus]") || fresh;
+    next.focus({ preventScroll: true });
+    begin();
+  }
+
+  let busy = false;
+  async function once(work) {
+    if (busy) return;
+    busy = true;
+    try { await work(); } catch { location.reload(); } finally { busy = false; }
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.matches("[data-swap]")) return;
+    event.preventDefault();
+    const fields = new URLSearchParams(new FormData(form, event.submitter));
+    const target = form.getAttribute("action");  // form.action may be a button of that name
+    once(() => form.getAttribute("method") === "post"
+      ? swap(target, { method: "POST", body: fields }, true)
+      : swap(`${target}?${fields}`, {}));
+  });
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-swap]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    once(() => swap(link.href, {}));
+  });
+
+  window.addEventListener("popstate", () => once(() => swap(location.href, {}, true)));
+
+  // One letter or digit is one button; arrows move on the grid.
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+    const button = /^[a-z0-9]$/i.test(event.key) && main().querySelector(`[data-key="${event.key.toLowerCase()}"]`);
+    if (button) { event.preventDefault(); button.click(); return; }
+    const cell = event.target.closest("[data-row]");
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!cell || !step) return;
+    event.preventDefault();
+    let row = Number(cell.dataset.row), column = Number(cell.dataset.column);
+    for (;;) {
+      row += step[0];
+      column += step[1];
+      const place = cell.closest("[data-grid]").querySelector(`[data-place="${row} ${column}"]`);
+      if (!place) return;
+      if (place.matches("[data-row]")) { focusCell(place); return; }
+    }
+  });
+
+  function focusCell(cell) {
+    for (const other of cell.closest("[data-grid]").querySelectorAll('[data-row][tabindex="0"]')) other.tabIndex = -1;
+    cell.tabIndex = 0;
+    cell.focus();
+  }
+
+  // Cards of a board are sent as soon as there are enough of them.
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest("form[data-cards]");
+    if (!form) return;
+    const chosen = form.querySelectorAll("input:checked").length, enough = Number(form.dataset.cards);
+    if (chosen === enough) form.requestSubmit();
+  });
+
+  async function load(place) {
+    const answer = await fetch(place.dataset.load);
+    if (answer.ok) place.innerHTML = await answer.text();
+  }
+
+  function begin() {
+    for (const place of document.querySelectorAll("[data-load]")) load(place);
+    for (const grid of document.querySelectorAll("[data-grid]")) {
+      const cells = [...grid.querySelectorAll("[data-row]")];
+      const first = cells.find((cell) => cell.getAttribute("aria-current")) || cells[0];
+      for (const cell of cells) cell.tabIndex = cell === first ? 0 : -1;
+    }
+  }
+
+  begin();
+})();

@@ -1,0 +1,72 @@
+"""`deepcfr models` lists the shipped models with what their files and cards say."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from command_line import deepcfr, problem
+from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.models import model_facts, read_card
+
+MODELS = Path(__file__).parents[1] / "models"
+
+
+def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
+    listed = deepcfr("models", MODELS, "--json").json["models"]
+    assert [Path(facts["model"]).name for facts in listed] == ["fhp", "kuhn", "leduc"]
+    for facts in listed:
+        path = Path(facts["model"])
+        last = read_metrics(path / "metrics.jsonl")[-1]
+        assert facts["nash_conv"] == last["evaluation"]["nash_conv"]
+        assert (facts["iterations"], facts["nodes_touched"]) == (last["iteration"], last["total_nodes_touched"])
+        assert facts["recipe"].startswith(f"deepcfr train {facts['game']} ")
+        card = facts["card"]
+        assert card["exact NashConv"] == f"{float(card['exact NashConv'].split()[0]):.3f} {facts['unit']}"
+        assert float(card["exact NashConv"].split()[0]) == pytest.approx(facts["nash_conv"], abs=0.01)
+        assert facts["recipe"] in card["recipe"]
+        assert card["size"].startswith(f"{facts['size'] / 1e6:.2f} MB")
+
+
+def test_the_table_names_game_figure_and_recipe() -> None:
+    shown = deepcfr("models", MODELS).out
+    for facts in model_facts(MODELS):
+        (row,) = (line for line in shown.splitlines() if line.startswith("│") and f"{facts['model']} " in line)
+        assert f"{facts['nash_conv']:.2f} {facts['unit']}" in row
+        assert f"{facts['iterations']:,}" in row
+        assert f"{facts['model']}: {facts['recipe']}, seed 0" in shown
+
+
+def test_a_model_without_evaluation_card_and_environment_is_listed_too(tmp_path: Path) -> None:
+    shutil.copytree(MODELS / "kuhn", tmp_path / "kuhn")
+    for name in ("card.md", "environment.json", "metrics.jsonl"):
+        (tmp_path / "kuhn" / name).unlink()
+    (facts,) = model_facts(tmp_path)
+    assert (facts["nash_conv"], facts["recipe"], facts["card"], facts["iterations"]) == (None, None, {}, 0)
+    shown = deepcfr("models", tmp_path).out
+    assert "not measured" in shown
+    assert "recipe not recorded" in shown
+
+
+def test_what_is_written_about_a_model_is_no_part_of_its_size(tmp_path: Path) -> None:
+    shutil.copytree(MODELS / "kuhn", tmp_path / "kuhn")
+    before = model_facts(tmp_path)[0]["size"]
+    (tmp_path / "kuhn" / "report.html").write_text("x" * 10_000)
+    assert model_facts(tmp_path)[0]["size"] == before
+    (tmp_path / "kuhn" / "more").write_bytes(b"x" * 77)
+    assert model_facts(tmp_path)[0]["size"] == before + 77
+
+
+def test_the_rows_of_a_card_are_read_without_their_marks(tmp_path: Path) -> None:
+    (tmp_path / "card.md").write_text(
+        "# t\n\n| | |\n|---|---|\n| game | kuhn |\n| **value** | **1 \\| 2** |\n\nWords.\n"
+    )
+    assert read_card(tmp_path / "card.md") == {"game": "kuhn", "value": "1 \\| 2"}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_without_models_is_refused(tmp_path: Path, there: bool) -> None:
+    folder = tmp_path if there else tmp_path / "none"
+    sentence = problem(deepcfr("models", folder))
+    assert re.fullmatch(rf"'{folder}' holds no models: there is no folder in it with a config\.toml\.", sentence)

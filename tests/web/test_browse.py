@@ -1,0 +1,315 @@
+"""The strategy browser without a browser: positions, ranges, grids, and their JSON and CSV."""
+
+import csv
+import io
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.query import query
+from deepcfr.web import schema
+from deepcfr.web.browse_view import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
+from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
+from deepcfr.web.position import Position, address, read_position
+from deepcfr.web.ranges import grid_labels, range_at
+from deepcfr.web.site import Refusal, shorten
+from web_site import agent, client, model
+
+LEDUC = PokerGame(PRESETS["leduc"])
+MINI = PokerGame(PRESETS["fhp-mini"])
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[TestClient]:
+    runs = model("kuhn"), model("leduc"), agent("even", "leduc", UniformPolicy), agent("odd", "kuhn", UniformPolicy)
+    with client(*runs) as somebody:
+        yield somebody
+
+
+def test_positions_are_read_and_written() -> None:
+    position = read_position(MINI, "rc/c", "4h3c2s")
+    assert (position.betting, position.board_text, position.round_name) == ("rc/c", "4h3c2s", "flop")
+    assert (position.actor, position.pot, position.to_call, position.missing) == (0, 4.0, 0.0, 0)
+    assert [position.name(action) for action in position.actions()] == ["check", "bet 1"]
+    parts = urlsplit(address("a", position, cell="AKs", other="b"))
+    assert parts.path == "/strategy/a"
+    assert parse_qs(parts.query) == {"betting": ["rc/c"], "board": ["4h3c2s"], "cell": ["AKs"], "with": ["b"]}
+    assert address("a", read_position(MINI, "", "")) == "/strategy/a"
+
+
+def test_sizes_are_those_of_the_round_and_blinds_are_bets() -> None:
+    assert [read_position(MINI, "", "").name(a) for a in (0, 1, 2)] == ["fold", "call", "raise to 2"]
+    assert read_position(MINI, "rr", "").name(2) == "raise to 4"
+    assert read_position(MINI, "rc/r", "4h3c2s").name(2) == "raise to 2"
+    assert read_position(LEDUC, "", "").name(2) == "bet 2"  # antes are not bets
+    assert read_position(LEDUC, "r", "").name(2) == "raise to 4"
+    assert read_position(LEDUC, "cc", "Kd").name(2) == "bet 4"
+
+
+@pytest.mark.parametrize(
+    ("betting", "board", "words"),
+    [
+        ("x", "", "'x' stands where c, r may"),
+        ("f", "", "'f' stands where c, r may"),
+        ("rf" + "c", "", "goes on after its end 'rf'"),
+        ("", "Zz", "'Zz' is not a card of leduc"),
+        ("", "KcKc", "has a card twice"),
+        ("", "KcQc", "more than the 1 cards"),
+        ("r" * 500, "", "stands where f, c may"),
+    ],
+)
+def test_what_is_no_position_is_refused(betting: str, board: str, words: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_position(LEDUC, betting, board)
+    assert caught.value.status == 400
+    assert words in caught.value.sentence
+    assert len(caught.value.sentence) < 250
+
+
+def test_crumbs_lead_to_every_decision_and_every_next_action() -> None:
+    position = read_position(LEDUC, "crc/", "Qc")
+    parts = crumbs("a", position)
+    assert [part.get("who", "board") for part in parts] == ["Player 0", "Player 1", "Player 0", "board", "Player 0"]
+    chosen = [action["name"] for part in parts for action in part.get("actions", []) if action["chosen"]]
+    assert chosen == ["check", "bet 2", "call"]
+    assert [action["address"] for action in parts[-1]["actions"]] == [
+        "/strategy/a?betting=crc/c&board=Qc",
+        "/strategy/a?betting=crc/r&board=Qc",
+    ]
+    assert [part.get("here", False) for part in parts] == [False] * 4 + [True]
+    assert parts[3]["address"] == "/strategy/a?betting=crc/"
+    over = crumbs("a", read_position(LEDUC, "rf", ""))
+    assert [action["ends"] for action in over[1]["actions"]] == [True, False, False]
+
+
+def test_boards_are_chosen_where_cards_are_missing() -> None:
+    position = read_position(MINI, "rc", "4h")
+    assert position.missing == 2
+    cards = [card for suit in deck(MINI, position) for card in suit]
+    assert len(cards) == len({card["text"] for card in cards}) == 20
+    assert [card["text"] for card in cards if card["taken"]] == ["4h"]
+    with pytest.raises(Refusal, match="2 cards of the board are missing"):
+        range_at(UniformPolicy(MINI), position)
+    with pytest.raises(Refusal, match="the hand is over"):
+        range_at(UniformPolicy(MINI), read_position(MINI, "f", ""))
+
+
+def test_the_grid_has_every_class_of_hands_in_its_usual_place() -> None:
+    labels = grid_labels(PRESETS["fhp"])
+    assert [labels[0][0], labels[0][1], labels[1][0], labels[12][12], labels[0][12]] == [
+        "AA",
+        "AKs",
+        "AKo",
+        "22",
+        "A2s",
+    ]
+    assert len({label for row in labels for label in row}) == 169
+    assert grid_labels(PRESETS["kuhn"]) == [["K", "Q", "J"]]
+
+
+@pytest.mark.parametrize(("betting", "board"), [("", ""), ("r", ""), ("rc/", "5h3c2s"), ("rc/cr", "5h3c2s")])
+def test_cells_are_means_of_their_hands_by_reach(betting: str, board: str) -> None:
+    policy = Lean(MINI)
+    found = range_at(policy, read_position(MINI, betting, board))  # type: ignore[arg-type]
+    assert np.allclose(found.strategy.sum(1), 1)
+    assert sum(len(cell.members) for cell in found.cells) == len(found.holes)
+    for cell in found.cells:
+        assert len({found.labels[index] for index in cell.members}) == 1
+        expected = np.average(found.strategy[cell.members], axis=0, weights=found.reach[cell.members])
+        assert cell.shares == pytest.approx(expected)
+    assert found.whole == pytest.approx(np.average(found.strategy, axis=0, weights=found.reach))
+
+
+def test_reach_is_what_the_player_itself_did() -> None:
+    policy = Lean(MINI)
+    found = range_at(policy, read_position(MINI, "rc/c", "5h3c2s"))  # type: ignore[arg-type]
+    for index in (0, 30, 90):
+        hand = found.hand(index)
+        before = query(policy, hand).probabilities["raise"]  # type: ignore[arg-type]
+        assert found.reach[index] == pytest.approx(before)
+        here = query(policy, f"{hand} / rc / 5h 3c 2s / c").probabilities  # type: ignore[arg-type]
+        assert list(here.values()) == pytest.approx(found.strategy[index].tolist())
+
+
+class Lean(UniformPolicy):
+    """The higher the first card seen, the more it raises."""
+
+    def probabilities(self, infosets):  # type: ignore[no-untyped-def]
+        plain = super().probabilities(infosets)
+        plain[:, 2] *= 1 + infosets.cards[:, 0].double()
+        return plain / plain.sum(1, keepdim=True)
+
+
+def test_every_number_of_a_grid_is_that_of_the_strategy_command(reader: TestClient) -> None:
+    for name, betting, board in (("kuhn", "c", ""), ("leduc", "rc/r", "Qc"), ("leduc", "", "")):
+        facts = reader.get(f"/api/agents/{name}/range", params={"betting": betting, "board": board}).json()
+        schema.RangeFacts.model_validate(facts)
+        short = [action.split()[0] for action in facts["actions"]]
+        for hand in facts["hands"]:
+            fields = [hand["hand"], *betting.split("/")]
+            text = " / ".join([*fields[:2], *([board, *fields[2:]] if board else [])])
+            answer = reader.get(f"/api/agents/{name}/strategy", params={"situation": text}).json()
+            assert answer["probabilities"] == pytest.approx(
+                dict(zip(short, hand["probabilities"].values(), strict=True)), abs=1e-6
+            )
+            assert (answer["pot"], answer["to_call"]) == (facts["pot"], facts["to_call"])
+            assert hand["advantages"] is None or set(hand["advantages"]) == set(facts["actions"])
+
+
+def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
+    where = {"betting": "rc/", "board": "Kd"}
+    facts = reader.get("/api/agents/leduc/range", params=where).json()
+    answer = reader.get("/api/agents/leduc/range.csv", params=where)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert len(rows) == len(facts["hands"]) == 5
+    for row, hand in zip(rows, facts["hands"], strict=True):
+        assert (row["hand"], row["cell"], float(row["reach"])) == (hand["hand"], hand["cell"], hand["reach"])
+        assert [float(row[name]) for name in facts["actions"]] == list(hand["probabilities"].values())
+        assert [float(row[f"advantage {name}"]) for name in facts["actions"]] == list(hand["advantages"].values())
+
+
+def test_views_of_a_grid() -> None:
+    found = range_at(Lean(MINI), read_position(MINI, "rc/c", "5h3c2s"))  # type: ignore[arg-type]
+    view = grid("a", found, selected="54s", other="b")
+    cells = [cell for row in view["rows"] for cell in row if not cell["empty"]]
+    assert view["columns"] == 5
+    for cell in cells:
+        assert sum(bar.share for bar in cell["bars"]) == pytest.approx(1)
+        assert cell["bars"][0].kind.startswith("raise")
+        assert LEAST_OPACITY <= float(cell["opacity"]) <= 1
+        assert cell["said"].startswith(f"{cell['label']}: ")
+        assert "with=b" in cell["address"]
+    assert [cell["label"] for cell in cells if cell["selected"]] == ["54s"]
+    hands = detail(found, "54s")
+    assert hands is not None
+    assert [hand["text"] for hand in hands["hands"]] == ["5c 4c", "5d 4d", "5s 4s"]
+    pair = detail(range_at(Lean(MINI), read_position(MINI, "cc/", "5h5c5s")), "55")  # type: ignore[arg-type]
+    assert pair is None
+    assert opacity(2.0) == 1.0
+    assert opacity(0.0) == LEAST_OPACITY
+
+
+def test_differences_are_total_variation_distances() -> None:
+    position = read_position(LEDUC, "", "")
+    even, lean = range_at(UniformPolicy(LEDUC), position), range_at(Lean(LEDUC), position)  # type: ignore[arg-type]
+    same = difference("a", even, even)
+    assert {cell["apart"] for row in same["rows"] for cell in row} == {"0"}
+    apart = difference("a", even, lean)
+    for cell in apart["rows"][0]:
+        mine, theirs = (found.cell(cell["label"]).shares for found in (even, lean))  # type: ignore[union-attr]
+        assert float(cell["opacity"]) == pytest.approx(np.abs(mine - theirs).max(), abs=1e-3)  # of two actions
+
+
+def test_words_for_numbers_and_actions() -> None:
+    assert [percent(x) for x in (0, 0.0004, 0.034, 0.5, 0.912, 0.9999, 1)] == [
+        "0 %", "<0.1 %", "3.4 %", "50 %", "91.2 %", ">99.9 %", "100 %",
+    ]  # fmt: skip
+    assert [signed(x) for x in (1.5, -0.25, 0.0, -0.001)] == ["+1.50", "−0.25", "0", "0"]
+    assert action_kinds(["fold", "call", "raise to 2", "raise to 4"]) == {
+        "fold": "fold", "call": "call", "raise to 2": "raise-1", "raise to 4": "raise-2",
+    }  # fmt: skip
+    assert [(bar.name, bar.start) for bar in bars({"fold": 0.5, "call": 0.3, "raise": 0.2})] == [
+        ("raise", 0), ("call", 0.2), ("fold", 0.5),
+    ]  # fmt: skip
+    assert (card_face("Th").label, card_face("Th").rank, card_face("K").label) == ("ten of hearts", "10", "king")
+    assert shorten("x" * 99, 9) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 200),
+        ("/play", 200),
+        ("/strategy", 200),
+        ("/strategy/leduc?betting=crc/&board=Qc&cell=K", 200),
+        ("/strategy/leduc?betting=cc", 200),
+        ("/strategy/leduc?betting=cc&card=Qc", 303),
+        ("/strategy/leduc?with=even", 200),
+        ("/strategy/leduc?with=odd", 409),
+        ("/strategy/leduc?betting=rf", 200),
+        ("/strategy/leduc?betting=zz", 400),
+        ("/strategy/leduc?cell=" + "A" * 9, 422),
+        ("/strategy/nobody", 404),
+        ("/strategy/..%2f..%2fetc", 404),
+        ("/play/..%2f..%2fetc%2fpasswd", 404),
+        ("/play/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("/runs/..%2fkuhn", 404),
+        ("/static/..%2fapp.py", 404),
+        ("/static/%2e%2e/app.py", 404),
+        ("/api/agents/..%2f..%2fetc/range", 404),
+        ("/docs", 404),
+    ],
+)
+def test_addresses(reader: TestClient, path: str, status: int) -> None:
+    answer = reader.get(path)
+    assert answer.status_code == status
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "root:" not in answer.text
+    assert "http://" not in answer.text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+
+
+def test_pages_are_for_this_machine_only(reader: TestClient) -> None:
+    assert reader.get("/", headers={"host": "evil.example"}).status_code == 400
+    assert reader.get("/", headers={"host": "localhost:99"}).status_code == 200
+
+
+def test_two_agents_beside_each_other(reader: TestClient) -> None:
+    page = reader.get("/strategy/leduc?betting=c&with=even&cell=K").text
+    assert page.count('role="grid"') == 3
+    assert 'aria-label="Difference by hand"' in page
+    assert page.count(": hands of K") == 2
+
+
+def test_the_api_describes_itself(reader: TestClient) -> None:
+    document = reader.get("/api/openapi.json").json()
+    assert document["openapi"].startswith("3.")
+    for path, kind in (("/api/play/{name}/act", "post"), ("/api/agents/{name}/strategy", "get")):
+        endpoint = document["paths"][path][kind]
+        schema = endpoint["responses"]["200"]["content"]["application/json"]["schema"]
+        assert schema["$ref"].split("/")[-1] in document["components"]["schemas"]
+        assert endpoint["description"]
+    assert not any(path.startswith(("/play", "/strategy")) for path in document["paths"])
+
+
+Letters = st.text(alphabet="fcrkbx/ ", max_size=12) | st.text(max_size=12)
+BoardTexts = st.text(alphabet="KQJcd ", max_size=6) | st.text(max_size=6)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["leduc", "kuhn"]), betting=Letters, board=BoardTexts, situation=st.text(max_size=30))
+def test_any_query_is_answered_or_refused_with_a_sentence(
+    reader: TestClient, name: str, betting: str, board: str, situation: str
+) -> None:
+    where = {"betting": betting, "board": board}
+    answer = reader.get(f"/api/agents/{name}/range", params=where)
+    page = reader.get(f"/strategy/{name}", params=where)
+    asked = reader.get(f"/api/agents/{name}/strategy", params={"situation": situation})
+    for one in (answer, asked):
+        assert one.status_code == 200 or (400 <= one.status_code < 500 and one.json()["error"].endswith("."))
+    if answer.status_code == 200:
+        assert page.status_code == 200
+        hands = answer.json()["hands"]
+        assert all(sum(hand["probabilities"].values()) == pytest.approx(1) for hand in hands)
+    assert page.status_code < 500
+    assert "<script>" not in page.text
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_walk_has_an_address_that_leads_back(data: st.DataObject) -> None:
+    position = Position(LEDUC, 0, (3,))
+    while not position.over:
+        parts = parse_qs(urlsplit(address("a", position)).query, keep_blank_values=True)
+        again = read_position(LEDUC, parts.get("betting", [""])[0], parts.get("board", [""])[0])
+        assert again == position
+        position = position.after(data.draw(st.sampled_from(position.actions())))
+    assert read_position(LEDUC, position.betting, position.board_text) == position

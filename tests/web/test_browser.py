@@ -1,0 +1,239 @@
+"""The pages in a browser: whole hands, whole ways through the strategy, by keyboard, without script, and for everybody."""
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.query import query
+from deepcfr.web.app import build_app
+from deepcfr.web.serve import warm_up
+from deepcfr.web.site import Site
+from web_site import agent, model, site
+
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+uvicorn = pytest.importorskip("uvicorn")
+
+CHROMIUM = Path("/usr/bin/chromium")
+QUIET = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE = 30_000  # milliseconds
+FLOP = "betting=rc/c&board=Qs7h2c"
+
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+
+
+@pytest.fixture(scope="module")
+def shown() -> Site:
+    runs = site(model("fhp"), model("leduc"), agent("even", "leduc", UniformPolicy))
+    warm_up(runs)
+    return runs
+
+
+@pytest.fixture(scope="module")
+def base(shown: Site) -> Iterator[str]:
+    """The address of a server in this process."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(build_app(shown), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["playwright.Browser"]:
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield running
+        running.close()
+
+
+Visit = Callable[..., "playwright.Page"]
+
+
+@pytest.fixture
+def visit(browser: "playwright.Browser", base: str) -> Iterator[Visit]:
+    """Open a page; the test fails if anything leaves this machine, the console has an error, or an answer is 4xx or 5xx."""
+    wrong: list[str] = []
+    contexts = []
+
+    def open_page(path: str, *, width: int = 1280, height: int = 900, **settings: object) -> "playwright.Page":
+        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: _note(wrong, urlsplit(request.url).hostname != "127.0.0.1", request.url))
+        page.on("response", lambda answer: _note(wrong, answer.status >= 400, f"{answer.status} {answer.url}"))
+        page.on("console", lambda message: _note(wrong, message.type in ("error", "warning"), message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(base + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def _note(wrong: list[str], is_wrong: bool, text: str) -> None:
+    if is_wrong:
+        wrong.append(text)
+
+
+def finish(page: "playwright.Page", press: Callable[[str], None]) -> int:
+    """Play a hand to its end by checking and calling; how many actions that took."""
+    taken = 0
+    while not page.locator("#next").count():
+        before = page.locator("input[name=decision]").get_attribute("value")
+        press("c")
+        taken += 1
+        page.wait_for_function(
+            "old => !document.querySelector('input[name=decision]') "
+            "|| document.querySelector('input[name=decision]').value !== old",
+            arg=before,
+        )
+    return taken
+
+
+def test_whole_hands_in_both_seats_by_keyboard(visit: Visit, tmp_path: Path) -> None:
+    page = visit("/play/leduc")
+    seats = []
+    for number in (1, 2, 3):
+        seats.append("first" if "you act first" in page.locator("h1").inner_text() else "second")
+        taken = finish(page, page.keyboard.press)
+        assert re.search(r"(You (win|lose) \d|The pot is split)", page.locator(".outcome").inner_text())
+        assert page.locator(".review > li").count() == taken
+        page.locator(".review .cost", has_text="cost").first.wait_for()
+        assert page.locator(".seat .card.back").count() == 0
+        assert "Dealt from seed" in page.locator(".play-aside").inner_text()
+        page.screenshot(path=tmp_path / f"hand-{number}.png", full_page=True)
+        page.keyboard.press("n")
+        page.get_by_role("heading", name=f"Hand {number + 1}").wait_for()
+    assert seats == ["first", "second", "first"]
+    assert page.locator(".score tbody tr").count() == 2
+    assert "3 hands" in page.locator("#score-title").inner_text()
+
+
+def test_a_reload_resumes_the_hand(visit: Visit) -> None:
+    page = visit("/play/leduc")
+    page.keyboard.press("c")
+    page.locator(".rounds .you").first.wait_for()
+    for _ in range(2):
+        table = page.locator(".table-side").inner_text()
+        page.reload()
+        assert page.locator(".table-side").inner_text() == table
+
+
+def test_hands_are_played_without_script(visit: Visit) -> None:
+    page = visit("/play/leduc", java_script_enabled=False)
+    while not page.locator("#next").count():
+        page.locator("button[value=c]").click()
+    assert page.locator(".outcome").inner_text()
+    page.locator("#next").click()
+    assert "Hand 2" in page.locator("h1").inner_text()
+
+
+def test_the_way_to_a_flop_and_the_board_that_is_picked(visit: Visit, shown: Site) -> None:
+    page = visit("/strategy/fhp")
+    page.get_by_role("link", name="raise to 2", exact=True).click()
+    page.wait_for_url("**betting=r")
+    page.locator(".history > ol > li.here").get_by_role("link", name="call", exact=True).click()
+    for card in ("queen of spades", "7 of hearts", "2 of clubs"):
+        page.get_by_label(card, exact=True).first.check(force=True)
+    page.locator(".dealt").wait_for()
+    assert parts(page.url) == {"betting": "rc/", "board": "Qs7h2c"}
+    page.locator(".history > ol > li.here").get_by_role("link", name="check", exact=True).click()
+    page.wait_for_url("**betting=rc/c*")
+    widths = page.eval_on_selector_all(
+        ".cell svg", "all => all.map(one => [...one.children].map(bar => +bar.getAttribute('width')))"
+    )
+    assert len(widths) == 169
+    assert all(abs(sum(row) - 1000) < 0.5 for row in widths)
+    page.locator("#fhp-by-hand-AKs").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="AKo").wait_for()
+    assert page.evaluate("document.activeElement.id") == "fhp-by-hand-AKo"
+    policy, _ = shown.run("fhp").listed()
+    rows = page.locator(".hands tbody tr")
+    assert rows.count() == 12
+    for place in (0, 5, 11):
+        text = rows.nth(place).locator(".strip").get_attribute("aria-label")
+        expected = query(policy, f"{text} / rc / Qs 7h 2c / c").probabilities
+        drawn = rows.nth(place).locator("rect").evaluate_all("all => all.map(bar => +bar.getAttribute('width') / 1000)")
+        assert drawn == pytest.approx([share for share in reversed(expected.values()) if share > 0], abs=1e-4)
+    page.go_back()
+    page.get_by_role("heading", name="Hands").wait_for()
+
+
+def parts(address: str) -> dict[str, str]:
+    """The named parts of an address."""
+    return dict(pair.split("=", 1) for pair in urlsplit(address).query.split("&"))
+
+
+PAGES = {
+    "home": "/",
+    "table": "/play/fhp",
+    "preflop": "/strategy/fhp?betting=r",
+    "flop": f"/strategy/fhp?{FLOP}&cell=AKs",
+    "board": "/strategy/fhp?betting=rc",
+    "compared": "/strategy/leduc?betting=c&with=even&cell=K",
+    "runs": "/runs",
+    "run": "/runs/leduc",
+    "matches": "/matches",
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_serious_barriers(visit: Visit, scheme: str, tmp_path: Path) -> None:
+    page = visit("/", color_scheme=scheme)
+    found = []
+    for name, path in PAGES.items():
+        page.goto(urljoin_base(page, path))
+        page.screenshot(path=tmp_path / f"{name}-{scheme}.png", full_page=True)
+        result = axe.Axe().run(page).response
+        found += [
+            f"{name}: {one['id']}: {one['nodes'][0]['html'][:150]}"
+            for one in result["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+    page.goto(urljoin_base(page, "/play/leduc"))
+    finish(page, page.keyboard.press)
+    result = axe.Axe().run(page).response
+    found += [f"review: {one['id']}" for one in result["violations"] if one["impact"] in ("serious", "critical")]
+    assert found == []
+
+
+def urljoin_base(page: "playwright.Page", path: str) -> str:
+    """A path on the page's server."""
+    there = urlsplit(page.url)
+    return f"{there.scheme}://{there.netloc}{path}"
+
+
+@pytest.mark.parametrize("width", [360, 1920])
+def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: int, tmp_path: Path) -> None:
+    page = visit("/", width=width, height=800)
+    for name, path in PAGES.items():
+        page.goto(urljoin_base(page, path))
+        page.screenshot(path=tmp_path / f"{name}-{width}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        moved = page.evaluate(
+            "() => new Promise(done => { let sum = 0; new PerformanceObserver(list => {"
+            "for (const one of list.getEntries()) if (!one.hadRecentInput) sum += one.value;"
+            "}).observe({type: 'layout-shift', buffered: true}); setTimeout(() => done(sum), 50); })"
+        )
+        assert moved < 0.05, name  # of the window; 0.1 is what counts as good

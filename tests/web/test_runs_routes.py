@@ -1,0 +1,136 @@
+"""Addresses of runs and matches: what they answer, and what they refuse."""
+
+import html
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from deepcfr.config import RunConfig, SolveConfig, TabularConfig
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import append_metrics
+from deepcfr.web.app import build_app
+from deepcfr.web.site import open_site
+
+LINES = [
+    {"iteration": i, "nodes_touched": 30, "iteration_seconds": 0.01, "total_nodes_touched": 30 * i, "seconds": 0.01 * i}
+    for i in range(1, 5)
+]
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of Kuhn poker, the first one in training, and one of Leduc."""
+    tmp_path = tmp_path_factory.mktemp("runs")
+    solve = TabularConfig(iterations=4)
+    RunFolder.create(tmp_path / "half", SolveConfig(game="kuhn", solve=solve))
+    RunFolder.create(tmp_path / "whole", SolveConfig(game="kuhn", solve=solve, seed=5))
+    RunFolder.create(tmp_path / "other", RunConfig(game="leduc"))
+    for line in LINES:
+        append_metrics(tmp_path / "whole" / "metrics.jsonl", line)
+        if line["iteration"] < 3:
+            append_metrics(tmp_path / "half" / "metrics.jsonl", line)
+    return tmp_path
+
+
+@pytest.fixture
+def folders(originals: Path, tmp_path: Path) -> dict[str, Path]:
+    """Copies of the runs that may be changed."""
+    return {name: Path(shutil.copytree(originals / name, tmp_path / name)) for name in ("half", "whole", "other")}
+
+
+@pytest.fixture
+def client(folders: dict[str, Path], tmp_path: Path) -> TestClient:
+    (tmp_path / "results").mkdir()
+    site = open_site(list(folders.values()), "average", pytest.fail, [tmp_path / "results"])
+    return TestClient(build_app(site), base_url="http://127.0.0.1")
+
+
+def test_the_list_links_every_run_and_several_are_drawn_over_each_other(client: TestClient) -> None:
+    listed = client.get("/runs").text
+    assert re.findall(r'href="/runs/(\w+)"', listed) == ["half", "whole", "other"]
+    assert "2 of 4" in listed
+    both = client.get("/runs", params={"with": ["half", "whole", "half"]})
+    assert both.status_code == 200
+    assert "<strong>A</strong> half" in both.text
+    assert "<strong>B</strong> whole" in both.text
+    assert "<strong>C</strong>" not in both.text
+
+
+def test_a_run_has_a_page_and_the_same_as_one_file(client: TestClient) -> None:
+    page = client.get("/runs/half")
+    assert page.status_code == 200
+    assert "not finished" in page.text
+    assert "<option>whole</option>" in page.text  # of the same game
+    assert "<option>other</option>" not in page.text
+    # the policy of the site forbids both
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script>", page.text)
+    file = client.get("/runs/half/report.html")
+    assert file.headers["content-disposition"] == 'attachment; filename="half.html"'
+    assert page.text.count('class="chart"') == file.text.count('class="chart"') > 2
+
+
+def test_a_page_asks_for_what_is_new_as_long_as_its_runs_go_on(client: TestClient, folders: dict[str, Path]) -> None:
+    (feed,) = json.loads(html.unescape(re.findall(r'data-feeds="([^"]*)"', client.get("/runs/half").text)[0]))
+    assert feed["address"] == "/api/runs/half/metrics"
+    answer = client.get(feed["address"], params={"after": feed["next"]}).json()
+    assert answer == {"lines": [], "next": feed["next"], "finished": False}
+    append_metrics(folders["half"] / "metrics.jsonl", LINES[2])
+    append_metrics(folders["half"] / "metrics.jsonl", LINES[3])
+    answer = client.get(feed["address"], params={"after": feed["next"]}).json()
+    assert answer["lines"] == LINES[2:]
+    assert answer["finished"]
+    assert client.get(feed["address"], params={"after": answer["next"]}).json()["lines"] == []
+    assert 'data-feeds="[]"' in client.get("/runs/half").text
+
+
+def test_all_lines_are_answered_from_the_start(client: TestClient, folders: dict[str, Path]) -> None:
+    assert client.get("/api/runs/whole/metrics").json()["lines"] == LINES
+    with open(folders["whole"] / "metrics.jsonl", "a") as file:
+        file.write('{"iteration": 5, "seconds": NaN, "loss": Infinity}\n')
+    assert client.get("/api/runs/whole/metrics").json()["lines"][-1] == {"iteration": 5, "seconds": None, "loss": None}
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/runs/nobody", "/runs/..%2f..%2fetc", "/runs/%2e%2e", "/runs?with=nobody", "/runs/nobody/report.html",
+     "/api/runs/nobody/metrics", "/api/runs/..%2fhalf/metrics", "/runs/half/config.toml"],
+)  # fmt: skip
+def test_what_is_not_there_is_not_found(client: TestClient, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+    assert re.search(r"There is no (run named|such page)", html.unescape(answer.text))
+
+
+def test_what_cannot_be_is_refused_with_a_sentence(client: TestClient) -> None:
+    mixed = client.get("/runs", params={"with": ["half", "other"]})
+    assert mixed.status_code == 400
+    assert "Runs of one game are drawn over each other" in mixed.text
+    assert client.get("/runs", params={"with": ["half"] * 7}).status_code == 422
+    for after in ("-1", "x", str(2**70)):
+        refused = client.get("/api/runs/half/metrics", params={"after": after})
+        assert refused.status_code == 422
+        assert "after" in refused.json()["error"]
+
+
+def test_a_damaged_run_is_a_sentence_and_not_a_failure(client: TestClient, folders: dict[str, Path]) -> None:
+    (folders["half"] / "config.toml").write_text("seed = ")
+    answer = client.get("/runs/half")
+    assert answer.status_code == 400
+    assert "cannot be read" in answer.text
+    assert client.get("/runs/whole").status_code == 200
+
+
+def test_matches_are_found_in_the_folder_that_the_site_names(client: TestClient, tmp_path: Path) -> None:
+    assert "No results are here yet" in client.get("/matches").text
+    facts = {"game": "kuhn", "unit": "mA/g", "mean": 5.0, "interval": 1.0, "boards": 0, "hands": 100}
+    facts |= {"runs": ["<b>one", "two"], "policies": ["p", "q"]}
+    (tmp_path / "results" / "match.json").write_text(json.dumps(facts))
+    page = client.get("/matches").text
+    assert "&lt;b&gt;one" in page
+    assert "<b>one" not in page
+    assert "+5.0" in page

@@ -1,0 +1,95 @@
+"""The commands `serve` and `api`, and the address that the server listens at."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from command_line import deepcfr, problems
+from deepcfr.errors import ConfigError
+from deepcfr.web.serve import _is_loopback, _listen, warm_up
+from deepcfr.web.site import open_site
+from web_site import MODELS, model, site
+
+
+def test_the_server_answers_at_the_address_that_it_names_and_stops_at_an_interrupt() -> None:
+    command = [sys.executable, "-m", "deepcfr.cli", "serve", str(MODELS / "kuhn"), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
+        assert server.stderr is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+/", server.stderr.readline())
+        assert address is not None
+        with urllib.request.urlopen(address[0] + "api/agents") as answer:
+            assert json.load(answer)["agents"][0]["game"] == "kuhn"
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+
+
+def test_the_api_is_described_without_a_run() -> None:
+    document = deepcfr("api").json
+    assert "/api/agents/{name}/strategy" in document["paths"]
+
+
+def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
+    assert "does not hold a run" in problems(deepcfr("serve", tmp_path))[0]
+    kuhn = MODELS / "kuhn"
+    assert f"'{kuhn}' is given twice." in problems(deepcfr("serve", kuhn, kuhn))
+    assert "--port must be from 0 to 65535, but is 99999." in problems(deepcfr("serve", kuhn, "--port", 99999))
+    with pytest.raises(ConfigError, match="Name at least one run folder"):
+        open_site((), "average", pytest.fail)
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="cannot be listened to"):
+        _listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_loopback_is_told_from_other_addresses() -> None:
+    assert [_is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "192.168.1.2", "there")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
+
+
+def test_names_are_plain_and_different(tmp_path: Path) -> None:
+    folders = [tmp_path / "a" / "kuhn", tmp_path / "b" / "kuhn", tmp_path / "c" / "<odd name>&"]
+    for folder in folders:
+        folder.parent.mkdir()
+        _copy(folder)
+    names = list(open_site(folders, "average", pytest.fail).runs)
+    assert names == ["kuhn", "kuhn-2", "odd-name"]
+
+
+def _copy(folder: Path) -> None:
+    folder.mkdir()
+    for name in ("config.toml", "game.json"):
+        (folder / name).write_bytes((MODELS / "kuhn" / name).read_bytes())
+
+
+def test_an_agent_follows_the_checkpoints_of_its_run(tmp_path: Path) -> None:
+    shutil.copytree(MODELS / "kuhn", tmp_path / "kuhn")
+    run = open_site([tmp_path / "kuhn"], "average", pytest.fail).run("kuhn")
+    first = run.agent()
+    assert run.agent() is first
+    latest = tmp_path / "kuhn" / "checkpoints" / "latest"
+    os.utime(latest, ns=(1, 1))
+    second = run.agent()
+    assert second is not first
+    shutil.rmtree(latest.parent)  # as if it were being replaced
+    assert run.agent() is second
+
+
+def test_runs_without_a_policy_are_left_to_their_own_pages(tmp_path: Path) -> None:
+    _copy(tmp_path / "young")
+    young = open_site([tmp_path / "young"], "average", pytest.fail)
+    warm_up(young)
+    assert young.run("young")._agent is None
+    trained = site(model("kuhn"))
+    warm_up(trained)
+    assert trained.run("kuhn")._agent is not None
