@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run gpu test lint clean
+.PHONY: setup browser run gpu test lint clean
 
 setup: .venv/installed
 
@@ -23,7 +23,13 @@ gpu: setup
 	  $(BIN)/deepcfr train fhp --config configs/fhp-gpu-$$setting.toml --out runs/fhp-gpu-$$setting || exit 1; \
 	done
 
-test: setup
+# The tests of the pages drive Debian's chromium, which takes root to install; without it they are skipped.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	  || echo "chromium is not there and could not be installed: the tests in a browser are skipped."
+
+test: setup browser
 	$(BIN)/python -m pytest
 
 lint: setup
