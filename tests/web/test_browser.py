@@ -201,11 +201,12 @@ PAGES = {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_have_no_serious_barriers(visit: Visit, scheme: str, tmp_path: Path) -> None:
     page = visit("/", color_scheme=scheme)
+    rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}  # all that the scheme changes
     found = []
     for name, path in PAGES.items():
         page.goto(urljoin_base(page, path))
         page.screenshot(path=tmp_path / f"{name}-{scheme}.png", full_page=True)
-        result = axe.Axe().run(page).response
+        result = axe.Axe().run(page, options=rules).response
         found += [
             f"{name}: {one['id']}: {one['nodes'][0]['html'][:150]}"
             for one in result["violations"]
@@ -213,7 +214,7 @@ def test_pages_have_no_serious_barriers(visit: Visit, scheme: str, tmp_path: Pat
         ]
     page.goto(urljoin_base(page, "/play/leduc"))
     finish(page, page.keyboard.press)
-    result = axe.Axe().run(page).response
+    result = axe.Axe().run(page, options=rules).response
     found += [f"review: {one['id']}" for one in result["violations"] if one["impact"] in ("serious", "critical")]
     assert found == []
 
