@@ -72,7 +72,7 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
             files |= {f"{FIGURES}/{picture_name(found)}.{kind}": lin_picture(found, kind) for kind in kinds}
     picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
     lines = [*page_lines(results, root), *theorem_section(theorem, picture), "", *table_section(root)]
-    lines += lin_section(lin, FIGURES)
+    lines += ["", *lin_section(lin, FIGURES)]
     for name, data in files.items():
         write_atomically(out / name, data)
     write_atomically(out / PAGE, ("\n".join(lines) + "\n").encode())
