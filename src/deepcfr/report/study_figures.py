@@ -70,9 +70,18 @@ def study_picture(result: StudyResult, kind: Kind) -> bytes:
             _draw_sweep(panels[1], result)
         else:
             _label(panels[1], _nodes_label(result), "")
+            _millions(panels[1].xaxis)
         figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=2, frameon=False)
         figure.suptitle(plain(f"Figure {result.study.figure}: {result.study.title}, on {result.game}"))
         return _saved(figure, kind)
+
+
+def _millions(axis: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:,g} M"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _nodes_label(result: StudyResult) -> str:
