@@ -37,6 +37,8 @@ and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019.
   difference that is significant at 5 %. It *does not hold* if the opposite order is there and they do not meet. Everything
   between is *not shown*, whichever way round the means are. Of "not higher" and "levels off" the whole 95 % interval of the
   difference (Welch's) must be on the right side of what is allowed.
+* Where an arm has more seeds than others, they may have been added because fewer had left a statement open; its *holds* is
+  then a little less certain than the intervals say.
 * Nodes touched are histories visited by traversals or episodes; full-width solvers count something else ([fhp.md](fhp.md)).
 * Results are the same whenever a run is repeated on a machine, but for Monte Carlo CFR in several threads; only the tables
   under *Cost* are of the day.
