@@ -107,7 +107,7 @@ def _judge_not_above(test: NotAbove, result: StudyResult) -> Judgement:
     words = f"{figures}: the difference is {difference}, and {allowed:,.1f} ({test.margin:.0%}) count as none"
     if difference.mean + difference.half <= allowed:
         return Judgement("holds", words)
-    if difference.mean > allowed and difference.mean > difference.half:
+    if difference.mean - difference.half > allowed:
         return Judgement("does not hold", words)
     return Judgement("not shown", words)
 
