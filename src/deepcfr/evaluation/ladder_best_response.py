@@ -31,6 +31,7 @@ from deepcfr.evaluation.check_down import (
     runouts_after,
 )
 from deepcfr.evaluation.intervals import NORMAL_95
+from deepcfr.evaluation.local_best_response import checked_rounds
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.board_index import hand_images
 from deepcfr.games.cards import all_hands
@@ -114,7 +115,7 @@ def ladder_best_response(
         raise ConfigError(f"A local best response needs at least 2 hands for its interval, but {hands} were asked for.")
     _require_tracked(policy)
     game = policy.game
-    responder = Responder(policy, _checked_rounds(game, rounds), seed)
+    responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
     workers = Workers(threads)
     won = np.empty((2, hands))
     try:
@@ -155,17 +156,6 @@ def _require_tracked(policy: LadderPolicy) -> None:
             f"A local best response tracks the opponent's hands, but the policy ({policy.kind}) draws one of "
             f"{len(inner.policies)} policies for each game; ensembles by sum can be measured."
         )
-
-
-def _checked_rounds(game: LadderGame, rounds: Sequence[int] | None) -> tuple[int, ...]:
-    last = game.rules.num_rounds - 1
-    chosen = tuple(range(last + 1)) if rounds is None else tuple(sorted(set(rounds)))
-    if not chosen:
-        raise ConfigError("A local best response needs a round in which it acts by its rule, but no round was given.")
-    for round_ in chosen:
-        if not 0 <= round_ <= last:
-            raise ConfigError(f"The rounds of {game.name} are 0 to {last}, but {round_} was given.")
-    return chosen
 
 
 class Odds:

@@ -98,7 +98,7 @@ def local_best_response(
     game = policy.game
     if not isinstance(game, PokerGame):
         raise GameError(f"A local best response plays poker games, and '{game.name}' is not one.")
-    chosen = _checked_rounds(game, rounds)
+    chosen = checked_rounds(game.name, game.rules.num_rounds, rounds)
     workers = Workers(threads)
     try:
         if boards is None:
@@ -128,14 +128,14 @@ def boards_within_reach(policy: Policy) -> int | None:
     return DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None
 
 
-def _checked_rounds(game: PokerGame, rounds: Sequence[int] | None) -> tuple[int, ...]:
-    last = game.rules.num_rounds - 1
-    chosen = tuple(range(last + 1)) if rounds is None else tuple(sorted(set(rounds)))
+def checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> tuple[int, ...]:
+    """The rounds of a game in which a responder acts by its rule, in order; all for None. Raises ConfigError."""
+    chosen = tuple(range(num_rounds)) if rounds is None else tuple(sorted(set(rounds)))
     if not chosen:
         raise ConfigError("A local best response needs a round in which it acts by its rule, but no round was given.")
     for round_ in chosen:
-        if not 0 <= round_ <= last:
-            raise ConfigError(f"The rounds of {game.name} are 0 to {last}, but {round_} was given.")
+        if not 0 <= round_ < num_rounds:
+            raise ConfigError(f"The rounds of {name} are 0 to {num_rounds - 1}, but {round_} was given.")
     return chosen
 
 
