@@ -14,8 +14,10 @@ the number into a class and a renaming, and renames the hand: a few gathers, on 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import comb
 from threading import Lock
 
@@ -29,10 +31,12 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.board_index import BoardIndex, binomials, board_index, count_classes, hand_images, set_rank
 from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import board_strengths
+from deepcfr.parallel import Workers
 
 STRENGTHS = ("percentile", "percentile against the better half", "percentile against the better quarter", "ties")
 SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands
 UNIT = 65_535  # table entries are numbers between 0 and 1 in this unit
+_STRETCH = 256  # boards that a thread takes at a time
 MOST_BYTES = 2 << 30  # of a table; hold'em with five board cards takes 1.6e9
 
 Cards = npt.NDArray[np.uint8]
@@ -193,19 +197,28 @@ def _levels(indices: list[BoardIndex], hole_cards: int, member: Flags) -> tuple[
     ends = np.cumsum([len(index) * len(holes) for index in indices])
     whole = np.zeros((ends[-1], member.shape[1] + 1), np.uint16)
     tables = np.split(whole, ends[:-1])  # views
-    _fill_full_boards(indices[-1].boards, holes, suits, num_cards, member, tables[-1])
-    for size in range(len(indices) - 2, -1, -1):
-        after = indices[size + 1]
-        _fill_from_next(
-            indices[size].boards,
-            holes,
-            images,
-            binomials(num_cards, size + 1),
-            after.class_of,
-            after.permutation_of,
-            tables[size + 1],
-            tables[size],
-        )
+    workers = Workers(os.cpu_count() or 1)
+
+    def fill(boards: Cards, out: Points, work: Callable[[Cards, Points], None]) -> None:
+        def stretch(start: int) -> None:
+            work(boards[start : start + _STRETCH], out[start * len(holes) : (start + _STRETCH) * len(holes)])
+
+        for _ in workers.map(stretch, range(0, len(boards), _STRETCH)):
+            pass
+
+    def full(boards: Cards, out: Points) -> None:
+        _fill_full_boards(boards, holes, suits, num_cards, member, out)
+
+    def shorter(boards: Cards, out: Points, size: int) -> None:
+        after, table = indices[size + 1], binomials(num_cards, size + 1)
+        _fill_from_next(boards, holes, images, table, after.class_of, after.permutation_of, tables[size + 1], out)
+
+    try:
+        fill(indices[-1].boards, tables[-1], full)
+        for size in range(len(indices) - 2, -1, -1):
+            fill(indices[size].boards, tables[size], partial(shorter, size=size))
+    finally:
+        workers.shutdown()
     return whole, np.array([0, *ends[:-1]], np.int64)
 
 

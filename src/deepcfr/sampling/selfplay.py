@@ -11,7 +11,13 @@ from deepcfr.types import TERMINAL
 
 
 def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """What player 0 gains in one game for every deal, float32 [B] in the game's unit.
+    """What player 0 gains in one game for every deal, float32 [B] in the game's unit; see `last_nodes`."""
+    node = last_nodes(game, deals, strategies, stream)
+    return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
+
+
+def last_nodes(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
+    """The node at which one game of every deal ends, int64 [B].
 
     `strategies[p]` is player p's; actions use the uniforms addressed by (traversal, node) in `stream`, so a game is the
     same in any batch, and two games of one deal part only where their strategies do.
@@ -20,7 +26,7 @@ def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], 
     while True:
         live = (game.actor[node] != TERMINAL).nonzero()[:, 0]
         if not len(live):
-            return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
+            return node
         action = torch.empty_like(live)
         for player in (0, 1):
             here = (game.actor[node[live]] == player).nonzero()[:, 0]

@@ -1,8 +1,8 @@
 """Sampled matches: real hands, duplicate.
 
 Every deal is played twice, with the seats exchanged, and what a policy gains from a deal is the mean of its two games. Its
-luck with the cards then mostly cancels, and policies that act alike draw exactly. In limit games nobody is all-in, so there
-is no board that could be averaged over once the betting has ended early.
+luck with the cards then mostly cancels, and policies that act alike draw exactly. Of what is left, the luck of the board is
+taken off where it can be enumerated (`deepcfr.evaluation.match.luck`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import torch
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import NORMAL_95
+from deepcfr.evaluation.match.luck import BoardLuck
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
+from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy
-from deepcfr.sampling.selfplay import play_games
+from deepcfr.sampling.selfplay import last_nodes
 from deepcfr.types import Infosets
 
 CHUNK = 16_384  # deals played together
@@ -37,14 +39,15 @@ def sampled_match(
     *,
     threads: int = 1,
     chunk: int = CHUNK,
+    control: bool = True,
     on_hands: Callable[[int, int], None] | None = None,
 ) -> Match:
     """What `first` gains on average against `second` in `hands` deals of any game, each played in both seats.
 
-    The interval comes from the standard error over deals, because the two games of a deal share its cards; they share the
-    uniforms that pick actions too. A mixture draws one of its policies for each deal, and plays it in both seats: the
-    expected value is that of its exact average. Results depend neither on `threads` nor on `chunk`, the deals played
-    together.
+    The interval comes from the standard error over deals, because the two games of a deal share its cards; they share
+    the uniforms that pick actions too. A mixture draws one of its policies for each deal, and plays it in both seats:
+    the expected value is that of its exact average. With `control`, games of poker lose the luck of their boards, which
+    changes no expected value. Results depend neither on `threads` nor on `chunk`, the deals played together.
     `on_hands(done, total)` reports progress. Torch is set to one thread in this process from then on.
     Raises GameError for policies of different games, and ConfigError for fewer than two hands.
     """
@@ -53,11 +56,12 @@ def sampled_match(
     if hands < 2:
         raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
     workers = Workers(threads)
+    luck = BoardLuck(first.game) if control and isinstance(first.game, PokerGame) else None
 
-    def play(begin: int) -> npt.NDArray[np.float32]:
-        return _play_deals(first, second, min(chunk, hands - begin), seed, begin)
+    def play(begin: int) -> npt.NDArray[np.float64]:
+        return _play_deals(first, second, luck, min(chunk, hands - begin), seed, begin)
 
-    gains = np.empty((2, hands), np.float32)
+    gains = np.empty((2, hands))
     try:
         for index, part in enumerate(workers.map(play, range(0, hands, chunk))):
             done = index * chunk + part.shape[1]
@@ -66,12 +70,14 @@ def sampled_match(
                 on_hands(done, hands)
     finally:
         workers.shutdown()
-    seats = gains.mean(1, dtype=np.float64).tolist()
-    error = gains.mean(0, dtype=np.float64).std(ddof=1) / np.sqrt(hands)
+    seats = gains.mean(1).tolist()
+    error = gains.mean(0).std(ddof=1) / np.sqrt(hands)
     return match_record(first, second, (seats[0], seats[1]), start, interval=float(NORMAL_95 * error), hands=hands)
 
 
-def _play_deals(first: Policy, second: Policy, count: int, seed: int, begin: int) -> npt.NDArray[np.float32]:
+def _play_deals(
+    first: Policy, second: Policy, luck: BoardLuck | None, count: int, seed: int, begin: int
+) -> npt.NDArray[np.float64]:
     """What the first policy gains as player 0 and as player 1 in the deals `begin` .. `begin + count - 1`, [P, count]."""
     game, dealt = first.game, key(seed, "match", "deal")
     deals = game.deal(count, dealt, begin)
@@ -81,9 +87,13 @@ def _play_deals(first: Policy, second: Policy, count: int, seed: int, begin: int
     mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
     theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
     actions = key(seed, "match", "action")
-    as_zero = play_games(game, deals, (mine, theirs), actions)
-    as_one = -play_games(game, deals, (theirs, mine), actions)
-    return torch.stack([as_zero, as_one]).cpu().numpy()
+    ends = [last_nodes(game, deals, strategies, actions) for strategies in ((mine, theirs), (theirs, mine))]
+    row = torch.arange(count, device=ends[0].device)
+    paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
+    if luck and isinstance(game, PokerGame):
+        paid -= luck(game.deal_cards(count, dealt, begin), ends[0], ends[1])
+    paid[1] *= -1  # to player 0, who is the second policy there
+    return paid
 
 
 def _sampled_strategy(policy: Policy, deals: Deals, stream: int) -> Strategy:
