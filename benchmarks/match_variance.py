@@ -2,6 +2,7 @@
 
     python benchmarks/match_variance.py runs/a runs/b --boards 40 --hands 4000 --lines 2 8 32
 
+Duplicate hands are measured with and without the luck of the board, and boards compared with those that keep it.
 Both kinds of match average independent draws, so variance times CPU time does not depend on how many there are, and the
 ratio of two such products is how many times longer the one takes to the same interval. CPU time is that of one thread in
 this process, after a warm-up; the ratio is of one run on one machine, and both sides have the same policies.
@@ -33,8 +34,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     first, second = load_players([options.first, options.second], options.policy, print)
-    hands = measure(lambda count: sampled_match(first, second, count, options.seed), options.hands)
-    rows = [{"hands": options.hands, **hands}]
+    rows = []
+    for control in (True, False):  # the last one is what boards are compared with
+
+        def deal(count: int, control: bool = control) -> Match:
+            return sampled_match(first, second, count, options.seed, control=control)
+
+        hands = measure(deal, options.hands)
+        rows.append({"hands": options.hands, "board luck taken off": control, **hands})
     for lines in options.lines:
 
         def play(boards: int, lines: int = lines) -> Match:

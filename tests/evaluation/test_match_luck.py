@@ -4,12 +4,11 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-import torch
 
 from deepcfr.evaluation.match import exact_match, sampled_match
-from deepcfr.evaluation.match.luck import BoardLuck, stakes
+from deepcfr.evaluation.match.luck import BoardLuck, mean_results, stakes
 from deepcfr.games.betting import FOLDED, SHOWDOWN
-from deepcfr.games.hands import mean_results, strength
+from deepcfr.games.hands import strength
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.scripted import scripted_policy
@@ -28,12 +27,16 @@ def end_of(game: PokerGame, *actions: int) -> int:
     return node
 
 
+def equities(cards: np.ndarray, hole: int, known: int, ranks: int, suits: int, sample: int = 0) -> np.ndarray:
+    return mean_results(cards, np.arange(len(cards)), hole, known, ranks * suits, suits, sample, np.uint64(3))
+
+
 @pytest.mark.parametrize("known", [0, 3, 4, 5])
 def test_mean_results_are_those_of_all_boards(known: int) -> None:
     """In a deck of 11 cards, counted one board after another."""
     ranks, suits = 11, 1
     cards = np.array([[0, 9, 4, 10, 1, 2, 3, 8, 7], [5, 6, 0, 1, 9, 2, 8, 3, 10]], np.uint8)
-    found = mean_results(cards, 2, known, ranks * suits, suits)
+    found = equities(cards, 2, known, ranks, suits)
     for row, mean in zip(cards.tolist(), found, strict=True):
         hands, board = (row[:2], row[2:4]), row[4 : 4 + known]
         left = [card for card in range(ranks * suits) if card not in (*row[:4], *board)]
@@ -48,9 +51,19 @@ def test_mean_results_are_those_of_all_boards(known: int) -> None:
 def test_aces_against_kings_lose_to_a_king_only() -> None:
     """After a flop of small cards in three suits two kings are left, of 45 cards; with one on the board, two aces of 44."""
     cards = np.array([[48, 49, 46, 47, 0, 21, 30, 44, 3]], np.uint8)  # aces, kings, flop, a king, another card
-    assert mean_results(cards, 2, 3, 52, 4)[0] == pytest.approx(1 - 2 * (1 - 43 * 42 / (45 * 44)), abs=0.02)
-    assert mean_results(cards, 2, 4, 52, 4)[0] == pytest.approx(-1 + 2 * 2 / 44)
-    assert mean_results(cards, 2, 5, 52, 4)[0] == -1
+    assert equities(cards, 2, 3, 13, 4)[0] == pytest.approx(1 - 2 * (1 - 43 * 42 / (45 * 44)), abs=0.02)
+    assert equities(cards, 2, 4, 13, 4)[0] == pytest.approx(-1 + 2 * 2 / 44)
+    assert equities(cards, 2, 5, 13, 4)[0] == -1
+
+
+@pytest.mark.parametrize("known", [0, 3, 4])
+def test_a_sample_of_boards_has_the_same_mean(known: int) -> None:
+    cards = np.array([[50, 45, 12, 13, 0, 21, 30, 44, 3]], np.uint8)  # an ace and a queen, a pair of fives
+    whole = equities(cards, 2, known, 13, 4)[0]
+    found = equities(np.repeat(cards, 4_000, axis=0), 2, known, 13, 4, sample=16)
+    assert len(np.unique(found)) > 5
+    assert abs(found.mean() - whole) < 4 * found.std(ddof=1) / len(found) ** 0.5
+    assert found.std() == pytest.approx(((1 - whole**2) / 16) ** 0.5, rel=0.1)  # as few tie
 
 
 def test_stakes_are_what_both_had_put_in_when_a_board_came() -> None:
@@ -82,10 +95,11 @@ def test_luck_is_zero_on_average_over_all_deals(rules) -> None:
     cards = np.array(list(permutations(range(rules.num_cards), slots)), np.uint8)
     ended = np.flatnonzero((game.tree.ended == SHOWDOWN) | (game.tree.ended == FOLDED))
     draw = np.random.default_rng(0)
-    luck = BoardLuck(game)
+    luck = BoardLuck(game, 0)
     largest = 0.0
     for first, second in draw.choice(ended, (4, 2)):
-        found = luck(cards, *(torch.full((len(cards),), int(end)) for end in (first, second)))
+        ends = np.repeat([[first], [second]], len(cards), axis=1)
+        found = luck(cards, np.arange(len(cards)), ends)
         assert found.mean(1) == pytest.approx(0, abs=1e-9)
         pairs = np.abs(np.add.reduceat(found, np.arange(0, len(cards), len(cards) // comb_of_hands(rules)), axis=1))
         assert pairs.max() < 1e-6

@@ -25,7 +25,7 @@ from deepcfr.config import (
     load_config,
 )
 from deepcfr.evaluation import exploitability as exploitability_module
-from deepcfr.evaluation.match import boards_match
+from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
@@ -55,7 +55,7 @@ numBoardCards = 0 1 1 1
 END GAMEDEF
 """
 FIT = FitConfig(steps=4, batch_size=16)
-BOARDS = 6
+BOARDS, HANDS = 6, 300
 
 
 def plan_of(folder: Path) -> Plan:
@@ -71,7 +71,7 @@ def plan_of(folder: Path) -> Plan:
         runtime=RuntimeConfig(threads=1, checkpoint_every=1),
     )
     baselines = (Baseline("small", 3, 6.0, 20, 50), Baseline("large", 4, -11.0, 0))
-    return Plan(deep, baselines, BOARDS)
+    return Plan(deep, baselines, HANDS, BOARDS)
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def test_what_is_recorded_is_what_the_policies_gain(made: tuple[Path, Plan]) -> 
             "uniform": scripted_policy("uniform", deep.game),
         }
         for name, rival in rivals.items():
-            match = boards_match(deep, rival, BOARDS, 0)
+            match = sampled_match(deep, rival, HANDS, 0)
             found = result(folder, seed, name)
             assert (found["mean"], found["interval"]) == pytest.approx((match.value, match.interval), abs=1e-9)
             assert found["interval"] > 0
@@ -204,7 +204,7 @@ def test_only_what_is_missing_is_done_again(made: tuple[Path, Plan]) -> None:
     file.unlink()
     assert again().matches == 1
     assert json.loads(file.read_text())["result"]["mean"] == json.loads(before)["result"]["mean"]
-    file.write_text(before.replace(f'"boards": {BOARDS}', '"boards": 5'))  # of other terms
+    file.write_text(before.replace(f'"hands": {HANDS}', '"hands": 5'))  # of other terms
     assert again().matches == 1
 
 
@@ -227,7 +227,8 @@ def test_the_table_stands_beside_the_papers(made: tuple[Path, Plan], monkeypatch
     assert any(line.startswith("| `mccfr-3` | 20 | ") for line in lines)
     own = result(folder, 0, "itself")
     value = f"{own['mean']:+.1f} ± {own['interval']:.1f} mbb/g"
-    assert f"* Seed 0 against itself: the dealer gains {value}; in equilibrium it is between 87.7 and 89.7." in lines
+    beside = "in equilibrium it is between 87.7 and 89.7."
+    assert f"* Seed 0 against itself, on {BOARDS} runouts: the dealer gains {value}; {beside}" in lines
 
 
 def test_what_is_missing_is_named(made: tuple[Path, Plan], tmp_path: Path) -> None:

@@ -184,7 +184,9 @@ class MatchUp:
     second: Positional[str]  # another one
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
     hands: int | None = None  # deals to sample, each played in both seats
-    lines: int | None = None  # with --boards: action sequences of a round that are played out on a runout; 8 by default
+    lines: int | None = (
+        None  # with --boards: action sequences of a round that are played out on a runout; 256 by default
+    )
     seed: int = 0  # of the boards, or of the deals and the actions
     policy: PolicyName = "average"  # of both
     threads: int = 2  # CPU threads
@@ -204,7 +206,9 @@ class Rivals:
     styles: tuple[str, ...] = ()  # every run also in these styles, or in all of them with: all
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
     hands: int | None = None  # deals to sample, each played in both seats
-    lines: int | None = None  # with --boards: action sequences of a round that are played out on a runout; 8 by default
+    lines: int | None = (
+        None  # with --boards: action sequences of a round that are played out on a runout; 256 by default
+    )
     seed: int = 0  # of the boards, or of the deals and the actions; the same ones in every match
     policy: PolicyName = "average"  # of all of them
     threads: int = 2  # CPU threads
@@ -218,7 +222,7 @@ class LowerBound:
     run: Positional[Path]  # a run folder or a shipped model of a poker game
     boards: int | Literal["all"] | None = None  # runouts to sample; by default all if that is within reach, else 100
     rounds: tuple[int, ...] | None = None  # in which it acts by its rule, 0 is the first; it checks and calls in others
-    lines: int | None = None  # with --boards N: action sequences of a round that are played out; 8 by default
+    lines: int | None = None  # with --boards N: action sequences of a round that are played out; 256 by default
     hands: int | None = None  # of a raise-ladder game, which samples them: deals, each played in both seats
     seed: int = 0  # of the boards and the action sequences, or of the deals
     policy: PolicyName = "average"

@@ -44,8 +44,8 @@ def _top(mask: int) -> int:
 
 
 @nb.njit(cache=True)
-def _strength_of_masks(a: int, b: int, c: int, d: int) -> int:
-    """The strength of the best hand in four suit masks."""
+def strength_of_masks(a: int, b: int, c: int, d: int) -> int:
+    """The strength of the best hand in four suit masks of 1 to 7 rank bits."""
     any_suit = a | b | c | d
     flush = 0
     for mask in (a, b, c, d):
@@ -87,12 +87,6 @@ def _strength_of_masks(a: int, b: int, c: int, d: int) -> int:
     return (PAIR << 20) | (high << 16) | ((_PACKED[any_suit & ~(1 << high)] >> 8) << 4)
 
 
-@nb.njit(cache=True, inline="always")
-def _add(masks: npt.NDArray[np.int64], card: int, num_suits: int) -> None:
-    """Put a card into the four suit masks of a hand."""
-    masks[card % num_suits] |= 1 << (card // num_suits)
-
-
 @nb.njit(cache=True)
 def strength(cards: npt.NDArray[np.uint8], num_suits: int) -> int:
     """The strength of the best hand in `cards`, uint8 [n] with 1 to 7 cards: higher wins, equal ties."""
@@ -108,7 +102,7 @@ def strength(cards: npt.NDArray[np.uint8], num_suits: int) -> int:
             c |= bit
         else:
             d |= bit
-    return _strength_of_masks(a, b, c, d)
+    return strength_of_masks(a, b, c, d)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -139,58 +133,4 @@ def board_strengths(
             for card in board:
                 dead = dead or card == cards[slot]
         result[row] = -1 if dead else strength(cards, num_suits)
-    return result
-
-
-@nb.njit(cache=True, nogil=True)
-def mean_results(
-    cards: npt.NDArray[np.uint8], hole: int, known: int, num_cards: int, num_suits: int
-) -> npt.NDArray[np.float64]:
-    """The mean showdown of two hands over every way to complete the board: 1 for a win of the first, -1 for a loss.
-
-    `cards` is uint8 [B, 2 * hole + board], the two hands and the board in order, of which the first `known` cards stand;
-    float64 [B]. The C(n, k) completions of k cards are enumerated for each row.
-    """
-    count, slots = cards.shape
-    missing = slots - 2 * hole - known
-    result = np.empty(count, np.float64)
-    left = np.empty(num_cards, np.int64)
-    pick = np.empty(missing, np.int64)
-    start = np.empty((2, 4), np.int64)
-    full = np.empty(4, np.int64)
-    best = np.empty(2, np.int64)
-    for row in range(count):
-        start[:] = 0
-        used = 0
-        for slot in range(2 * hole + known):
-            card = int(cards[row, slot])
-            used |= 1 << card
-            for player in range(2):
-                if slot >= 2 * hole or slot // hole == player:
-                    _add(start[player], card, num_suits)
-        free = 0
-        for card in range(num_cards):
-            if not used >> card & 1:
-                left[free] = card
-                free += 1
-        for i in range(missing):
-            pick[i] = i
-        total = boards = 0
-        while True:
-            for player in range(2):
-                full[:] = start[player]
-                for i in range(missing):
-                    _add(full, left[pick[i]], num_suits)
-                best[player] = _strength_of_masks(full[0], full[1], full[2], full[3])
-            total += int(best[0] > best[1]) - int(best[0] < best[1])
-            boards += 1
-            place = missing - 1  # the next combination: the last pick that can move on does, and those behind it follow
-            while place >= 0 and pick[place] == free - missing + place:
-                place -= 1
-            if place < 0:
-                break
-            pick[place] += 1
-            for i in range(place + 1, missing):
-                pick[i] = pick[i - 1] + 1
-        result[row] = total / boards
     return result

@@ -20,7 +20,7 @@ from deepcfr.abstraction import make
 from deepcfr.abstraction.buckets import table_bytes
 from deepcfr.config import EvaluationConfig, RunConfig, RuntimeConfig, SolveConfig, TabularConfig, config_from_table
 from deepcfr.defaults import default_config
-from deepcfr.evaluation.match import boards_match
+from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.poker import PokerGame
@@ -67,7 +67,8 @@ class Plan:
 
     deep: RunConfig
     baselines: tuple[Baseline, ...]
-    boards: int  # runouts of every match
+    hands: int  # deals of every match, each played in both seats
+    boards: int  # runouts for the first seat's value
 
 
 # not in the paper: what a minute of the simplest thing gives
@@ -93,8 +94,8 @@ PAPER = config_from_table(
     }
 )
 PLANS: Mapping[Budget, Plan] = {
-    "quick": Plan(default_config("hulh"), (*_baselines(4_000, 8_000, 0, traversals=20_000), MINUTE), boards=400),
-    "paper": Plan(PAPER, _baselines(20_000, 40_000, 80_000, traversals=50_000), boards=10_000),
+    "quick": Plan(default_config("hulh"), (*_baselines(4_000, 8_000, 0, traversals=20_000), MINUTE), 1_000_000, 200),
+    "paper": Plan(PAPER, _baselines(20_000, 40_000, 80_000, traversals=50_000), 4_000_000, 2_000),
 }
 
 
@@ -122,7 +123,7 @@ def run_table(
 ) -> Progress:
     """Make what is missing of the table: runs of Deep CFR, baselines, matches; what is there stays.
 
-    `plan` stands in for that of the budget. Baselines have one seed, and a match one sample of boards.
+    `plan` stands in for that of the budget. Baselines have one seed, and a match one sample of deals.
     Raises what runs and matches raise.
     """
     plan = plan or PLANS[budget]
@@ -198,13 +199,14 @@ def play_seed(folder: Path, plan: Plan, rivals: Sequence[Baseline], seed: int, s
     policy = _policy(deep, say)
     threads = plan.deep.runtime.threads
     for name in missing:
-        say(f"{deep} against {name}: {plan.boards:,} boards")
         if name == ITSELF:
+            say(f"{deep} against {name}: {plan.boards:,} boards")
             mean, interval = dealer_value(policy, plan.boards, MATCH_SEED, threads=threads)
             facts: dict[str, Any] = {"mean": mean, "interval": interval, "unit": policy.game.milli_unit}
         else:
+            say(f"{deep} against {name}: {plan.hands:,} deals")
             other = scripted_policy(name, policy.game) if name in STYLES else _policy(folder / name, say)
-            facts = boards_match(policy, other, plan.boards, MATCH_SEED, threads=threads).facts()
+            facts = sampled_match(policy, other, plan.hands, MATCH_SEED, threads=threads).facts()
         data = {"terms": _terms(plan, name), "result": facts}
         write_atomically(_match_file(folder, seed, name), json_bytes(data))
     return len(missing)
@@ -234,4 +236,5 @@ def _terms(plan: Plan, name: str) -> dict[str, Any]:
     """What a recorded match must agree with to stand; runs are checked against the plan before they play."""
     baseline = next((b for b in plan.baselines if b.name == name), None)
     rival = [baseline.iterations, baseline.traversals, baseline.minutes] if baseline else []
-    return {"boards": plan.boards, "seed": MATCH_SEED, "iterations": plan.deep.iterations, "rival": rival}
+    size = {"boards": plan.boards} if name == ITSELF else {"hands": plan.hands}
+    return size | {"seed": MATCH_SEED, "iterations": plan.deep.iterations, "rival": rival}

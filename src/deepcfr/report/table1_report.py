@@ -118,8 +118,8 @@ def table_lines(table: Table) -> Iterator[str]:
     """The table at one budget."""
     yield (
         f"Command: `deepcfr reproduce {NAME} --budget {table.budget}`, game {table.game}. What Deep CFR gains, with a 95 % "
-        f"interval over {table.plan.boards:,} sampled runouts with all hands on each, in both seats. One run of each "
-        "baseline; the seeds are those of Deep CFR. The paper describes its abstractions by "
+        f"interval over {table.plan.hands:,} sampled deals, each played in both seats ([matches.md](matches.md)). "
+        "One run of each baseline; the seeds are those of Deep CFR. The paper describes its abstractions by "
         "their size only, and ours are those of the same size ([hulh.md](hulh.md))."
     )
     yield ""
@@ -171,4 +171,4 @@ def _dealer(table: Table) -> Iterator[str]:
         known = EQUILIBRIUM.get(table.game)
         beside = f"; in equilibrium it is between {known[0]} and {known[1]}" if known else ""
         value = f"{own['mean']:+.1f} ± {own['interval']:.1f} {table.unit}"
-        yield f"* Seed {seed} against itself: the dealer gains {value}{beside}."
+        yield f"* Seed {seed} against itself, on {table.plan.boards:,} runouts: the dealer gains {value}{beside}."

@@ -31,7 +31,7 @@ from deepcfr.ranges.public_chance import systematic
 from deepcfr.ranges.runouts import RunoutSampler, SampledBoards
 from deepcfr.rng import key
 
-LINES = 8  # public action sequences of a round that are played out on a runout
+LINES = 256  # public action sequences of a round that are played out on a runout: docs/matches.md has what fewer cost
 _TOGETHER = 32  # entries of the last round that are in memory at once: a few megabytes
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]

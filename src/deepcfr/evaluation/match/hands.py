@@ -2,7 +2,7 @@
 
 Every deal is played twice, with the seats exchanged, and what a policy gains from a deal is the mean of its two games. Its
 luck with the cards then mostly cancels, and policies that act alike draw exactly. Of what is left, the luck of the board is
-taken off where it can be enumerated (`deepcfr.evaluation.match.luck`).
+taken off (`deepcfr.evaluation.match.luck`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def sampled_match(
     if hands < 2:
         raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
     workers = Workers(threads)
-    luck = BoardLuck(first.game) if control and isinstance(first.game, PokerGame) else None
+    game = first.game
+    luck = BoardLuck(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
 
     def play(begin: int) -> npt.NDArray[np.float64]:
         return _play_deals(first, second, luck, min(chunk, hands - begin), seed, begin)
@@ -91,7 +92,8 @@ def _play_deals(
     row = torch.arange(count, device=ends[0].device)
     paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
     if luck and isinstance(game, PokerGame):
-        paid -= luck(game.deal_cards(count, dealt, begin), ends[0], ends[1])
+        nodes = torch.stack(ends).cpu().numpy()
+        paid -= luck(game.deal_cards(count, dealt, begin), np.arange(begin, begin + count), nodes)
     paid[1] *= -1  # to player 0, who is the second policy there
     return paid
 
