@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from deepcfr.config import SolveConfig, solve_config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.policies.ladder import LadderPolicy, Player
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.matches import Terms, load_players
+from deepcfr.report.records import read_record, write_record
 from deepcfr.report.studies import Budget
 from deepcfr.report.studies.arms import nested
 from deepcfr.report.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, Bot, LinName, LinPlan, LinStudy
@@ -132,8 +132,7 @@ def measure_seed(root: Path, study: LinStudy, budget: Budget, seed: int, say: Sa
     for one in missing:
         say(f"{study.name}, seed {seed}: {' against '.join(one.key)}")
         facts = _measure([players[name] for name in one.players], one.seed, plan)
-        data = {"terms": _terms(study, plan), "result": facts}
-        write_atomically(_file(root, study, budget, seed, one.key), json_bytes(data))
+        write_record(_file(root, study, budget, seed, one.key), _terms(study, plan), facts)
     return len(missing)
 
 
@@ -150,14 +149,7 @@ def _measure(players: list[Player], seed: int, plan: LinPlan) -> dict[str, Any]:
 
 def recorded(root: Path, study: LinStudy, budget: Budget, seed: int, key: Key) -> dict[str, Any] | None:
     """What a measure came to; None if it was not made on the plan's terms."""
-    file = _file(root, study, budget, seed, key)
-    if not file.is_file():
-        return None
-    data = read_json(file)
-    if data.get("terms") != _terms(study, study.plans[budget]):
-        return None
-    result: dict[str, Any] = data["result"]
-    return result
+    return read_record(_file(root, study, budget, seed, key), _terms(study, study.plans[budget]))
 
 
 def records_folder(root: Path, study: LinStudy, budget: Budget) -> Path:

@@ -22,11 +22,12 @@ from deepcfr.config import EvaluationConfig, RunConfig, RuntimeConfig, SolveConf
 from deepcfr.defaults import default_config
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
-from deepcfr.files import json_bytes, read_json, write_atomically
+from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
+from deepcfr.report.records import read_record, write_record
 from deepcfr.report.studies import Budget
 from deepcfr.runs.costs import tables_refusal
 from deepcfr.runs.folder import RunFolder
@@ -207,21 +208,13 @@ def play_seed(folder: Path, plan: Plan, rivals: Sequence[Baseline], seed: int, s
             say(f"{deep} against {name}: {plan.hands:,} deals")
             other = scripted_policy(name, policy.game) if name in STYLES else _policy(folder / name, say)
             facts = sampled_match(policy, other, plan.hands, MATCH_SEED, threads=threads).facts()
-        data = {"terms": _terms(plan, name), "result": facts}
-        write_atomically(_match_file(folder, seed, name), json_bytes(data))
+        write_record(_match_file(folder, seed, name), _terms(plan, name), facts)
     return len(missing)
 
 
 def recorded(folder: Path, plan: Plan, seed: int, name: str) -> dict[str, Any] | None:
     """What a seed's match against `name` came to; None if none was played on these terms."""
-    file = _match_file(folder, seed, name)
-    if not file.is_file():
-        return None
-    data = read_json(file)
-    if data.get("terms") != _terms(plan, name):
-        return None
-    result: dict[str, Any] = data["result"]
-    return result
+    return read_record(_match_file(folder, seed, name), _terms(plan, name))
 
 
 def _policy(path: Path, say: Say) -> Policy:
