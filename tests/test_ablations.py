@@ -26,14 +26,14 @@ from deepcfr.config import (
     unread_settings,
 )
 from deepcfr.defaults import default_config
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.network import infoset_owner
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
-from deepcfr.solvers.deep_cfr import DeepCFR, poker_game
+from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import HandMemories, InfosetMemories
 from deepcfr.types import Infosets, Samples
 

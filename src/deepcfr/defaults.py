@@ -59,10 +59,17 @@ _TUNED: dict[str, dict[str, Any]] = {
     },
     # External sampling, which needs no list of all boards (docs/hulh.md).
     "hulh": {
-        "cfr": {"iterations": 120, "chunk": 625, "first_round": "table"},
+        "cfr": {"iterations": 160, "traversals": 50_000, "chunk": 625, "first_round": "table"},
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
-        "network": {"strength": True},
-        "advantage": {"steps": 1_000, "batch_size": 4_096, "refit": "fine-tune", **_ADAM_FIT},
+        "network": {"card_width": 1, "strength": True},
+        "advantage": {
+            "steps": 600,
+            "batch_size": 4_096,
+            "learning_rate": 2e-3,
+            "schedule": "cosine",
+            "refit": "fine-tune",
+            "pot_units": True,
+        },
         "average": {"steps": 6_000, "batch_size": 8_192, **_ADAM_FIT},
         "runtime": {"checkpoint_every": 20},
     },

@@ -152,8 +152,9 @@ def unread_settings(config: RunConfig) -> Iterator[str]:
             *_changed(config, "public_chance", () if by_boards else _names(boards)),
         ],
         "a panel keeps all of its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
+        "hands have decisions of many pots": _changed(config, "advantage", ("pot_units",)) if by_hands else [],
         "its targets are no exact means of a panel": [] if panel else _changed(config, "advantage", ("compress",)),
-        "an average strategy is fitted as it is": _changed(config, "average", ("compress",)),
+        "an average strategy is fitted as it is": _changed(config, "average", ("compress", "pot_units")),
     }
     for section in ("advantage", "average"):
         unit = "hands" if by_hands else "infosets"

@@ -89,6 +89,9 @@ class FitConfig:
     clip: float = 1.0  #: largest gradient norm
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     scale_targets: bool = True  #: fit advantages in units of their root mean square (never applied to probabilities)
+    #: fit advantages as shares of the pot at their decision, in games of poker: regret matching reads only their
+    #: proportions at one infoset, and in chips the largest pots, which are rare in play, are most of the loss
+    pot_units: bool = False
     #: fit negative advantages on a logarithmic scale, in units of this many times the root mean square of positive ones:
     #: regret matching reads only their sign and order. Read where targets are the exact means of a panel, and only
     #: there: of noisy targets a curved scale would move the mean; 0 is off

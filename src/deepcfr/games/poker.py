@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import GameError
-from deepcfr.games.base import Deals
+from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
 from deepcfr.games.hands import MAX_HAND, strength
 from deepcfr.games.isomorphism import MAX_GROUPS, canonical_cards, canonicalise_row, sort_groups
@@ -42,6 +42,9 @@ class PokerGame:
         self.round = torch.from_numpy(self.tree.round).to(device)
         self.infoset = torch.arange(self.tree.num_nodes, device=device)
         self.legal = torch.from_numpy(self.tree.legal).to(device)
+        # float32 [decisions] what both players have put in, in units
+        chips = self.tree.chips[: self.tree.num_decisions].sum(1)
+        self.pot = torch.from_numpy(chips / rules.unit_chips).float().to(device)
         self.encoding = self._encoding()
         self.deals_before = self._deals_before()
         self._child = torch.from_numpy(self.tree.child).to(device)
@@ -108,6 +111,16 @@ class PokerGame:
 
     def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
         return self._payoff[node, deals.hidden[row]]
+
+
+def poker_game(game: Game) -> PokerGame:
+    """The game as a poker game, whose first round, boards and pots are known. Raises GameError if it is none."""
+    if isinstance(game, PokerGame):
+        return game
+    raise GameError(
+        "Public-chance traversals, a table for the first round and targets in units of the pot need a poker game, and "
+        f"'{game.name}' is not one."
+    )
 
 
 def _require_supported(rules: PokerRules) -> None:

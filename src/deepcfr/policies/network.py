@@ -79,10 +79,17 @@ class NetworkPerPlayer:
 class RegretMatchingPolicy(NetworkPerPlayer):
     """The strategy sigma^t of one iteration: regret matching on each player's advantage network."""
 
-    def __init__(self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], fallback: str = "highest") -> None:
+    def __init__(
+        self,
+        game: Game,
+        networks: tuple[SplitNetwork, SplitNetwork],
+        fallback: str = "highest",
+        pot_units: bool = False,
+    ) -> None:
         kind = "regret matching on the newest advantage networks"
         super().__init__(game, networks, partial(regret_matching, fallback=fallback), kind)
         self.fallback = fallback
+        self.pot_units = pot_units  # whether outputs are shares of the pot; the strategy is the same either way
 
 
 def infoset_owner(game: Game) -> torch.Tensor:

@@ -10,9 +10,8 @@ from functools import cached_property
 import torch
 
 from deepcfr.config import FitConfig, RunConfig
-from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game, card_codes
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, board_strategy
@@ -86,6 +85,8 @@ class DeepCFR:
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
         cfr, game = self.config.cfr, self.game
+        if self.config.advantage.pot_units:
+            poker_game(game)
         on_cores = game.device == "cpu" or cfr.sampler == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
         self.table = None
@@ -303,7 +304,7 @@ class DeepCFR:
 
     def _matching(self) -> RegretMatchingPolicy:
         networks = (self.advantage_networks[0], self.advantage_networks[1])
-        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback)
+        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, self.config.advantage.pot_units)
 
     def _new_network(self, *purpose: str | int) -> SplitNetwork:
         return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
@@ -315,15 +316,6 @@ class DeepCFR:
 def panel_stream(config: RunConfig) -> int:
     """The stream of all chance in a run's panel: which boards it has, and which hands of them are remembered."""
     return key(config.seed, "panel")
-
-
-def poker_game(game: Game) -> PokerGame:
-    """The game as a poker game, whose first round and boards are known. Raises GameError if it is none."""
-    if isinstance(game, PokerGame):
-        return game
-    raise GameError(
-        f"Public-chance traversals and a table for the first round need a poker game, and '{game.name}' is not one."
-    )
 
 
 def with_table(game: Game, later: Strategy, table: FirstRound, deals: Deals, player: int) -> Strategy:

@@ -11,7 +11,7 @@ import torch
 
 from deepcfr.config import FitConfig, MemoryConfig, PublicChanceConfig
 from deepcfr.games.base import Game
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
 from deepcfr.memory.reservoir import Memory, Store
 from deepcfr.policies.remembered import BYTES_REMEMBERED
@@ -43,7 +43,9 @@ class InfosetMemories:
 
     def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What a player's advantage network is fitted to."""
-        return InfosetExamples(self.advantages[player], self.game.encoding.legal, advantage_loss, weights, t, config)
+        memory, legal = self.advantages[player], self.game.encoding.legal
+        unit = poker_game(self.game).pot if config.pot_units else None
+        return InfosetExamples(memory, legal, advantage_loss, weights, t, config, unit)
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What the average network is fitted to."""

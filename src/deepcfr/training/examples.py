@@ -61,9 +61,10 @@ WEIGHTS: dict[str, Weights] = {"linear": linear_weights, "uniform": uniform_weig
 class InfosetExamples:
     """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
 
-    `legal` is bool [K, A]; `weights(sample iterations, iteration)` gives the weight of each sample. With
-    `merge_infosets` every sample's target is first replaced by the weighted mean target of all samples of the same
-    infoset: the loss changes by a constant only, so the minimiser is the same, but mini-batches lose the sampling noise.
+    `legal` is bool [K, A], and `unit`, float32 [K], what targets at each public infoset are divided by; `weights(sample
+    iterations, iteration)` gives the weight of each sample. With `merge_infosets` every sample's target is first
+    replaced by the weighted mean target of all samples of the same infoset: the loss changes by a constant only, so the
+    minimiser is the same, but mini-batches lose the sampling noise.
     """
 
     share = 1 << 40  # a worker's part of a mini-batch is never cut further
@@ -76,7 +77,9 @@ class InfosetExamples:
         weights: Weights,
         iteration: int,
         config: FitConfig,
+        unit: torch.Tensor | None = None,
     ) -> None:
+        self._unit = unit
         self._memory, self._legal, self._loss, self._weights, self._iteration = memory, legal, loss, weights, iteration
         self._scaled = config.scale_targets
         self._targets = memory.filled("target")
@@ -96,8 +99,8 @@ class InfosetExamples:
         if not self._scaled:
             return 1.0
         some = slice(0, None, 1 + len(self) // _SCALE_SAMPLES)
-        mask = self._legal[self._memory.filled("node")[some].int()]
-        mean = float(self._targets[some][mask].double().square().mean())
+        node = self._memory.filled("node")[some].int()
+        mean = float(self._in_units(self._targets[some], node)[self._legal[node]].double().square().mean())
         return math.sqrt(mean) if mean > 0 else 1.0
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
@@ -105,7 +108,11 @@ class InfosetExamples:
         predicted = network(batch.infosets).float()
         legal = self._legal[batch.infosets.node]
         weight = self._weights(batch.iteration, self._iteration)
-        return self._loss(predicted, self._targets[index] / network.scale, legal, weight)
+        targets = self._in_units(self._targets[index], batch.infosets.node)
+        return self._loss(predicted, targets / network.scale, legal, weight)
+
+    def _in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
+        return targets if self._unit is None else targets / self._unit[node][:, None]
 
     def group(self, index: torch.Tensor) -> torch.Tensor:
         """The cards that the player sees, or the node in a game without cards.

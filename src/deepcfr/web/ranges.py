@@ -117,6 +117,8 @@ def _advantages(newest: RegretMatchingPolicy, position: Position, holes: npt.NDA
     cards = torch.from_numpy(game.views_of(holes, position.board)).to(game.device)
     with torch.no_grad():
         outputs = network(Infosets(game.infoset[[position.node]].expand(len(holes)), cards)) * network.scale
+    if newest.pot_units:
+        outputs = outputs * game.pot[position.node]
     found: Floats = outputs.double().cpu().numpy()
     return found
 
