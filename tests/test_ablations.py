@@ -188,6 +188,11 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
         "advantage.merge_infosets: not read, because the examples of 'advantage.batch_size' are hands",
         "average.merge_infosets: not read, because the examples of 'average.batch_size' are hands",
     ]
+    by_pot = list(unread_settings(with_key(fresh, "advantage.pot_units", True)))
+    assert "advantage.pot_units: not read, because hands have decisions of many pots" in by_pot
+    assert list(unread_settings(with_key(RunConfig(), "average.pot_units", True))) == [
+        "average.pot_units: not read, because an average strategy is fitted as it is"
+    ]
     exploring = replace(RunConfig(), cfr=CFRConfig(exploration=0.2))
     assert list(unread_settings(exploring)) == ["cfr.exploration: not read, because 'cfr.sampler' is external"]
     assert list(unread_settings(with_key(exploring, "cfr.sampler", "outcome"))) == []

@@ -12,7 +12,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.network import infoset_owner
+from deepcfr.policies.network import RegretMatchingPolicy, infoset_owner
 from deepcfr.policies.regret_matching import regret_matching
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
 from deepcfr.types import Infosets, Samples
@@ -89,6 +89,30 @@ def test_a_short_run_is_far_less_exploitable_than_uniform_play(kuhn: tuple[DeepC
     assert uniform.nash_conv == pytest.approx(916.7, abs=0.1)
     assert average.nash_conv < 0.12 * uniform.nash_conv
     assert average.value == pytest.approx(-1000 / 18, abs=30)  # the value of the game to the first player
+
+
+def test_a_run_in_units_of_the_pot_is_as_good() -> None:
+    solver = solved(replace(CONFIG, advantage=replace(FIT, pot_units=True)))
+    solver.fit_average()
+    assert exploitability(solver.average_policy()).nash_conv < 0.12 * 916.7
+    policy = solver.current_policy()
+    assert isinstance(policy, RegretMatchingPolicy)
+    assert policy.pot_units
+
+
+def test_advantages_are_learned_as_shares_of_the_pot() -> None:
+    """After one iteration against a uniform opponent: the same memory in both units, and nearly exact fits."""
+    exact = replace(FIT, steps=1500, batch_size=512, merge_infosets=True)
+    found = []
+    for pot_units in (False, True):
+        once = replace(CONFIG.cfr, iterations=1, traversals=2000)
+        solver = solved(replace(CONFIG, cfr=once, advantage=replace(exact, pot_units=pot_units)))
+        network = solver.advantage_networks[0]
+        with torch.no_grad():
+            found.append((network(EVERY) * network.scale)[:3][KUHN.encoding.legal[EVERY.node[:3]]])
+    assert KUHN.pot[0] == 2
+    torch.testing.assert_close(found[1] * 2, found[0], atol=0.05, rtol=0.05)
+    assert float(found[0].abs().max()) > 0.3
 
 
 def test_the_average_plays_what_every_equilibrium_plays(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None:

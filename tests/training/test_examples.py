@@ -3,11 +3,13 @@
 import pytest
 import torch
 
-from deepcfr.config import FitConfig
+from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
+from deepcfr.rng import generator
 from deepcfr.training.examples import InfosetExamples, linear_weights
 from deepcfr.training.losses import advantage_loss
+from deepcfr.training.networks import build_network
 from deepcfr.types import Encoding, Infosets, Samples
 from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network
 
@@ -70,3 +72,26 @@ def test_the_scale_is_one_unless_targets_are_scaled(scaled: bool) -> None:
     config = FitConfig(scale_targets=scaled)
     scale = InfosetExamples(data.memory, GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, config).scale()
     assert (scale > 50) if scaled else (scale == 1)
+
+
+def test_targets_are_divided_by_the_unit_of_their_infoset() -> None:
+    """In units of 10 and 1: as if the memory held the quotients, in the loss and in the scale."""
+    game = load_game("leduc")
+    unit = torch.where(torch.arange(len(game.encoding.legal)) % 2 == 0, 10.0, 1.0)
+    node = torch.tensor([0, 1, 0, 1])
+    cards = torch.tensor([[0, 255], [2, 255], [4, 255], [0, 255]], dtype=torch.uint8)
+    target = torch.arange(1.0, 13.0).view(4, 3)
+    network = build_network(game.encoding, NetworkConfig(kind="mlp", width=8), generator(0))
+    losses, scales = [], []
+    for found, in_unit in ((target, unit), (target / unit[node][:, None], None)):
+        memory = Memory(game.encoding, 10)
+        memory.add(Samples(Infosets(node, cards), found, torch.full((4,), 3, dtype=torch.int32)), stream=0)
+        examples = InfosetExamples(
+            memory, game.encoding.legal, advantage_loss, linear_weights, NEWEST, FitConfig(), in_unit
+        )
+        scales.append(examples.scale())
+        with torch.no_grad():
+            losses.append(float(examples.loss(network, torch.arange(4))))
+    assert losses[0] == pytest.approx(losses[1])
+    assert scales[0] == pytest.approx(scales[1])
+    assert scales[0] < float(target.square().mean().sqrt())

@@ -11,10 +11,14 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from deepcfr.config import NetworkConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.policies.query import query
+from deepcfr.rng import generator
+from deepcfr.training.networks import build_network
 from deepcfr.web import schema
 from deepcfr.web.browse_view import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
@@ -162,6 +166,17 @@ def test_every_number_of_a_grid_is_that_of_the_strategy_command(reader: TestClie
             )
             assert (answer["pot"], answer["to_call"]) == (facts["pot"], facts["to_call"])
             assert hand["advantages"] is None or set(hand["advantages"]) == set(facts["actions"])
+
+
+def test_advantages_in_units_of_the_pot_are_shown_in_chips() -> None:
+    networks = tuple(build_network(MINI.encoding, NetworkConfig(width=8), generator(seed)) for seed in (0, 1))
+    position = read_position(MINI, "rc/r", "6d 4d 4c")
+    shown = [
+        range_at(UniformPolicy(MINI), position, RegretMatchingPolicy(MINI, networks, pot_units=units)).advantages  # type: ignore[arg-type]
+        for units in (False, True)
+    ]
+    assert MINI.pot[position.node] == 5  # two and two before the flop, and a bet
+    np.testing.assert_allclose(shown[1], 5 * shown[0], rtol=1e-6)
 
 
 def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
