@@ -184,9 +184,7 @@ class MatchUp:
     second: Positional[str]  # another one
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
     hands: int | None = None  # deals to sample, each played in both seats
-    lines: int | None = (
-        None  # with --boards: action sequences of a round that are played out on a runout; 256 by default
-    )
+    lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
     seed: int = 0  # of the boards, or of the deals and the actions
     policy: PolicyName = "average"  # of both
     threads: int = 2  # CPU threads
@@ -206,9 +204,7 @@ class Rivals:
     styles: tuple[str, ...] = ()  # every run also in these styles, or in all of them with: all
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
     hands: int | None = None  # deals to sample, each played in both seats
-    lines: int | None = (
-        None  # with --boards: action sequences of a round that are played out on a runout; 256 by default
-    )
+    lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
     seed: int = 0  # of the boards, or of the deals and the actions; the same ones in every match
     policy: PolicyName = "average"  # of all of them
     threads: int = 2  # CPU threads
