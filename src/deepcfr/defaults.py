@@ -59,11 +59,17 @@ _TUNED: dict[str, dict[str, Any]] = {
     },
     # External sampling, which needs no list of all boards (docs/hulh.md).
     "hulh": {
-        "cfr": {"iterations": 160, "traversals": 50_000, "chunk": 625, "first_round": "table"},
+        "cfr": {
+            "iterations": 160,
+            "traversals": 30_000,
+            "chunk": 625,
+            "first_round": "table",
+            "average_weighting": "quadratic",
+        },
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
         "network": {"card_width": 1, "strength": True},
         "advantage": {
-            "steps": 600,
+            "steps": 400,
             "batch_size": 4_096,
             "learning_rate": 2e-3,
             "schedule": "cosine",

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from deepcfr.config import NetworkConfig
+from deepcfr.config import CFRConfig, NetworkConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import board_strategy
@@ -42,7 +42,10 @@ class Counting(SplitNetwork):
 
 
 def test_every_answer_is_that_of_the_newest_networks() -> None:
-    remembered, table = RememberedStrategies(), FirstRoundTable(LEDUC, "linear", "highest")
+    remembered, table = (
+        RememberedStrategies(),
+        FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest")),
+    )
     networks = [network(0), network(1)]
     rng = np.random.default_rng(0)
     for change in range(6):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from board_play import random_policy
-from deepcfr.config import PublicChanceConfig, TabularConfig
+from deepcfr.config import CFRConfig, PublicChanceConfig, TabularConfig
 from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
@@ -27,7 +27,7 @@ ALL = PublicChanceConfig(boards=1_000, samples=10)
 
 @pytest.mark.parametrize("weighting", ["linear", "uniform"])
 def test_in_a_game_of_one_round_the_table_is_tabular_cfr(weighting: str) -> None:
-    table = FirstRoundTable(KUHN, weighting, "uniform")  # type: ignore[arg-type]
+    table = FirstRoundTable(KUHN, CFRConfig(weighting=weighting, fallback="uniform"))  # type: ignore[arg-type]
     algorithm = {"linear": "linear-cfr", "uniform": "cfr"}[weighting]
     vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))  # type: ignore[arg-type]
     boards = Boards(KUHN, merge=True, keep=True)
@@ -49,7 +49,7 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(weighting: str) -> None
 def test_the_fallback_is_what_networks_would_play() -> None:
     legal = LEDUC.encoding.legal
     for fallback in ("highest", "uniform"):
-        table = FirstRoundTable(LEDUC, "linear", fallback)
+        table = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback=fallback))
         table.regret[:] = -1 - np.arange(len(table.regret))[:, None]
         rows = table.strategy().probabilities
         for node in range(len(table.tree.nodes)):
@@ -72,7 +72,7 @@ def first_of(samples: Samples) -> Samples:
 
 def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
     policy, boards = random_policy(LEDUC, 3), Boards(LEDUC, merge=True, keep=True)
-    exact, sampled = (FirstRoundTable(LEDUC, "linear", "highest") for _ in range(2))
+    exact, sampled = (FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest")) for _ in range(2))
     mean, square = np.zeros_like(sampled.regret), np.zeros_like(sampled.regret)
     blocks, size = 50, 600
     for player in (0, 1):
@@ -80,7 +80,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
         exact.add_values(found.first_values, player, 1)
     averages = np.zeros_like(sampled.average)
     for block in range(blocks):
-        table = FirstRoundTable(LEDUC, "linear", "highest")
+        table = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest"))
         deals = LEDUC.deal(size, 100 + block)
         for player in (0, 1):
             strategies = asked(policy, deals, 0), asked(policy, deals, 1)
@@ -104,10 +104,12 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
 
 
 def test_later_iterations_weigh_more() -> None:
-    linear, uniform = (FirstRoundTable(LEDUC, w, "highest") for w in ("linear", "uniform"))  # type: ignore[arg-type]
+    linear, uniform = (
+        FirstRoundTable(LEDUC, CFRConfig(weighting=w, fallback="highest")) for w in ("linear", "uniform")
+    )  # type: ignore[arg-type]
     values = np.random.default_rng(0).normal(size=(linear.tree.num_slots, len(linear.board)))
     for table, weights in ((linear, 1 + 5), (uniform, 2)):
-        once = FirstRoundTable(LEDUC, "uniform", "highest")
+        once = FirstRoundTable(LEDUC, CFRConfig(weighting="uniform", fallback="highest"))
         once.add_values(values, 1, 1)
         for t in (1, 5):
             table.add_values(values, 1, t)
@@ -118,7 +120,7 @@ def test_later_iterations_weigh_more() -> None:
 
 
 def test_the_average_weighs_strategies_by_reach() -> None:
-    table, rng = FirstRoundTable(LEDUC, "linear", "uniform"), np.random.default_rng(1)
+    table, rng = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="uniform")), np.random.default_rng(1)
     tree = table.tree
     total = np.zeros_like(table.average)
     for t in (1, 2, 3):
@@ -144,7 +146,7 @@ def test_the_average_weighs_strategies_by_reach() -> None:
 
 
 def test_what_was_never_reached_is_played_uniformly() -> None:
-    table = FirstRoundTable(LEDUC, "linear", "highest")
+    table = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest"))
     probabilities = table.average_strategy().probabilities
     for node in range(len(table.tree.nodes)):
         first, last = table.tree.first_edge[node], table.tree.first_edge[node + 1]
@@ -153,7 +155,7 @@ def test_what_was_never_reached_is_played_uniformly() -> None:
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_traversals_play_the_table_first_and_the_networks_later(player: int) -> None:
-    policy, table = random_policy(LEDUC, 8), FirstRoundTable(LEDUC, "linear", "highest")
+    policy, table = random_policy(LEDUC, 8), FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest"))
     table.regret[:] = np.random.default_rng(2).normal(size=table.regret.shape)
     deals = LEDUC.deal(500, 3)
     played = with_table(LEDUC, asked(policy, deals, player), table.strategy(), deals, player)

@@ -12,6 +12,7 @@ import torch
 
 from deepcfr.config import (
     CFRConfig,
+    CFRConfig,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
@@ -51,7 +52,7 @@ class Tabular:
 
     def __init__(self, boards: Boards) -> None:
         self.boards = boards
-        self.table = FirstRoundTable(boards.game, "linear", "uniform")
+        self.table = FirstRoundTable(boards.game, CFRConfig(weighting="linear", fallback="uniform"))
         self.regret, self.average = self._zeros(), self._zeros()
 
     def _zeros(self) -> list[Tables]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+Weighting = Literal["linear", "uniform", "quadratic"]  # the weight of iteration t: t, 1 or t^2
 OPENSPIEL = "openspiel:"  # what the names of OpenSpiel's games begin with
 
 
@@ -18,12 +19,19 @@ class CFRConfig:
     #: traversals that advance together, in one thread; decides the order of samples, and which ones a full memory keeps
     chunk: int = 4_096
     weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
+    #: weight of iteration t in the average strategy: that one, or t^2, as in Discounted CFR with gamma = 2
+    average_weighting: Literal["same", "quadratic"] = "same"
     fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
     #: what a traversal samples: the opponent's actions (external), one whole history (outcome), or boards with all hands
     sampler: Literal["external", "outcome", "public-chance"] = "external"
     exploration: float = 0.6  #: outcome sampling: share of uniform play in the traverser's sampling policy
     first_round: Literal["network", "table"] = "network"  #: what holds the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between those whose networks are kept for SD-CFR; 0 keeps none
+
+    @property
+    def of_averages(self) -> Weighting:
+        """How the iterations are weighted in the average strategy."""
+        return self.weighting if self.average_weighting == "same" else self.average_weighting
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.config import FitConfig, MemoryConfig, RunConfig
+from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, RunConfig
 from deepcfr.games.isomorphism import canonical_cards, pack_cards, suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.reservoir import Memory
@@ -81,7 +81,7 @@ def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, fi
     """
     settings = MemoryConfig(advantage_capacity=1, strategy_capacity=count)
     rounds = solved.boards.rounds
-    memories = HandMemories(game, settings, rounds, first_round, panel_rows=None, weighting="uniform")
+    memories = HandMemories(game, settings, rounds, first_round, panel_rows=None, cfr=CFRConfig(weighting="uniform"))
     suits, offset = _chance(stream)
     before = [offset] * len(rounds)
     for number, found in enumerate(_on_boards(solved, first_round)):

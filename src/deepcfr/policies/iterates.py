@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.config.records import Weighting
 from deepcfr.errors import TrainingError
 from deepcfr.training.networks import SplitNetwork
 
 Weights = dict[str, torch.Tensor]
+_POWERS: dict[Weighting, int] = {"uniform": 0, "linear": 1, "quadratic": 2}
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,14 @@ class Iterate:
     first_round: npt.NDArray[np.float32] | None  # [E, U], where a table plays the first round
 
 
-def iterate_weight(iteration: int, every: int, weighting: str) -> float:
-    """The weight of an iterate that stands for the `every` iterations up to `iteration`, "linear" or "uniform" ones."""
-    return float(sum(t if weighting == "linear" else 1 for t in range(max(1, iteration - every + 1), iteration + 1)))
+def iteration_weight(t: int, weighting: Weighting) -> float:
+    """The weight of iteration t: t in Linear CFR, 1, or the t^2 of averages in Discounted CFR (Brown and Sandholm 2019)."""
+    return float(t ** _POWERS[weighting])
+
+
+def iterate_weight(iteration: int, every: int, weighting: Weighting) -> float:
+    """The weight of an iterate that stands for the `every` iterations up to `iteration`."""
+    return sum(iteration_weight(t, weighting) for t in range(max(1, iteration - every + 1), iteration + 1))
 
 
 def compact(network: SplitNetwork) -> Weights:

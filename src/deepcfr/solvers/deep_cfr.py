@@ -91,13 +91,13 @@ class DeepCFR:
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
         self.table = None
         if cfr.first_round == "table":
-            self.table = FirstRoundTable(poker_game(game), cfr.weighting, cfr.fallback)
+            self.table = FirstRoundTable(poker_game(game), cfr)
         if cfr.sampler == "public-chance":
             check_settings(poker_game(game).rules, self.config.public_chance)
         if cfr.sampler == "public-chance" and self.config.public_chance.record == "hands":
             poker, first = poker_game(game), 1 if self.table else 0
             rows = panel_rows(poker, self.config.public_chance)
-            self.memories = HandMemories(poker, self.config.memory, round_trees(poker), first, rows, cfr.weighting)
+            self.memories = HandMemories(poker, self.config.memory, round_trees(poker), first, rows, cfr)
         else:
             self.memories = InfosetMemories(game, self.config.memory)
 
@@ -244,7 +244,7 @@ class DeepCFR:
         """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
         config = replace(config or self.config.average, scale_targets=False)  # probabilities have no unit to scale
         t = self.iteration
-        examples = self.memories.strategy_examples(WEIGHTS[self.config.cfr.weighting], t, config)
+        examples = self.memories.strategy_examples(WEIGHTS[self.config.cfr.of_averages], t, config)
         if not len(examples):
             self.average_network = self.new_average_network().zero_()
             return NO_FIT
@@ -262,7 +262,7 @@ class DeepCFR:
         self.iterates.append(
             Iterate(
                 iteration=t,
-                weight=iterate_weight(t, every, self.config.cfr.weighting),
+                weight=iterate_weight(t, every, self.config.cfr.of_averages),
                 networks=(compact(self.advantage_networks[0]), compact(self.advantage_networks[1])),
                 first_round=None if table is None else table.probabilities,
             )

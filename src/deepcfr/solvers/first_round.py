@@ -6,14 +6,14 @@ most.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.config.records import CFRConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.first_round import FirstRound, first_board
+from deepcfr.policies.iterates import iteration_weight
 from deepcfr.policies.regret_matching import regret_matching
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.types import Samples
@@ -22,11 +22,11 @@ Floats = npt.NDArray[np.float64]
 
 
 class FirstRoundTable:
-    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; weights are t or 1."""
+    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each, weighted as the settings say."""
 
-    def __init__(self, game: PokerGame, weighting: Literal["linear", "uniform"], fallback: str) -> None:
+    def __init__(self, game: PokerGame, settings: CFRConfig) -> None:
         self.tree, self.board = first_board(game)
-        self._weighting, self._fallback = weighting, fallback
+        self._settings, self._fallback = settings, settings.fallback
         self._legal = torch.from_numpy(game.tree.legal[self.tree.nodes])
         shape = (self.tree.num_edges, len(self.board))
         self.regret, self.average = np.zeros(shape), np.zeros(shape)
@@ -48,35 +48,35 @@ class FirstRoundTable:
     def _table(self, probabilities: npt.NDArray[np.floating]) -> FirstRound:
         return FirstRound(self.tree, self.board.view_cards, probabilities.astype(np.float32))
 
-    def _weight(self, t: int) -> float:
-        return float(t) if self._weighting == "linear" else 1.0
-
     def add_values(self, values: Floats, player: int, t: int) -> None:
         """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
+        weight = iteration_weight(t, self._settings.weighting)
         for edge in np.flatnonzero(self.tree.actor[self.tree.edge_node] == player):
             gain = values[self.tree.edge_slot[edge]] - values[self.tree.edge_node[edge]]
-            self.regret[edge] += self._weight(t) * gain
+            self.regret[edge] += weight * gain
 
     def add_strategy(self, player: int, t: int) -> None:
         """Add the player's current strategy, weighted by its reach, to its average."""
         sigma = self.strategy().probabilities
+        weight = iteration_weight(t, self._settings.of_averages)
         reach = np.ones((self.tree.num_slots, len(self.board)))
         for edge, node in enumerate(self.tree.edge_node):
             mine = self.tree.actor[node] == player
             reach[self.tree.edge_slot[edge]] = reach[node] * sigma[edge] if mine else reach[node]
             if mine:
-                self.average[edge] += self._weight(t) * reach[self.tree.edge_slot[edge]]
+                self.average[edge] += weight * reach[self.tree.edge_slot[edge]]
 
     def add_samples(self, advantages: Samples, strategies: Samples, t: int) -> None:
         """Add what external sampling found at infosets of the first round; other samples must not be among them."""
-        for samples, table in ((advantages, self.regret), (strategies, self.average)):
+        regrets = (advantages, self.regret, self._settings.weighting)
+        for samples, table, weighting in (regrets, (strategies, self.average, self._settings.of_averages)):
             if not len(samples):
                 continue
             node = np.searchsorted(self.tree.nodes, samples.infosets.node.cpu().numpy())
             column = self.strategy().columns(samples.infosets.cards.cpu().numpy())
             sums = np.zeros((len(self.tree.nodes), len(self.board), self._legal.shape[1]))
             np.add.at(sums, (node, column), samples.target.cpu().numpy().astype(np.float64))
-            table += self._weight(t) * sums[self.tree.edge_node, :, self.tree.edge_action]
+            table += iteration_weight(t, weighting) * sums[self.tree.edge_node, :, self.tree.edge_action]
 
     def arrays(self) -> dict[str, Floats]:
         """The live state, that a checkpoint saves and restores by copying into."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import comb
-from typing import Literal
 
 import torch
 
-from deepcfr.config import FitConfig, MemoryConfig, PublicChanceConfig
+from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, PublicChanceConfig
 from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
 from deepcfr.memory.reservoir import Memory, Store
+from deepcfr.policies.iterates import iterate_weight, iteration_weight
 from deepcfr.policies.remembered import BYTES_REMEMBERED
 from deepcfr.ranges.boards import RoundTree, kept_bytes
 from deepcfr.ranges.public_chance import RoundPart, visited_boards
@@ -68,7 +68,7 @@ class HandMemories:
     rounds: list[RoundTree]
     first_round: int
     panel_rows: list[int] | None  # how many hands of each round a panel has, at most; None if there is no panel
-    weighting: Literal["linear", "uniform"]
+    cfr: CFRConfig
     advantages: dict[tuple[int, int], HandMemory] = field(init=False, default_factory=dict)  # by player and round
     strategies: dict[tuple[int, int], HandMemory] = field(init=False, default_factory=dict)
 
@@ -82,15 +82,16 @@ class HandMemories:
 
     def add(self, player: int, round_: int, hands: tuple[HandSamples, HandSamples], stream: int) -> None:
         """Take in what an iteration found: advantages and strategies."""
-        for memories, samples, slots in zip(
-            (self.advantages, self.strategies), hands, (stream, stream + 1), strict=True
+        weightings = (self.cfr.weighting, self.cfr.of_averages)
+        for memories, samples, slots, weighting in zip(
+            (self.advantages, self.strategies), hands, (stream, stream + 1), weightings, strict=True
         ):
             memory = memories[player, round_]
             if self.panel_rows is None:
                 memory.add(samples, slots)
                 continue
             t = int(samples.iteration[0])
-            memory.average(samples, 2 / (t + 1) if self.weighting == "linear" else 1 / t)
+            memory.average(samples, iteration_weight(t, weighting) / iterate_weight(t, t, weighting))
 
     def _keys(self) -> Iterator[tuple[int, int]]:
         return _players_and_rounds(self.rounds, self.first_round)

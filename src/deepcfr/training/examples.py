@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from deepcfr.config import FitConfig
+from deepcfr.config.records import Weighting
 from deepcfr.games.base import card_codes
 from deepcfr.memory.reservoir import Memory
 from deepcfr.training.networks import SplitNetwork
@@ -55,7 +56,16 @@ def uniform_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:  # no
     return torch.ones(len(iteration), device=iteration.device)
 
 
-WEIGHTS: dict[str, Weights] = {"linear": linear_weights, "uniform": uniform_weights}
+def quadratic_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:
+    """The weights of averages in Discounted CFR with gamma = 2 (Brown and Sandholm 2019), 3 t^2 / T^2, float32 [I]."""
+    return 3 * (iteration.float() / newest).square()
+
+
+WEIGHTS: dict[Weighting, Weights] = {
+    "linear": linear_weights,
+    "uniform": uniform_weights,
+    "quadratic": quadratic_weights,
+}
 
 
 class InfosetExamples:
