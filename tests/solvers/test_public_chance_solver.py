@@ -12,7 +12,6 @@ import torch
 
 from deepcfr.config import (
     CFRConfig,
-    CFRConfig,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
