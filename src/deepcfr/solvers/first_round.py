@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class FirstRoundTable:
-    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each, weighted as in the settings."""
+    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; the settings weight."""
 
     def __init__(self, game: PokerGame, settings: CFRConfig) -> None:
         self.tree, self.board = first_board(game)
