@@ -343,6 +343,7 @@ def test_thinned_networks_stand_for_the_iterations_up_to_them(every: int, kept: 
     assert [iterate.iteration for iterate in solver.iterates] == kept
     assert [iterate.weight for iterate in solver.iterates] == [sum(range(t - every + 1, t + 1)) for t in kept]
     assert iterate_weight(6, 2, "uniform") == 2
+    assert iterate_weight(6, 2, "quadratic") == 5**2 + 6**2
 
 
 def test_thinning_afterwards_keeps_the_newest_and_all_weight(run: tuple[DeepCFR, list[Policy]]) -> None:

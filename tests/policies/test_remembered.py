@@ -44,7 +44,7 @@ class Counting(SplitNetwork):
 def test_every_answer_is_that_of_the_newest_networks() -> None:
     remembered, table = (
         RememberedStrategies(),
-        FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest")),
+        FirstRoundTable(LEDUC, CFRConfig()),
     )
     networks = [network(0), network(1)]
     rng = np.random.default_rng(0)

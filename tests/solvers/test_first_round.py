@@ -1,5 +1,7 @@
 """The table of the first betting round: tabular Linear CFR, from values on boards and from samples of histories."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import torch
@@ -49,7 +51,7 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(weighting: str) -> None
 def test_the_fallback_is_what_networks_would_play() -> None:
     legal = LEDUC.encoding.legal
     for fallback in ("highest", "uniform"):
-        table = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback=fallback))
+        table = FirstRoundTable(LEDUC, CFRConfig(fallback=fallback))
         table.regret[:] = -1 - np.arange(len(table.regret))[:, None]
         rows = table.strategy().probabilities
         for node in range(len(table.tree.nodes)):
@@ -72,7 +74,7 @@ def first_of(samples: Samples) -> Samples:
 
 def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
     policy, boards = random_policy(LEDUC, 3), Boards(LEDUC, merge=True, keep=True)
-    exact, sampled = (FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest")) for _ in range(2))
+    exact, sampled = (FirstRoundTable(LEDUC, CFRConfig()) for _ in range(2))
     mean, square = np.zeros_like(sampled.regret), np.zeros_like(sampled.regret)
     blocks, size = 50, 600
     for player in (0, 1):
@@ -80,7 +82,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
         exact.add_values(found.first_values, player, 1)
     averages = np.zeros_like(sampled.average)
     for block in range(blocks):
-        table = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest"))
+        table = FirstRoundTable(LEDUC, CFRConfig())
         deals = LEDUC.deal(size, 100 + block)
         for player in (0, 1):
             strategies = asked(policy, deals, 0), asked(policy, deals, 1)
@@ -104,9 +106,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
 
 
 def test_later_iterations_weigh_more() -> None:
-    linear, uniform = (
-        FirstRoundTable(LEDUC, CFRConfig(weighting=w, fallback="highest")) for w in ("linear", "uniform")
-    )  # type: ignore[arg-type]
+    linear, uniform = (FirstRoundTable(LEDUC, CFRConfig(weighting=w)) for w in ("linear", "uniform"))  # type: ignore[arg-type]
     values = np.random.default_rng(0).normal(size=(linear.tree.num_slots, len(linear.board)))
     for table, weights in ((linear, 1 + 5), (uniform, 2)):
         once = FirstRoundTable(LEDUC, CFRConfig(weighting="uniform", fallback="highest"))
@@ -119,8 +119,10 @@ def test_later_iterations_weigh_more() -> None:
         assert not table.regret[~mine].any()
 
 
-def test_the_average_weighs_strategies_by_reach() -> None:
-    table, rng = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="uniform")), np.random.default_rng(1)
+@pytest.mark.parametrize(("weighting", "power"), [("same", 1), ("quadratic", 2)])
+def test_the_average_weighs_strategies_by_reach(weighting: Literal["same", "quadratic"], power: int) -> None:
+    table = FirstRoundTable(LEDUC, CFRConfig(average_weighting=weighting, fallback="uniform"))
+    rng = np.random.default_rng(1)
     tree = table.tree
     total = np.zeros_like(table.average)
     for t in (1, 2, 3):
@@ -135,7 +137,7 @@ def test_the_average_weighs_strategies_by_reach() -> None:
                 (before,) = np.flatnonzero(tree.edge_slot == at)
                 at = tree.edge_node[before]
                 reach *= sigma[before] if tree.actor[at] == player else 1
-            total[edge] += t * reach
+            total[edge] += t**power * reach
     np.testing.assert_allclose(table.average, total, rtol=1e-6)
     average = table.average_strategy().probabilities
     for node in range(len(tree.nodes)):
@@ -146,7 +148,7 @@ def test_the_average_weighs_strategies_by_reach() -> None:
 
 
 def test_what_was_never_reached_is_played_uniformly() -> None:
-    table = FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest"))
+    table = FirstRoundTable(LEDUC, CFRConfig())
     probabilities = table.average_strategy().probabilities
     for node in range(len(table.tree.nodes)):
         first, last = table.tree.first_edge[node], table.tree.first_edge[node + 1]
@@ -155,7 +157,7 @@ def test_what_was_never_reached_is_played_uniformly() -> None:
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_traversals_play_the_table_first_and_the_networks_later(player: int) -> None:
-    policy, table = random_policy(LEDUC, 8), FirstRoundTable(LEDUC, CFRConfig(weighting="linear", fallback="highest"))
+    policy, table = random_policy(LEDUC, 8), FirstRoundTable(LEDUC, CFRConfig())
     table.regret[:] = np.random.default_rng(2).normal(size=table.regret.shape)
     deals = LEDUC.deal(500, 3)
     played = with_table(LEDUC, asked(policy, deals, player), table.strategy(), deals, player)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -227,8 +227,12 @@ def test_a_run_can_be_left_and_taken_up_again() -> None:
     assert_same(solver, solved(BRIEF)[0])
 
 
-def test_a_panel_is_the_same_hands_with_the_linear_mean_of_what_iterations_say() -> None:
+@pytest.mark.parametrize(("average_weighting", "weights"), [("same", (1, 2, 3)), ("quadratic", (1, 4, 9))])
+def test_a_panel_is_the_same_hands_with_the_weighted_mean_of_what_iterations_say(
+    average_weighting: Literal["same", "quadratic"], weights: tuple[int, int, int]
+) -> None:
     config = with_settings(BRIEF, panel=True, boards=2)
+    config = replace(config, cfr=replace(config.cfr, average_weighting=average_weighting))
     solver = DeepCFR(LEDUC, config)
     assert isinstance(solver.memories, HandMemories)
     seen: list[dict[str, dict[str, torch.Tensor]]] = []
@@ -237,9 +241,9 @@ def test_a_panel_is_the_same_hands_with_the_linear_mean_of_what_iterations_say()
     for name in seen[0]:
         assert all(torch.equal(now[name]["cards"], seen[0][name]["cards"]) for now in seen)
         # iteration t's own values, from the running means before and after it
-        own = [seen[0][name]["values"]]
-        own += [(3 * seen[1][name]["values"] - own[0]) / 2]
-        own += [(6 * seen[2][name]["values"] - 3 * seen[1][name]["values"]) / 3]
+        w = weights if name.startswith("strategy") else (1, 2, 3)
+        sums = [sum(w[: n + 1]) * seen[n][name]["values"] for n in range(3)]
+        own = [sums[0], (sums[1] - sums[0]) / w[1], (sums[2] - sums[1]) / w[2]]
         if name.startswith("strategy"):  # probabilities and reach are known to lie between 0 and 1
             assert all(float(values.min()) >= -1e-4 and float(values.max()) <= 1 + 1e-4 for values in own)
         assert not torch.allclose(own[1], own[0], atol=1e-3)

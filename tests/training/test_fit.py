@@ -11,7 +11,7 @@ from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
-from deepcfr.training.examples import InfosetExamples, linear_weights, uniform_weights
+from deepcfr.training.examples import InfosetExamples, linear_weights, quadratic_weights, uniform_weights
 from deepcfr.training.fit import FitResult, fit, steps_for
 from deepcfr.training.losses import advantage_loss, strategy_loss
 from deepcfr.training.networks import SplitNetwork
@@ -48,8 +48,10 @@ def examples_of(data: Data, config: FitConfig) -> InfosetExamples:
 # Weights
 
 
-def test_linear_weights_are_2_t_over_T() -> None:
+def test_weights_average_one() -> None:
     assert linear_weights(torch.tensor([1, 5, 10], dtype=torch.int32), 10).tolist() == pytest.approx([0.2, 1.0, 2.0])
+    squares = quadratic_weights(torch.tensor([1, 5, 10], dtype=torch.int32), 10)
+    assert squares.tolist() == pytest.approx([0.03, 0.75, 3.0])
     weights = linear_weights(torch.arange(1, 1001), 1000)
     # of order 1, so that the gradient clip keeps its meaning
     assert float(weights.mean()) == pytest.approx(1, abs=2e-3)
