@@ -91,6 +91,19 @@ def test_a_run_is_queried_and_played(place: Path) -> None:
     assert "'r99' is not possible here: write the letter of " in odd.out.replace("\n", " ")
 
 
+def test_styles_and_ensembles_are_played_in_the_terminal_too(place: Path) -> None:
+    a, b = place / "a", place / "b"
+    answers = "c\n" * 40
+    for name in (f"calling-machine:{a}", f"ensemble:member:{a},{b}", f"initial:{a}"):
+        hands = deepcfr("play", name, "--hands", 3, answers=answers)
+        assert (hands.status, hands.err) == (0, "")
+        assert "Session: 3 hands" in hands.out
+    plain, random = (deepcfr("play", name, "--hands", 8, answers=answers).out for name in (a, f"random:{a}"))
+    assert plain != random
+    assert "but none is among scripted:call" in problem(deepcfr("play", "scripted:call"))
+    assert "does not hold a run" in problem(deepcfr("play", f"mad:{a}"))
+
+
 def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
     a, b = place / "a", place / "b"
     ways = ("--hands", 400, "--threads", 1, "--json")

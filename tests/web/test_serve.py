@@ -12,9 +12,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from command_line import deepcfr, problems
 from deepcfr.errors import ConfigError
+from deepcfr.web.app import build_app
 from deepcfr.web.serve import _is_loopback, _listen, warm_up
 from deepcfr.web.site import open_site
 from web_site import MODELS, model, site
@@ -93,3 +95,37 @@ def test_runs_without_a_policy_are_left_to_their_own_pages(tmp_path: Path) -> No
     trained = site(model("kuhn"))
     warm_up(trained)
     assert trained.run("kuhn")._agent is not None
+
+
+def test_a_run_is_served_as_it_is_and_in_styles() -> None:
+    kuhn = MODELS / "kuhn"
+    players = (kuhn, f"deterministic:{kuhn}", f"tight:aggressive:{kuhn}", f"ensemble:sum:{kuhn}")
+    served = open_site(players, "average", pytest.fail)
+    assert list(served.runs) == ["kuhn", "deterministic-kuhn", "tight-aggressive-kuhn", "ensemble-sum-kuhn"]
+    plain, sure, twice, alone = (run.agent() for run in served.runs.values())
+    kinds = (plain.policy.kind, f"{plain.policy.kind}, deterministic", f"{plain.policy.kind}, aggressive, tight")
+    assert (plain.policy.kind, sure.policy.kind, twice.policy.kind) == kinds
+    assert alone.policy.kind == plain.policy.kind  # an ensemble of one is its member
+    # what choices cost is against the style, and a style has no networks of its own
+    assert sure.costs is not None
+    assert sure.costs.policy is sure.policy
+    assert sure.advantages is None
+    assert plain.advantages is not None
+    client = TestClient(build_app(served), base_url="http://127.0.0.1")
+    shares = [
+        client.get(f"/api/agents/{name}/strategy", params={"situation": "K / r"}).json()["probabilities"]
+        for name in ("kuhn", "deterministic-kuhn")
+    ]
+    assert set(shares[1].values()) == {0.0, 1.0} != set(shares[0].values())
+    state = client.post("/api/play/deterministic-kuhn", json={}).json()
+    assert (state["agent"], state["game"]) == ("deterministic-kuhn", "kuhn")
+
+
+def test_a_style_given_twice_or_of_no_single_run_is_refused() -> None:
+    kuhn, leduc = MODELS / "kuhn", MODELS / "leduc"
+    again = f"tight:{kuhn}/"
+    assert problems(deepcfr("serve", f"tight:{kuhn}", kuhn, again)) == [f"'{again}' is given twice."]
+    for name in ("scripted:call", f"ensemble:sum:{kuhn},{leduc}"):
+        (sentence,) = problems(deepcfr("serve", name))
+        assert sentence.startswith(f"'{name}' is not of one run: ")
+    assert "does not hold a run" in problems(deepcfr("serve", f"mad:{kuhn}"))[0]

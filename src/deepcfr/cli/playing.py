@@ -12,16 +12,10 @@ NEEDS_WEB = "The pages need {}, which is not installed: pip install 'deepcfr[web
 
 
 def play_command(command: Play) -> None:
-    from deepcfr.games.ladder import LadderRules
     from deepcfr.play import play
-    from deepcfr.policies.base import Policy
-    from deepcfr.policies.ladder import LadderPolicy
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.report.matches import load_players
 
-    run = RunFolder.open(command.run)
-    ladder = isinstance(run.source, LadderRules)
-    load = run.load_ladder_policy if ladder else run.load_policy
-    policy: Policy | LadderPolicy = load(command.policy, warn)[0]
+    (policy,) = load_players((command.run,), command.policy, warn)
     play(policy, Console(highlight=False), seed=command.seed, hands=command.hands)
 
 

@@ -228,9 +228,12 @@ class LowerBound:
 
 @dataclass
 class Play:
-    """Play against a run's policy in the terminal, in both seats."""
+    """Play against a run's policy in the terminal, in both seats.
 
-    run: Positional[Path]  # a run folder or a shipped model
+    STYLE:RUN is a run in another style, and ensemble:RULE:RUN,RUN several as one, as for deepcfr match.
+    """
+
+    run: Positional[str]  # a run folder, a shipped model, or what is made of them
     hands: int | None = None  # stop after this many hands
     seed: int = 0  # of the cards and the agent's actions
     policy: PolicyName = "average"
@@ -240,10 +243,10 @@ class Play:
 class Serve:
     """Serve pages on this machine: play agents, look at their strategy, watch runs; and the same as JSON.
 
-    For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b
+    For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN, as for deepcfr match)
     """
 
-    runs: Positional[tuple[Path, ...]]  # run folders or shipped models
+    runs: Positional[tuple[str, ...]]  # run folders or shipped models, as they are or in a style
     host: str = "127.0.0.1"  # an address of this machine; other machines reach only what is not loopback
     port: int = 8321  # 0 for any free one
     policy: PolicyName = "average"  # that is played and shown

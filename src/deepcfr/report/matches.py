@@ -126,6 +126,11 @@ def runs_of(name: str) -> list[str]:
     return runs_of(rest) if style in STYLES and rest else [name]
 
 
+def made_of(name: str, policy: Player) -> Player:
+    """What plays under a name that mentions one run, whose policy this is."""
+    return _player(name, dict.fromkeys(runs_of(name), policy), policy)
+
+
 def _ensemble_parts(name: str) -> tuple[str, list[str]]:
     rule, colon, members = name.removeprefix(ENSEMBLE).partition(":")
     if not colon or not all(members.split(",")):

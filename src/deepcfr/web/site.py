@@ -16,6 +16,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.ladder import LadderPolicy
 from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.report.matches import made_of, runs_of
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 
@@ -37,7 +38,9 @@ class Agent:
 
     policy: Policy | LadderPolicy
     costs: Costs | None  # of choices against it; None for games without a listed tree
-    advantages: RegretMatchingPolicy | None  # the newest advantage networks, of runs that have some
+    advantages: (
+        RegretMatchingPolicy | None
+    )  # the newest advantage networks, of runs that have some and play as they are
 
 
 @dataclass
@@ -48,6 +51,7 @@ class NamedRun:
     folder: RunFolder
     which: str  # the policy that is played and shown
     warn: Warn
+    player: str | None = None  # who plays, by a name of `report.matches`, such as tight:RUN; None for the run as it is
     _agent: Agent | None = None
     _seen: int | None = None  # when the checkpoint was written that the agent is from; None if it is from none
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,12 +83,15 @@ class NamedRun:
             return 0
 
     def _load(self) -> Agent:
-        if isinstance(self.folder.source, LadderRules):
-            return Agent(self.folder.load_ladder_policy(self.which, self.warn)[0], None, None)
-        policy, solver = self.folder.load_policy(self.which, self.warn)
+        ladder = isinstance(self.folder.source, LadderRules)
+        load = self.folder.load_ladder_policy if ladder else self.folder.load_policy
+        plain, solver = load(self.which, self.warn)
+        policy = made_of(self.player, plain) if self.player else plain
+        if isinstance(policy, LadderPolicy):
+            return Agent(policy, None, None)
         costs = Costs(policy.game, policy) if isinstance(policy.game, PokerGame) else None
-        newest = advantages_of(solver.current_policy()) if isinstance(solver, DeepCFR) else None
-        return Agent(policy, costs, newest)
+        newest = solver.current_policy() if isinstance(solver, DeepCFR) and policy is plain else None
+        return Agent(policy, costs, advantages_of(newest) if newest else None)
 
     def listed(self) -> tuple[Policy, PokerGame]:
         """The agent and its game if that is poker with a listed tree. Raises Refusal otherwise."""
@@ -118,22 +125,39 @@ class Site:
         return self.runs[name]
 
 
-def open_site(paths: Sequence[Path], which: str, warn: Warn, matches: Sequence[Path] = ()) -> Site:
-    """The site of some run folders. Raises ConfigError for none and for one given twice, and what opening a run raises."""
-    if not paths:
+def open_site(players: Sequence[Path | str], which: str, warn: Warn, matches: Sequence[Path] = ()) -> Site:
+    """The site of some run folders, each as it is or, as STYLE:RUN, in a style of play.
+
+    Raises ConfigError for none, for one given twice, and for a name that is not of one run; and what opening a run raises.
+    """
+    if not players:
         raise ConfigError("Name at least one run folder or shipped model to serve.")
     runs: dict[str, NamedRun] = {}
-    for path in paths:
-        if any(path.resolve() == other.path.resolve() for other in runs.values()):
-            raise ConfigError(f"'{path}' is given twice.")
-        name = _free_name(path, runs)
-        runs[name] = NamedRun(name, RunFolder.open(path), which, warn)
+    seen: set[str] = set()
+    for player in map(str, players):
+        path = _only_run(player)
+        folder, style = Path(path).resolve(), player.removesuffix(path)
+        if f"{style}{folder}" in seen:
+            raise ConfigError(f"'{player}' is given twice.")
+        seen.add(f"{style}{folder}")
+        name = _free_name(style + folder.name, runs)
+        runs[name] = NamedRun(name, RunFolder.open(Path(path)), which, warn, player if style else None)
     return Site(runs, tuple(matches))
 
 
-def _free_name(path: Path, taken: dict[str, NamedRun]) -> str:
-    """The folder's name with nothing in it that means something in addresses, with a number if it is taken."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", path.resolve().name).strip(".-")[:NAME_LENGTH] or "run"
+def _only_run(player: str) -> str:
+    """The run folder that a player's name mentions. Raises ConfigError unless there is exactly one."""
+    found = list(dict.fromkeys(runs_of(player)))
+    if len(found) != 1:
+        raise ConfigError(
+            f"'{player}' is not of one run: what is served is a run folder, a shipped model, or STYLE:RUN."
+        )
+    return found[0]
+
+
+def _free_name(text: str, taken: dict[str, NamedRun]) -> str:
+    """A name with nothing in it that means something in addresses, with a number if it is taken."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:NAME_LENGTH] or "run"
     name, number = plain, 2
     while name in taken:
         name, number = f"{plain}-{number}", number + 1
