@@ -11,6 +11,7 @@ import pytest
 
 from command_line import Outcome, deepcfr
 from deepcfr.config import load_any_config
+from deepcfr.report import matches
 from deepcfr.runs.folder import RunFolder
 from ladder_games import TWO_ROUNDS
 
@@ -116,10 +117,22 @@ def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
     shown = deepcfr("tournament", a, "--styles", *STYLES, "--hands", 10, "--threads", 1).out
     assert f"calling-machine:{a}" in shown
     assert "…" not in shown
-    assert "give --hands" in problem(deepcfr("match", a, b))
+    assert "give --hands and no --boards" in problem(deepcfr("match", a, b, "--boards", 5))
     assert "'mad' is no style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
     assert "names no ensemble" in problem(deepcfr("match", f"ensemble:{a}", b, "--hands", 10))
     assert "'max' is no rule of an ensemble" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))
+
+
+def test_matches_without_a_number_are_of_so_many_deals(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert matches.LADDER_DEALS == 100_000  # as the help says
+    monkeypatch.setattr(matches, "LADDER_DEALS", 30)
+    a, b = place / "a", place / "b"
+    assert deepcfr("match", a, b, "--json").json["hands"] == 30
+    assert deepcfr("tournament", a, b, "--json").json["hands"] == 30
+    shown = deepcfr("tournament", a, "--styles", "all").out
+    assert "30 deals, each in both seats" in shown.replace("\n", " ")
+    assert " +- " in shown
+    assert "30 deals, each in both seats" in deepcfr("match", a, b).out.replace("\n", " ")
 
 
 def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def match_command(command: MatchUp) -> None:
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = (command.first, command.second)
     first, second = load_players(names, command.policy, warn)
+    terms = terms.settled(first)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("match", total=None)
@@ -116,6 +117,7 @@ def tournament_command(command: Rivals) -> None:
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = with_styles(command.runs, command.styles)
     policies = load_players(names, command.policy, warn)
+    terms = terms.settled(policies[0])
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("matches", total=None)

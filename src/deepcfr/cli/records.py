@@ -183,7 +183,7 @@ class MatchUp:
     first: Positional[str]  # a run
     second: Positional[str]  # another one
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
-    hands: int | None = None  # deals to sample, each played in both seats
+    hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
     lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
     seed: int = 0  # of the boards, or of the deals and the actions
     policy: PolicyName = "average"  # of both
@@ -203,7 +203,7 @@ class Rivals:
     runs: Positional[tuple[str, ...]]
     styles: tuple[str, ...] = ()  # every run also in these styles, or in all of them with: all
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
-    hands: int | None = None  # deals to sample, each played in both seats
+    hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
     lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
     seed: int = 0  # of the boards, or of the deals and the actions; the same ones in every match
     policy: PolicyName = "average"  # of all of them

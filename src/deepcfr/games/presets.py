@@ -32,8 +32,8 @@ class OpenSpielSource:
 
 
 NOT_LISTED = (
-    "The betting tree of {} is too large to list, so there are 'solve' with mccfr, 'strategy', 'play', and 'match' and "
-    "'tournament' with --hands for it, and neither Deep CFR nor exact evaluation."
+    "The betting tree of {} is too large to list, so there are 'solve' with mccfr, 'strategy', 'play', 'serve', 'lbr', "
+    "and 'match' and 'tournament' over hands for it, and neither Deep CFR nor exact evaluation."
 )
 GameSource = PokerRules | LadderRules | OpenSpielSource
 """What a game is made from; plain data, unlike the game itself."""

@@ -7,7 +7,7 @@ A player has a name: a run folder; `scripted:STYLE`; `STYLE:PLAYER`, another one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -38,13 +38,17 @@ from deepcfr.runs.folder import RunFolder
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"
+LADDER_DEALS = 100_000  # of a match in a raise-ladder game where no number is asked for
 Warn = Callable[[str], None]
 OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How matches are played; with neither boards nor hands they are exact. Raises ConfigError for what cannot be."""
+    """How matches are played: with neither boards nor hands exactly, or over LADDER_DEALS deals in a raise-ladder game.
+
+    Raises ConfigError for what cannot be.
+    """
 
     boards: int | Literal["all"] | None = None
     hands: int | None = None
@@ -62,6 +66,16 @@ class Terms:
         if self.lines is not None and not isinstance(self.boards, int):
             raise ConfigError("--lines is for matches over sampled boards: give --boards a number with it.")
 
+    def settled(self, player: Player) -> Terms:
+        """These terms with what a player's game leaves no choice in. Raises ConfigError for a ladder on boards."""
+        if not isinstance(player, LadderPolicy):
+            return self
+        if self.boards is not None:
+            raise ConfigError(
+                f"The tree of {player.game.name} is not listed, so its matches are of hands: give --hands and no --boards."
+            )
+        return self if self.hands is not None else replace(self, hands=LADDER_DEALS)
+
     def play(self, first: Player, second: Player, on_progress: OnProgress | None = None) -> Match:
         """One match on these terms; raises what the matches raise."""
         if isinstance(first, LadderPolicy) or isinstance(second, LadderPolicy):
@@ -76,11 +90,9 @@ class Terms:
     def _play_ladder(self, first: Player, second: Player, on_progress: OnProgress | None) -> Match:
         if not isinstance(first, LadderPolicy) or not isinstance(second, LadderPolicy):
             raise GameError(f"'{first.game.name}' and '{second.game.name}' are not the same game.")
-        if self.hands is None:
-            raise ConfigError(
-                f"The tree of {first.game.name} is not listed, so its matches are of hands: give --hands."
-            )
-        return ladder_match(first, second, self.hands, self.seed, threads=self.threads, on_hands=on_progress)
+        hands = self.settled(first).hands
+        assert hands is not None
+        return ladder_match(first, second, hands, self.seed, threads=self.threads, on_hands=on_progress)
 
     def describe(self) -> str:
         """What a result rests on, in words."""
