@@ -23,6 +23,7 @@ from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import RULES, AveragedPolicy, SumPolicy, ensemble
 from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.styles import styled
 from deepcfr.policies.tree import TreePolicy, table_of
 from deepcfr.sampling.walk_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -115,6 +116,17 @@ def test_a_mixture_is_no_more_exploitable_than_its_members_are_on_average() -> N
     assert exploitability(ensemble(members, "mixture")).nash_conv < mean
     table = table_of(ensemble(members, "sum"))
     np.testing.assert_allclose(table, np.mean([member.table for member in members], axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_ensemble_knows_what_its_training_started_from(rule: str) -> None:
+    start, members = random_policy.__wrapped__(2), [random_policy.__wrapped__(seed) for seed in range(2)]
+    assert styled(ensemble(members, rule), "initial").kind == "uniform"
+    for member in members:
+        member.initial = lambda: start
+    both = ensemble(members, rule)
+    assert styled(both, "initial") is start
+    assert styled(styled(both, "tight"), "initial") is start
 
 
 def test_one_member_is_drawn_for_each_game() -> None:

@@ -20,6 +20,7 @@ from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy, board_strategy
 from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.styles import initial_of
 from deepcfr.ranges.boards import Board, Boards, RoundTree
 from deepcfr.types import Infosets
 
@@ -30,7 +31,8 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
     """`policies`, all with the same weight, as one; an ensemble of one is its member.
 
     `sum` adds their probabilities, `mixture` plays their average by own reach, and `member` draws one of them for each
-    game: whoever plays games asks it for the draw, and as a policy it is the same average.
+    game: whoever plays games asks it for the draw, and as a policy it is the same average. What training started from is
+    what that of the first policy did.
     Raises GameError for another rule, for no policies, and for policies that do not see the same game.
     """
     if rule not in RULES:
@@ -45,6 +47,7 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
         return SumPolicy(policies)
     kind = f"{'one' if rule == 'member' else 'mixture'} of {len(policies)} policies"
     members = MixturePolicy(policies[0].game, policies, [1.0] * len(policies), kind)
+    members.initial = initial_of(policies[0])
     return members if rule == "member" else AveragedPolicy(members)
 
 
@@ -55,6 +58,7 @@ class SumPolicy:
         self.game: Game = policies[0].game
         self.kind = f"sum of {len(policies)} policies"
         self.policies = list(policies)
+        self.initial = initial_of(policies[0])
 
     @property
     def boards(self) -> Boards | None:
@@ -80,7 +84,7 @@ class AveragedPolicy:
     """A mixture played as its average at every infoset, action by action, and not by drawing a member for each game."""
 
     def __init__(self, mixture: MixturePolicy) -> None:
-        self.game, self.kind, self.mixture = mixture.game, mixture.kind, mixture
+        self.game, self.kind, self.mixture, self.initial = mixture.game, mixture.kind, mixture, mixture.initial
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         return self.mixture.probabilities(infosets)

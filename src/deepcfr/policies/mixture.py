@@ -12,7 +12,7 @@ mixed strategy and its behaviour strategy reach every history equally often). Ev
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numba as nb
@@ -54,6 +54,7 @@ class MixturePolicy:
             raise GameError(f"Policies are averaged in poker games and in OpenSpiel's, and '{game.name}' is neither.")
         self.game: Game = game
         self.kind = kind
+        self.initial: Callable[[], Policy] | None = None  # makes what training started from, if that is not uniform
         self.policies = list(policies)
         self.weights = np.array(weights, np.float64)
         if not self.policies or self.weights.shape != (len(self.policies),) or not (self.weights > 0).all():

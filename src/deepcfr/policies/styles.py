@@ -56,7 +56,8 @@ def styled(policy: Policy, style: str, initial: Policy | None = None) -> Policy:
     if style == "random":
         return UniformPolicy(game)
     if style == "initial":
-        return initial or (policy.initial() if isinstance(policy, Started) and policy.initial else UniformPolicy(game))
+        begin = initial_of(policy)
+        return initial or (begin() if begin else UniformPolicy(game))
     if style == "tight-aggressive" and isinstance(game, PokerGame) and game.rules.hole_cards > 2:
         raise GameError(f"Win rates need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     return StyledPolicy(policy, style)
@@ -72,6 +73,11 @@ class Started(Protocol):
         ...
 
 
+def initial_of(policy: Policy) -> Callable[[], Policy] | None:
+    """Makes what a policy's training started from; None if that was all legal actions alike, or is not said."""
+    return policy.initial if isinstance(policy, Started) else None
+
+
 class StyledPolicy:
     """A policy in one of the styles that look at it; see `styled`."""
 
@@ -79,7 +85,7 @@ class StyledPolicy:
         self.game: Game = policy.game
         self.kind = f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
-        self.initial = policy.initial if isinstance(policy, Started) else None
+        self.initial = initial_of(policy)
         self._legal = policy.game.encoding.legal.cpu().numpy()
 
     @property
