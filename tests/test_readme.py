@@ -56,10 +56,16 @@ def test_configurations_say_their_command_and_load() -> None:
         ("fhp-quick", "fhp"),
         ("fhp-pot", "fhp-pot"),
         ("hulh-quick", "hulh"),
+        ("hunl-pot", "hunl-pot"),
     ],
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
     assert load_config(ROOT / "configs" / f"{name}.toml") == default_config(game)
+
+
+@pytest.mark.parametrize("game", ["fhp-pot", "hunl-pot"])
+def test_games_of_the_first_version_have_its_table_for_the_first_round(game: str) -> None:
+    assert default_config(game).cfr.first_round == "table"
 
 
 def test_the_paper_configuration_has_the_papers_values() -> None:
