@@ -21,6 +21,8 @@ from deepcfr.config import (
     PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
     config_problems,
     load_config,
     unread_settings,
@@ -515,3 +517,27 @@ def test_the_list_of_ablations_names_settings() -> None:
         section, name = key.split(".")
         assert value is not None
         assert name in {item.name for item in dataclasses.fields(getattr(RunConfig(), section))}
+
+
+def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
+    lin = TabularConfig(
+        exploration_start=0.01, exploration_slope=-1e-6, reward_shape="y2", initial="win-rates", traversals=500
+    )
+    assert list(unread_settings(SolveConfig())) == []
+    assert list(unread_settings(SolveConfig(solve=lin))) == [
+        "solve.traversals, solve.exploration_start, solve.exploration_slope, solve.reward_shape, solve.initial: not read, "
+        "because 'solve.algorithm' is linear-cfr"
+    ]
+    assert list(unread_settings(SolveConfig(solve=replace(lin, algorithm="mccfr")))) == []
+    idle = TabularConfig("mccfr", exploration_end=5, reward_on="regret", initial_weight=2.0, exploration=0.5, gamma=1.0)
+    assert list(unread_settings(SolveConfig(solve=idle))) == [
+        "solve.gamma: not read, because 'solve.algorithm' is mccfr",
+        "solve.exploration: not read, because 'solve.sampler' is external",
+        "solve.exploration_end: not read, because 'solve.exploration_start' is 0",
+        "solve.reward_on: not read, because 'solve.reward_shape' is y1",
+        "solve.initial_weight: not read, because 'solve.initial' is uniform",
+    ]
+    assert list(unread_settings(SolveConfig(solve=TabularConfig("dcfr", gamma=1.0)))) == []
+    source = load_source("kuhn")
+    assert any("not read" in note for note in cost_notes(SolveConfig("kuhn", solve=lin), source))
+    assert not any("not read" in note for note in cost_notes(SolveConfig("kuhn"), source))

@@ -135,13 +135,47 @@ def _public_chance_problems(config: RunConfig) -> Iterator[str]:
         )
 
 
-def unread_settings(config: RunConfig) -> Iterator[str]:
+def unread_settings(config: AnyConfig) -> Iterator[str]:
     """One sentence for settings that are not at their defaults and that the rest of the configuration leaves unread.
 
     A variant is one setting, so what belongs to the others may stay as it is; but a run says so when it begins.
     """
-    if config.solver == "nfsp":
+    if isinstance(config, SolveConfig):
+        groups = _unread_by_tables(config)
+    elif config.solver == "nfsp":
         return  # nothing that is read depends on another setting
+    else:
+        groups = _unread_by_networks(config)
+    for reason, names in groups.items():
+        if names:
+            yield f"{', '.join(names)}: not read, because {reason}"
+
+
+_SAMPLED = (
+    "sampler", "traversals", "weighting", "exploration", "exploration_start", "exploration_slope", "exploration_end",
+    "reward_shape", "reward_on", "initial", "initial_weight",
+)  # fmt: skip
+
+
+def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
+    """Settings of a tabular solver that are not read, by the reason."""
+    own = config.solve
+    algorithm, mccfr = own.algorithm, own.algorithm == "mccfr"
+    discounts = () if algorithm == "dcfr" else ("alpha", "beta", "gamma")
+    idle = {
+        "'solve.sampler' is external": ("exploration",) if own.sampler == "external" else (),
+        "'solve.exploration_start' is 0": () if own.exploration_start else ("exploration_slope", "exploration_end"),
+        "'solve.reward_shape' is y1": ("reward_on",) if own.reward_shape == "y1" else (),
+        "'solve.initial' is uniform": ("initial_weight",) if own.initial == "uniform" else (),
+    }
+    by_algorithm = _changed(config, "solve", discounts if mccfr else (*discounts, *_SAMPLED))
+    return {f"'solve.algorithm' is {algorithm}": by_algorithm} | {
+        reason: _changed(config, "solve", names) for reason, names in idle.items() if mccfr
+    }
+
+
+def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
+    """Settings of Deep CFR that are not read, by the reason."""
     sampler, boards = config.cfr.sampler, config.public_chance
     by_boards = sampler == "public-chance"
     by_hands, panel = by_boards and boards.record == "hands", by_boards and boards.panel
@@ -160,18 +194,16 @@ def unread_settings(config: RunConfig) -> Iterator[str]:
         unit = "hands" if by_hands else "infosets"
         name = "merge_infosets" if by_hands else "decisions"
         groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, (name,))
-    for reason, names in groups.items():
-        if names:
-            yield f"{', '.join(names)}: not read, because {reason}"
+    return groups
 
 
 def _names(record: MemoryConfig | PublicChanceConfig) -> tuple[str, ...]:
     return tuple(item.name for item in dataclasses.fields(record))
 
 
-def _changed(config: RunConfig, section: str, names: tuple[str, ...]) -> list[str]:
+def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[str]:
     """Those of a section's settings that are not at their defaults."""
-    own, plain = getattr(config, section), getattr(RunConfig(), section)
+    own, plain = getattr(config, section), getattr(type(config)(), section)
     return [f"{section}.{name}" for name in names if getattr(own, name) != getattr(plain, name)]
 
 
@@ -206,7 +238,7 @@ def _fit_problems(section: str, settings: FitConfig) -> Iterator[str]:
 
 
 def _solve_problems(settings: TabularConfig) -> Iterator[str]:
-    """One sentence for every setting that contradicts the algorithm; those that only other algorithms read are ignored."""
+    """One sentence for every setting that contradicts the algorithm; what only others read is for `unread_settings`."""
     if settings.algorithm != "mccfr":
         if settings.abstraction != "lossless":
             yield f"{settings.algorithm} is full-width and takes no abstraction: mccfr does."

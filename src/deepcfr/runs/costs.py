@@ -93,7 +93,8 @@ def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | 
     if reason := tables_refusal(source.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}{_advice(source, sampled)}.")
     notes.append(f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk")
-    return [*notes, f"the abstraction takes {buckets / 1e9:.2f} GB"] if buckets else notes
+    notes += [f"the abstraction takes {buckets / 1e9:.2f} GB"] if buckets else []
+    return [*notes, *unread_settings(config)]
 
 
 def _ladder_notes(config: AnyConfig, rules: LadderRules) -> list[str]:
@@ -107,7 +108,8 @@ def _ladder_notes(config: AnyConfig, rules: LadderRules) -> list[str]:
     needed = ladder.memory_bytes(LadderGame(rules), counts, settings.precision)
     if reason := tables_refusal(rules.name, settings.precision, needed):
         raise ConfigError(f"{reason}.")
-    return [f"{' + '.join(f'{n:,}' for n in counts)} buckets, whose tables take at most {needed / 1e9:.2f} GB"]
+    size = f"{' + '.join(f'{n:,}' for n in counts)} buckets, whose tables take at most {needed / 1e9:.2f} GB"
+    return [size, *unread_settings(config)]
 
 
 def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> str | None:
