@@ -284,6 +284,16 @@ def test_impossible_ladders_and_stacks_are_named_in_one_sentence(change: dict[st
     assert error.value.problems == (sentence,)
 
 
+def test_hands_that_cannot_be_ranked_are_refused() -> None:
+    rules = replace(
+        HUNL, name="long", board_cards=(0, 3, 1, 1, 1), first_player=(0, 1, 1, 1, 1), max_raises=(1,) * 5,
+        ladder=(*HUNL.ladder, (100,)), measure=(*HUNL.measure, "pot"), all_in=(False,) * 5,
+    )  # fmt: skip
+    with pytest.raises(GameError) as error:
+        LadderGame(rules)
+    assert error.value.problems == ("long shows a player 8 cards, and hands of at most 7 can be ranked.",)
+
+
 def test_rules_come_back_from_json_and_from_toml(tmp_path: Path) -> None:
     stored = json.loads(json.dumps(asdict(HUNL)))
     assert ladder_rules(stored, "game.json") == HUNL

@@ -96,6 +96,8 @@ def test_what_cannot_be_is_one_sentence() -> None:
         "hunl-ladder is solved with texture buckets, or lossless ones if it is small, and 'runs/k' was asked for.": {
             "algorithm": "mccfr", "abstraction": "runs/k",
         },
+        "Round 4 of hunl-ladder has 123,156,254 distinct hands, and a lossless abstraction numbers at most 20,000,000: ask "
+        "for --abstraction texture.": {"algorithm": "mccfr"},
     }  # fmt: skip
     for sentence, settings in sentences.items():
         with pytest.raises(ConfigError) as error:

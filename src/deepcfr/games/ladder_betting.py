@@ -15,8 +15,10 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
 from deepcfr.games.ladder import LadderRules
+from deepcfr.games.poker import hand_problem
 
 RUNG = 2  # the action of the lowest rung
 # the entries of a position
@@ -207,11 +209,16 @@ def gains(positions: Ints, results: Ints) -> Ints:
 
 
 class LadderGame:
-    """A raise-ladder game: its rules, and its betting as kernels take it. It lists no nodes, so it is no `Game`."""
+    """A raise-ladder game: its rules, and its betting as kernels take it. It lists no nodes, so it is no `Game`.
+
+    Raises GameError for rules that show a player more cards than can be ranked.
+    """
 
     device = "cpu"
 
     def __init__(self, rules: LadderRules) -> None:
+        if problem := hand_problem(rules.deck):
+            raise GameError(problem)
         self.rules = rules
         self.name, self.unit, self.milli_unit = rules.name, rules.unit, rules.milli_unit
         self.ladder = compile_ladder(rules)

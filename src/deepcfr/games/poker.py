@@ -123,12 +123,17 @@ def poker_game(game: Game) -> PokerGame:
     )
 
 
-def _require_supported(rules: PokerRules) -> None:
+def hand_problem(rules: PokerRules) -> str | None:
+    """Why the hands of a game cannot be ranked; None if they can."""
     seen = rules.hole_cards + sum(rules.board_cards)
+    if seen <= MAX_HAND:
+        return None
+    return f"{rules.name} shows a player {seen} cards, and hands of at most {MAX_HAND} can be ranked."
+
+
+def _require_supported(rules: PokerRules) -> None:
     groups = 1 + sum(cards > 0 for cards in rules.board_cards)
-    problems = []
-    if seen > MAX_HAND:
-        problems.append(f"{rules.name} shows a player {seen} cards, and hands of at most {MAX_HAND} can be ranked.")
+    problems = [problem] if (problem := hand_problem(rules)) else []
     if groups > MAX_GROUPS:
         problems.append(f"{rules.name} deals cards {groups} times, and at most {MAX_GROUPS} times are supported.")
     if problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepcfr.abstraction.buckets import Abstraction, lossless
 from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
-from deepcfr.errors import ConfigError
+from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
@@ -58,11 +58,18 @@ def build_ladder_solver(game: LadderGame, config: AnyConfig) -> LadderMCCFR:
 
 
 def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:
-    """What players of a raise-ladder game tell apart. Raises ConfigError for anything but texture and lossless."""
+    """What players of a raise-ladder game tell apart.
+
+    Raises ConfigError for anything but texture and lossless, and for a game with too many hands to tell all of them apart.
+    """
     if abstraction == TEXTURE:
         return TextureBuckets(deck)
     if abstraction == "lossless":
-        return lossless(deck)
+        try:
+            return lossless(deck)
+        except GameError as error:
+            reason = " ".join(error.problems).removesuffix(": ask for fewer buckets instead.")
+            raise ConfigError(f"{reason}: ask for --abstraction {TEXTURE}.") from error
     raise ConfigError(
         f"{deck.name} is solved with texture buckets, or lossless ones if it is small, and '{abstraction}' was asked for."
     )
