@@ -8,6 +8,7 @@ import numpy as np
 import pyspiel
 import torch
 
+from deepcfr.games.ladder import LadderRules
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy
@@ -42,6 +43,27 @@ def small_fhp(
 
 
 Place = tuple[int, bytes]  # a node and the cards in view
+
+
+def no_limit_holdem(rules: PokerRules | LadderRules, stacks: tuple[int, int]) -> pyspiel.Game:
+    """Hold'em with the blinds and caps of `rules`, in which every size of raise is an action."""
+    return pyspiel.load_game(
+        "universal_poker",
+        {
+            "betting": "nolimit",
+            "bettingAbstraction": "fullgame",
+            "numPlayers": 2,
+            "numRounds": 4,
+            "blind": f"{rules.blinds[0]} {rules.blinds[1]}",
+            "firstPlayer": "1 2 2 2",
+            "maxRaises": " ".join(map(str, rules.max_raises)),
+            "numSuits": 4,
+            "numRanks": 13,
+            "numHoleCards": 2,
+            "numBoardCards": "0 3 1 1",
+            "stack": f"{stacks[0]} {stacks[1]}",
+        },
+    )
 
 
 def universal_poker(rules: PokerRules) -> pyspiel.Game:

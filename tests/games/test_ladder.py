@@ -29,6 +29,8 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
     raise_total,
 )
+from deepcfr.sampling.walk_tree import showdowns
+from openspiel_poker import no_limit_holdem
 
 HUNL = LADDERS["hunl-ladder"]
 SETTINGS = [
@@ -207,7 +209,51 @@ def test_only_larger_rungs_follow_and_raises_are_legal_in_no_limit(rules: Ladder
     assert raises > 50
 
 
-@pytest.mark.parametrize(("rules", "count"), [(HUNL, 60), (SETTINGS[1], 60), (SETTINGS[3], 40)])
+def small_chips(rules: LadderRules) -> LadderRules:
+    """The same game with blinds of 5 and 10, so that every size of raise can be listed."""
+    ladder = zip(rules.ladder, rules.measure, strict=True)
+    scaled = tuple(tuple(r // 10 for r in rungs) if unit == "chips" else rungs for rungs, unit in ladder)
+    return replace(rules, blinds=(5, 10), unit_chips=10, stack=rules.stack // 10, ladder=scaled)
+
+
+def parts(settings: list[LadderRules], by_default: int) -> list[Any]:
+    """(rules, hands): a few hands of each game, and 10,000 in all as slow tests."""
+    few = [pytest.param(rules, by_default, id=f"{rules.name}-{by_default}") for rules in settings]
+    hands = -(-10_000 // len(settings))
+    slow = pytest.mark.slow
+    return few + [pytest.param(rules, hands, id=f"{rules.name}-{hands}", marks=slow) for rules in settings]
+
+
+@pytest.mark.parametrize(("rules", "count"), parts([small_chips(rules) for rules in SETTINGS], 40))
+def test_random_hands_are_those_of_openspiel(rules: LadderRules, count: int) -> None:
+    """A rung may be chosen exactly if it is higher, its raise is one of OpenSpiel's, and no lower rung leads there."""
+    game, draw = LadderGame(rules), np.random.default_rng(4)
+    other = no_limit_holdem(rules, (rules.stack, rules.stack))
+    cards = draw.permuted(np.tile(np.arange(52, dtype=np.uint8), (count, 1)), axis=1)[:, :9]
+    results = showdowns(np.ascontiguousarray(cards), 2, 4)
+    for hand, result in zip(cards.tolist(), results.tolist(), strict=True):
+        state, deck = other.new_initial_state(), iter(hand)
+        position, plain = first_positions(game.ladder, 1)[0], Plain(rules)
+        while position[ENDED] == NOT_TERMINAL:
+            while state.is_chance_node():
+                state.apply_action(next(deck))
+            legal = np.flatnonzero(legal_actions(game.ladder, position[None])[0]).tolist()
+            sizes = set(state.legal_actions()) - {FOLD, CALL}
+            assert state.current_player() == position[ACTOR]
+            assert (FOLD in legal, CALL in legal) == (FOLD in state.legal_actions(), CALL in state.legal_actions())
+            above = [size for size in plain.rungs() if size > max(plain.chosen, default=0)]
+            assert totals(game, position) == sorted({plain.reach(size) for size in above} & sizes)
+            action = int(draw.choice([a for a in legal if a != FOLD or draw.random() < 0.3] or legal))
+            state.apply_action(int(raise_total(game.ladder, position, action - RUNG)) if action >= RUNG else action)
+            plain.act(action)
+            advance(game.ladder, position, action)
+        while state.is_chance_node():
+            state.apply_action(next(deck))
+        assert state.is_terminal()
+        assert state.returns() == [gain(position, 0, result), gain(position, 1, result)]
+
+
+@pytest.mark.parametrize(("rules", "count"), parts([HUNL, SETTINGS[1], SETTINGS[3]], 60))
 def test_pots_and_payoffs_are_those_of_pokerkit(rules: LadderRules, count: int) -> None:
     pokerkit = pytest.importorskip("pokerkit")
     steps = pokerkit.Automation

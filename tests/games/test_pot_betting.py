@@ -26,6 +26,7 @@ from deepcfr.games.betting import (
 from deepcfr.games.poker import PokerGame, bet_features
 from deepcfr.games.rules import PRESETS, PokerRules, most_raises
 from deepcfr.types import TERMINAL
+from openspiel_poker import no_limit_holdem
 
 FHP_POT, HUNL_POT = PRESETS["fhp-pot"], PRESETS["hunl-pot"]
 
@@ -219,27 +220,6 @@ def random_hands(game: PokerGame, count: int, seed: int) -> list[tuple[list[int]
         ends.append(path[-1])
     gains = game.payoff(torch.tensor(ends), torch.arange(count), deals).double().numpy() * game.rules.unit_chips
     return list(zip(cards.tolist(), paths, gains.tolist(), strict=True))
-
-
-def no_limit_holdem(rules: PokerRules, stacks: tuple[int, int]) -> pyspiel.Game:
-    """OpenSpiel's hold'em, in which every size of raise is an action."""
-    return pyspiel.load_game(
-        "universal_poker",
-        {
-            "betting": "nolimit",
-            "bettingAbstraction": "fullgame",
-            "numPlayers": 2,
-            "numRounds": 4,
-            "blind": f"{rules.blinds[0]} {rules.blinds[1]}",
-            "firstPlayer": "1 2 2 2",
-            "maxRaises": " ".join(map(str, rules.max_raises)),
-            "numSuits": 4,
-            "numRanks": 13,
-            "numHoleCards": 2,
-            "numBoardCards": "0 3 1 1",
-            "stack": f"{stacks[0]} {stacks[1]}",
-        },
-    )
 
 
 def follow_openspiel(game: PokerGame, other: pyspiel.Game, count: int, seed: int, *, deeper: bool = False) -> None:
