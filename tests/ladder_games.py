@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from dataclasses import asdict
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +28,12 @@ TWO_ROUNDS = LadderRules(
     all_in=(False, False), blinds=(1, 2), first_player=(0, 1), num_ranks=3, num_suits=2, hole_cards=1, board_cards=(0, 1),
     unit_chips=2, unit="big blinds", milli_unit="mbb/g",
 )  # fmt: skip
+
+
+def write_game(rules: LadderRules, path: Path) -> None:
+    """Write a game as the TOML file that commands take; its name is the file's."""
+    fields = {name: value for name, value in asdict(rules).items() if name != "name"}
+    path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
 
 
 class Enumeration:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,7 @@ from command_line import Outcome, deepcfr
 from deepcfr.config import load_any_config
 from deepcfr.report import matches
 from deepcfr.runs.folder import RunFolder
-from ladder_games import TWO_ROUNDS
+from ladder_games import TWO_ROUNDS, write_game
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")
 
@@ -22,8 +20,7 @@ STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the game `two.toml` and its runs `a` and `b`, of 20 and 40 iterations."""
     folder = tmp_path_factory.mktemp("ladder")
-    fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
-    (folder / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
+    write_game(TWO_ROUNDS, folder / "two.toml")
     for name, iterations in (("a", 20), ("b", 40)):
         assert solve(folder, name, "--iterations", iterations).json["iterations"] == iterations
     return folder

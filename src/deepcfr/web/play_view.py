@@ -86,13 +86,13 @@ def table_view(state: dict[str, Any]) -> dict[str, Any]:
     shown = result is not None
     hidden = len(state["cards"])
     kinds = action_kinds(action["name"] for action in state["actions"])
+    keys = action_keys([action["token"] for action in state["actions"]])
     return state | {
         "yours": [card_face(text) for text in state["cards"]],
         "theirs": [card_face(text) for text in result["agent_cards"]] if shown else [None] * hidden,
         "public": [card_face(text) for text in state["board"]] + [None] * (state["board_size"] - len(state["board"])),
         "buttons": [
-            action | {"kind": kinds[action["name"]], "key": _key(index, action["token"])}
-            for index, action in enumerate(state["actions"])
+            action | {"kind": kinds[action["name"]], "key": keys[action["token"]]} for action in state["actions"]
         ],
         "rounds": _rounds(state["steps"]),
         "outcome": _outcome(state) if shown else None,
@@ -101,9 +101,13 @@ def table_view(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key(index: int, token: str) -> str:
-    """The key that chooses an action: its letter, or a digit where several raises share one."""
-    return token if len(token) == 1 and token in "fcr" else str(index)
+def action_keys(tokens: list[str]) -> dict[str, str]:
+    """The key that chooses each action: its letter, or the place of its size among those that may be raised to, from 1.
+
+    A ladder has ten rungs at the most; a tenth size has the key 0.
+    """
+    sizes = [token for token in tokens if len(token) > 1]
+    return {token: str((sizes.index(token) + 1) % 10) if token in sizes else token for token in tokens}
 
 
 def _rounds(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,8 +160,11 @@ def _score(state: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of a review."""
+    """What the page shows of a review; `waiting` is whether its exact part is still to come."""
+    waiting = not review["range"]
     return review | {
+        "waiting": waiting,
+        "has_values": waiting or any(decision["values"] for decision in review["decisions"]),
         "unit": state["unit"],
         "agent": state["agent"],
         "decisions": [

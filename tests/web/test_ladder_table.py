@@ -1,0 +1,186 @@
+"""Bots of raise-ladder games at the table: sizes as buttons, whole hands by forms, reviews without costs, no ranges."""
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from rich.console import Console
+
+from command_line import deepcfr
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.play import play
+from deepcfr.policies.ladder import LadderScripted
+from deepcfr.runs.folder import RunFolder
+from deepcfr.web.play_view import action_keys
+from deepcfr.web.serve import warm_up
+from deepcfr.web.site import Agent, NamedRun
+from ladder_games import TWO_ROUNDS, write_game
+from web_site import client, site
+
+# as the two rounds, with a third raise that is all-in
+RULES = replace(TWO_ROUNDS, ladder=((4, 8), (50, 100)), max_raises=(3, 3), all_in=(True, True))
+
+
+@pytest.fixture(scope="module")
+def bot(tmp_path_factory: pytest.TempPathFactory) -> NamedRun:
+    """A bot that was solved for a moment and exported, as `deepcfr serve` opens it."""
+    folder = tmp_path_factory.mktemp("ladder")
+    write_game(RULES, folder / "two.toml")
+    brief = ("--algorithm", "mccfr", "--traversals", 50, "--iterations", 20, "--runtime.threads", 1, "--json")
+    assert deepcfr("solve", folder / "two.toml", "--out", folder / "run", *brief).status == 0
+    assert deepcfr("export", folder / "run", "--out", folder / "bot").status == 0
+    return NamedRun("bot", RunFolder.open(folder / "bot"), "average", pytest.fail)
+
+
+@pytest.fixture
+def person(bot: NamedRun) -> Iterator[TestClient]:
+    with client(bot) as somebody:
+        yield somebody
+
+
+def buttons(page: str) -> list[tuple[str, str, str]]:
+    """The actions that a page offers: what is sent, the key, and the name."""
+    found = re.findall(r'<button name="action" value="(.*?)" .*? data-key="(.*?)">(.*?) <kbd>', page)
+    return [(value, key, unescape(name)) for value, key, name in found]
+
+
+def state_of(person: TestClient) -> dict[str, Any]:
+    return person.get("/api/play/bot").json()
+
+
+def choose(person: TestClient, token: str) -> None:
+    """Press the button of an action."""
+    state = state_of(person)
+    fields = {"hand": state["hand"], "decision": state["decision"], "action": token}
+    assert person.post("/play/bot/act", data=fields).status_code == 303
+
+
+def test_sizes_are_buttons_with_keys(person: TestClient) -> None:
+    person.post("/play/bot/new", data={"seed": "1"})
+    assert buttons(person.get("/play/bot").text) == [
+        ("f", "f", "fold"),
+        ("c", "c", "call"),
+        ("r2", "1", "raise to 2"),
+        ("r4", "2", "raise to 4"),
+        ("a", "a", "raise to 8 all-in"),
+    ]
+    choose(person, "r4")
+    page = person.get("/play/bot").text
+    assert "You raise to 4" in page
+
+
+def test_pot_shares_are_buttons_in_later_rounds(person: TestClient) -> None:
+    for seed in range(50):
+        person.post("/play/bot/new", data={"seed": str(seed)})
+        choose(person, "c")
+        state = state_of(person)
+        if not state["over"] and state["round"] == "round 2" and state["to_call"] == 0:
+            break
+    assert buttons(person.get("/play/bot").text) == [
+        ("c", "c", "check"),
+        ("r0.5", "1", "bet 0.5 pot (to 1)"),
+        ("r1", "2", "bet 1 pot (to 2)"),
+        ("a", "a", "bet to 7 all-in"),
+    ]
+
+
+def test_whole_hands_are_those_of_the_terminal_in_both_seats(person: TestClient, bot: NamedRun) -> None:
+    person.post("/play/bot/new", data={"seed": "7"})
+    totals, first = [], []
+    for number in range(8):
+        state = state_of(person)
+        first.append(state["first"])
+        while not state["over"]:
+            choose(person, "r4" if "r4" in [action["token"] for action in state["actions"]] else "c")
+            state = state_of(person)
+        totals.append(state["result"]["won"])
+        page = person.get("/play/bot").text
+        assert "Dealt from seed <code>7</code>" in page
+        assert all(f"You {step['name']}" in page for step in state["steps"] if step["who"] == "you")
+        assert person.post("/play/bot/next", data={"hand": str(number)}).status_code == 303
+    assert first == [True, False] * 4
+
+    def answer(question: str) -> str:
+        return "r4" if "(r4)" in question else "c"
+
+    policy = bot.agent().policy
+    assert play(policy, Console(file=io.StringIO()), answer, seed=7, hands=8).total == sum(totals)
+    assert state_of(person)["session"]["raw"]["total"] == pytest.approx(sum(totals))
+
+
+def test_a_review_has_what_the_agent_would_do_and_says_why_there_are_no_costs(person: TestClient) -> None:
+    person.post("/play/bot/new", data={"seed": "2"})
+    while not state_of(person)["over"]:
+        choose(person, "c")
+    answer = person.get("/api/play/bot/review", params={"hand": 0}).json()
+    assert answer["decisions"]
+    for decision in answer["decisions"]:
+        assert sum(decision["agent"].values()) == pytest.approx(1)
+        assert (decision["values"], decision["cost"]) == (None, None)
+    assert sum(hand["probability"] for hand in answer["range"]) == pytest.approx(1)
+    assert answer["note"] == "Exact costs are computed in games with a listed tree."
+    waiting = person.get("/play/bot").text
+    assert "…" in waiting
+    assert "Values:" in waiting
+    loaded = person.get("/play/bot/review", params={"hand": 0, "part": True}).text
+    assert "…" not in loaded
+    assert "Values:" not in loaded
+    assert answer["note"] in loaded
+
+
+def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_has(person: TestClient) -> None:
+    before = person.post("/api/play/bot", json={"seed": 1}).json()
+    wrong = {"hand": 0, "decision": before["decision"], "action": "r3"}
+    answer = person.post("/api/play/bot/act", json=wrong)
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "That is no action here, where there are f, c, r2, r4, a."}
+    assert state_of(person) == before
+
+
+@pytest.mark.parametrize("path", ["/play/bot", "/api/play/bot"])
+def test_until_the_end_no_answer_depends_on_what_is_hidden(bot: NamedRun, path: str) -> None:
+    """Hands that look alike to the person so far have the same answers, byte for byte, whatever the agent holds."""
+    caller = Agent(LadderScripted(LadderGame(RULES), raises=False), None, None)
+    seen: dict[tuple[str, ...], set[bytes]] = {}
+    hidden: dict[tuple[str, ...], set[str]] = {}
+    with client(NamedRun("bot", bot.folder, "average", pytest.fail, caller)) as person:
+        for seed in range(40):
+            person.cookies.clear()
+            state, shown = person.post("/api/play/bot", json={"seed": seed}).json(), []
+            while not state["over"]:
+                known = (*state["cards"], *state["board"], str(state["decision"]))
+                shown.append((known, person.get(path).content))
+                choose(person, "c")
+                state = state_of(person)
+            for known, content in shown:
+                seen.setdefault(known, set()).add(content)
+                hidden.setdefault(known, set()).update(state["result"]["agent_cards"])
+    assert all(len(contents) == 1 for contents in seen.values())
+    assert max(map(len, hidden.values())) > 2  # the agent did hold different cards
+
+
+def test_the_site_offers_play_and_no_ranges(person: TestClient) -> None:
+    home = person.get("/").text
+    assert 'href="/play/bot"' in home
+    assert 'href="/strategy/bot"' not in home
+    refusal = person.get("/api/agents/bot/range")
+    assert refusal.status_code == 409
+    assert "listed tree" in refusal.json()["error"]
+    answer = person.get("/api/agents/bot/strategy", params={"situation": "4c / r4 c / 2d"}).json()
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    assert person.get("/runs/bot").status_code == 200
+
+
+def test_a_bot_of_a_ladder_is_warmed_up(bot: NamedRun) -> None:
+    warm_up(site(bot))
+    assert isinstance(bot.agent().policy.game, LadderGame)
+
+
+def test_ten_sizes_have_ten_keys() -> None:
+    keys = action_keys(["f", "c", *(f"r{size}" for size in range(2, 12)), "a"])
+    assert list(keys.values()) == ["f", "c", "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "a"]
