@@ -104,15 +104,17 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
 
 
-def without_seconds(value: Any) -> Any:
+def without_costs(value: Any) -> Any:
+    """What was recorded, without how long it took and how much memory, which differ from one time to the next."""
     if isinstance(value, dict):
-        return {name: without_seconds(item) for name, item in value.items() if "seconds" not in name}
+        costs = ("seconds", "resident_bytes")
+        return {name: without_costs(item) for name, item in value.items() if not name.endswith(costs)}
     return value
 
 
 def metrics(path: Path) -> list[dict[str, Any]]:
-    """All that a run recorded but how long it took."""
-    return [without_seconds(line) for line in read_metrics(path / "metrics.jsonl")]
+    """All that a run recorded but what it cost."""
+    return [without_costs(line) for line in read_metrics(path / "metrics.jsonl")]
 
 
 def newest(path: Path) -> Path:

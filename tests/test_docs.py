@@ -25,7 +25,7 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 FILE_ENDINGS = {"py", "md", "json", "jsonl", "toml", "svg", "png"}
 LOOP_KEYS = {  # what the training loop adds to a solver's record
     "average_loss", "average_examples", "average_fit_seconds", "evaluation", "evaluated_policy", "total_nodes_touched",
-    "seconds",
+    "seconds", "resident_bytes",
 }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ from solve_runs import (
     newest,
     press_ctrl_c,
     tables,
-    without_seconds,
+    without_costs,
 )
 
 LAST = 7
@@ -136,7 +136,7 @@ def edit(path: Path, settings: SolveConfig) -> None:
 
 # What is recorded
 
-LINE = {"iteration", "nodes_touched", "iteration_seconds", "total_nodes_touched", "seconds"}
+LINE = {"iteration", "nodes_touched", "iteration_seconds", "total_nodes_touched", "seconds", "resident_bytes"}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -158,7 +158,7 @@ def test_every_iteration_has_its_line_and_evaluations_are_where_they_are_due(
 def test_the_last_evaluation_is_of_the_policy_that_the_folder_holds(name: str, whole: Callable[[str], Path]) -> None:
     policy, solver = RunFolder.open(whole(name)).load_policy("average", pytest.fail)
     assert solver.iteration == LAST
-    facts = without_seconds(dataclasses.asdict(exploitability(policy)))
+    facts = without_costs(dataclasses.asdict(exploitability(policy)))
     assert (
         facts | {"best_response_values": list(facts["best_response_values"])} == metrics(whole(name))[-1]["evaluation"]
     )

@@ -26,8 +26,8 @@ from deepcfr.config import (
 )
 from deepcfr.errors import CheckpointError
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.study import GridSummary, Job, claimed, difference, is_finished, run_grid
+from solve_runs import metrics
 
 FIT = FitConfig(steps=4, batch_size=16)
 CONFIG = RunConfig(
@@ -88,18 +88,11 @@ def grid(root: Path, watch: Watch) -> GridSummary:
 
 
 def results(root: Path) -> dict[str, list[dict[str, Any]]]:
-    """What every run recorded, times aside."""
+    """What every run recorded, time and memory aside."""
     found = {}
     for job in jobs(root):
-        lines = read_metrics(job.path / "metrics.jsonl")
-        found[job.path.name] = [_timeless(line) for line in lines]
+        found[job.path.name] = metrics(job.path)
     return found
-
-
-def _timeless(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {key: _timeless(item) for key, item in value.items() if not key.endswith("seconds")}
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,6 +37,7 @@ from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Summary, train
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.training.fit import FitResult
+from solve_runs import metrics, without_costs
 
 FIT = FitConfig(steps=4, batch_size=16)
 CONFIG = RunConfig(
@@ -116,17 +116,6 @@ def resume(path: Path, observer: Recorder | None = None) -> Summary:
     return train(RunFolder.open(path), observer or Recorder())
 
 
-def without_seconds(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: without_seconds(item) for name, item in value.items() if "seconds" not in name}
-    return value
-
-
-def metrics(path: Path) -> list[dict[str, Any]]:
-    """All that a run recorded but how long it took."""
-    return [without_seconds(line) for line in read_metrics(path / "metrics.jsonl")]
-
-
 def newest(path: Path) -> tuple[str, dict[str, bytes]]:
     """The name of the newest checkpoint, and the bytes of its networks and memories."""
     folder = path / "checkpoints" / (path / "checkpoints" / "latest").read_text().strip()
@@ -157,7 +146,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 EVERY_LINE = {
     "iteration", "traversals", "nodes_touched", "evaluated", "trained", "traversal_seconds", "fit_seconds",
-    "advantage_loss", "advantage_samples", "strategy_samples", "total_nodes_touched", "seconds",
+    "advantage_loss", "advantage_samples", "strategy_samples", "total_nodes_touched", "seconds", "resident_bytes",
 }  # fmt: skip
 EVALUATED_LINE = EVERY_LINE | {
     "average_loss", "average_examples", "average_fit_seconds", "evaluation", "evaluated_policy",
@@ -210,7 +199,7 @@ def test_an_evaluation_reports_every_board(tmp_path: Path) -> None:
 def test_the_last_evaluation_is_of_the_policy_that_the_run_folder_holds(reference: Path) -> None:
     policy, solver = RunFolder.open(reference).load_policy("average", pytest.fail)
     assert solver.average_iteration == LAST
-    facts = without_seconds(dataclasses.asdict(exploitability(policy)))
+    facts = without_costs(dataclasses.asdict(exploitability(policy)))
     assert facts | {"best_response_values": list(facts["best_response_values"])} == metrics(reference)[-1]["evaluation"]
 
 

@@ -105,6 +105,7 @@ def deep_line(iteration: int, nash_conv: float | None = None) -> dict[str, Any]:
         "strategy_samples": 200 * iteration,
         "total_nodes_touched": 500 * iteration,
         "seconds": 2.0 * iteration,
+        "resident_bytes": 300_000_000 + 1_000_000 * iteration,
     }
     if nash_conv is not None:
         line |= {"average_loss": 0.01, "evaluation": evaluation(nash_conv)}
@@ -300,6 +301,22 @@ def test_a_run_that_has_only_begun_keeps_the_place_of_its_evaluations(tmp_path: 
     page = Page(body([read_run(path, "new")]))
     assert page.tags("figure") == before  # nothing moves when curves come
     assert "yet" not in page.text
+
+
+def test_the_memory_of_the_process_is_a_curve_of_runs_that_recorded_it(training: Path, tmp_path: Path) -> None:
+    run = read_run(training, "training")
+    (chart,) = [chart for chart in charts([run]) if chart.title == "Memory of the process"]
+    assert (chart.y, chart.curves[0].points[0]) == ("GB", (1.0, 0.301))
+    html = report([run])
+    assert 'aria-label="Memory of the process: GB, over iteration. resident, 0.305 at the end."' in html
+    older = [{key: value for key, value in deep_line(t).items() if key != "resident_bytes"} for t in (1, 2)]
+    before = read_run(folder(tmp_path / "older", CONFIG, older), "older")
+    assert "Memory of the process" not in report([before])
+    (beside,) = [chart for chart in charts([before, run]) if chart.title == "Memory of the process"]
+    assert [bool(curve.points) for curve in beside.curves] == [False, True]
+    resumed = read_run(folder(tmp_path / "resumed", CONFIG, [*older, deep_line(3)]), "resumed")
+    (since,) = [chart for chart in charts([resumed]) if chart.title == "Memory of the process"]
+    assert since.curves[0].points == ((3.0, 0.303),)
 
 
 def test_a_finished_run_says_so(solved: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from deepcfr.evaluation.exploitability import exploitability, refusal_of
 from deepcfr.evaluation.result import Exploitability
+from deepcfr.machine import resident_memory
 from deepcfr.policies.base import Policy
 from deepcfr.runs.costs import cost_notes, time_notes
 from deepcfr.runs.folder import RunFolder
@@ -97,8 +98,7 @@ def train(run: RunFolder, observer: Observer) -> Summary:
             last = record.iteration == iterations or time.perf_counter() - started >= limit
             if last or _due(run, record.iteration):
                 result = _evaluate(run, solver, observer, line)
-            line |= {"total_nodes_touched": solver.nodes_touched, "seconds": time.perf_counter() - started}
-            append_metrics(run.metrics_path, line)
+            append_metrics(run.metrics_path, line | _so_far(solver, time.perf_counter() - started))
             due = record.iteration % run.config.runtime.checkpoint_every == 0
             waited = time.perf_counter() - saved >= run.config.runtime.checkpoint_seconds
             if interrupt.pressed or last or (due and waited):
@@ -118,9 +118,16 @@ def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) 
     else:
         line: dict[str, Any] = {"iteration": solver.iteration}
         result = _evaluate(run, solver, observer, line)
-        append_metrics(run.metrics_path, line | {"total_nodes_touched": solver.nodes_touched, "seconds": seconds})
+        append_metrics(run.metrics_path, line | _so_far(solver, seconds))
         run.save(solver, seconds)
     return Summary(True, solver.iteration, solver.nodes_touched, seconds, result)
+
+
+def _so_far(solver: Solver, seconds: float) -> dict[str, Any]:
+    """What every line of metrics ends with: the run's totals, and the memory of its process where the system tells it."""
+    resident = resident_memory()
+    totals = {"total_nodes_touched": solver.nodes_touched, "seconds": seconds}
+    return totals | ({"resident_bytes": resident} if resident else {})
 
 
 def _due(run: RunFolder, iteration: int) -> bool:

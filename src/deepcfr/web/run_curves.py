@@ -24,6 +24,11 @@ class Measure:
     log: bool = False
     dots: bool = False  # measured now and then
     kept: tuple[str, ...] = ()  # families of solvers on whose pages its place is there before its first value
+    since: bool = False  # whether older runs lack it: beside lines without it, it has no place
+
+    def waits(self, run: RunData) -> bool:
+        """Whether the page of a run has a place for it before its first value."""
+        return run.family in self.kept and not (self.since and run.lines)
 
 
 def _key(key: str, index: int | None = None) -> Pick:
@@ -85,7 +90,7 @@ MEASURES = (
         ),
         kept=("deep-cfr", "nfsp"),
     ),
-    Measure("Memory of the process", "GB", (("resident", _gigabytes("resident_bytes")),)),
+    Measure("Memory of the process", "GB", (("resident", _gigabytes("resident_bytes")),), kept=ALL, since=True),
     Measure(
         "Loss of average networks",
         "loss",
@@ -118,7 +123,7 @@ def letter(index: int) -> str:
 def _of_one(measure: Measure, run: RunData) -> list[Chart]:
     all_parts = [(label, _points(measure, pick, run)) for label, pick in measure.parts]
     parts = [(label, points) for label, points in all_parts if points]
-    if not parts and run.family not in measure.kept:
+    if not parts and not measure.waits(run):
         return []
     name, scale = _across(measure, [run])
     alone = len(parts) == 1
@@ -136,7 +141,7 @@ def _of_several(measure: Measure, part: tuple[str, Pick], runs: Sequence[RunData
         Curve(run.name, letter(look), look, tuple((x / scale, y) for x, y in _points(measure, pick, run)))
         for look, run in enumerate(runs)
     ]
-    kept = len(measure.parts) == 1 and any(run.family in measure.kept for run in runs)
+    kept = len(measure.parts) == 1 and any(measure.waits(run) for run in runs)
     if not kept and not any(curve.points for curve in curves):
         return []
     title = measure.title if len(measure.parts) == 1 else f"{measure.title}, {label}"
