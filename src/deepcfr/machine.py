@@ -12,13 +12,13 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
 
 
-def resident_memory() -> int:
-    """Bytes of main memory that this process holds now, files that it has mapped among them; 0 where `/proc` is missing.
+def resident_memory(process: int | None = None) -> int:
+    """Bytes of main memory that a process (this one) holds now, mapped files among them; 0 where `/proc` does not tell.
 
-    Source: the second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
+    Source: the second number of `/proc/PID/statm`, in pages (proc_pid_statm(5)).
     """
     try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+        pages = int(Path(f"/proc/{process or 'self'}/statm").read_bytes().split()[1])
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -20,10 +20,11 @@ from deepcfr.policies.query import query
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network
 from deepcfr.web import schema
+from deepcfr.web.advantages import Advantages
 from deepcfr.web.browse_view import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.position import Position, address, read_position
-from deepcfr.web.ranges import grid_labels, range_at
+from deepcfr.web.ranges import grid_labels, range_at, range_csv, range_facts
 from deepcfr.web.site import Refusal, shorten
 from web_site import agent, client, model
 
@@ -168,15 +169,51 @@ def test_every_number_of_a_grid_is_that_of_the_strategy_command(reader: TestClie
             assert hand["advantages"] is None or set(hand["advantages"]) == set(facts["actions"])
 
 
+def advantages(first_round_in_table: bool = False, **settings: bool) -> Advantages:
+    """What networks of random weights say."""
+    networks = [build_network(MINI.encoding, NetworkConfig(width=8), generator(seed)) for seed in (0, 1)]
+    return Advantages(RegretMatchingPolicy(MINI, (networks[0], networks[1]), **settings), first_round_in_table)
+
+
 def test_advantages_in_units_of_the_pot_are_shown_in_chips() -> None:
-    networks = tuple(build_network(MINI.encoding, NetworkConfig(width=8), generator(seed)) for seed in (0, 1))
     position = read_position(MINI, "rc/r", "6d 4d 4c")
-    shown = [
-        range_at(UniformPolicy(MINI), position, RegretMatchingPolicy(MINI, networks, pot_units=units)).advantages  # type: ignore[arg-type]
-        for units in (False, True)
-    ]
+    shown = [range_at(UniformPolicy(MINI), position, advantages(pot_units=units)).advantages for units in (False, True)]
     assert MINI.pot[position.node] == 5  # two and two before the flop, and a bet
     np.testing.assert_allclose(shown[1], 5 * shown[0], rtol=1e-6)
+
+
+def test_compressed_advantages_are_said_to_be_so() -> None:
+    position = read_position(MINI, "rc/r", "6d 4d 4c")
+    plain, compressed = (range_at(UniformPolicy(MINI), position, advantages(compressed=way)) for way in (False, True))
+    assert plain.meaning == "Advantages are what the newest advantage network gives each action, in big blinds."
+    assert compressed.meaning is not None
+    assert compressed.meaning.startswith(plain.meaning)
+    assert "Negative ones are on a logarithmic scale (advantage.compress), nearer to 0" in compressed.meaning
+    assert np.array_equal(plain.advantages, compressed.advantages)
+    assert range_facts("a", compressed)["meaning"] == compressed.meaning
+    shown = detail(compressed, "54s")
+    assert shown is not None
+    assert shown["meaning"] == compressed.meaning
+
+
+def test_a_first_round_in_a_table_has_no_advantages_of_networks() -> None:
+    newest = advantages(first_round_in_table=True)
+    first = range_at(UniformPolicy(MINI), read_position(MINI, "r", ""), newest)
+    assert first.advantages is None
+    assert first.meaning == "There are no advantages here: this run keeps the regrets of the first round in a table."
+    assert "advantage" not in range_csv(first).splitlines()[0]
+    later = range_at(UniformPolicy(MINI), read_position(MINI, "rc/r", "6d 4d 4c"), newest)
+    assert later.advantages is not None
+
+
+def test_what_a_run_compresses_is_known_from_what_its_networks_were_fitted_to() -> None:
+    """The shipped model of flop hold'em has a panel, and keeps the regrets of the first round in a table."""
+    newest = model("fhp").agent().advantages
+    assert newest is not None
+    assert (newest.table, newest.policy.compressed, newest.policy.pot_units) == (True, True, False)
+    other = model("leduc").agent().advantages
+    assert other is not None
+    assert (other.table, other.policy.compressed) == (False, False)
 
 
 def test_the_table_has_what_the_json_has(reader: TestClient) -> None:

@@ -85,11 +85,14 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         networks: tuple[SplitNetwork, SplitNetwork],
         fallback: str = "highest",
         pot_units: bool = False,
+        compressed: bool = False,
     ) -> None:
         kind = "regret matching on the newest advantage networks"
         super().__init__(game, networks, partial(regret_matching, fallback=fallback), kind)
         self.fallback = fallback
-        self.pot_units = pot_units  # whether outputs are shares of the pot; the strategy is the same either way
+        # what outputs are, by which the strategy does not change: whether they are shares of the pot, and whether negative
+        # ones are on a logarithmic scale
+        self.pot_units, self.compressed = pot_units, compressed
 
 
 def infoset_owner(game: Game) -> torch.Tensor:

@@ -304,7 +304,9 @@ class DeepCFR:
 
     def _matching(self) -> RegretMatchingPolicy:
         networks = (self.advantage_networks[0], self.advantage_networks[1])
-        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, self.config.advantage.pot_units)
+        fit = self.config.advantage
+        compressed = self.memories.compression(fit) > 0
+        return RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
 
     def _new_network(self, *purpose: str | int) -> SplitNetwork:
         return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))

@@ -51,6 +51,10 @@ class InfosetMemories:
         """What the average network is fitted to."""
         return InfosetExamples(self.strategies, self.game.encoding.legal, strategy_loss, weights, t, config)
 
+    def compression(self, config: FitConfig) -> float:  # noqa: ARG002
+        """Nothing: of noisy targets it would move the mean."""
+        return 0.0
+
     def sizes(self) -> tuple[tuple[int, int], int]:
         """Samples of advantages of each player, and of strategies."""
         return (len(self.advantages[0]), len(self.advantages[1])), len(self.strategies)
@@ -122,8 +126,12 @@ class HandMemories:
             t,
             scaled=config.scale_targets,
             decisions=config.decisions,
-            compress=0.0 if self.panel_rows is None else config.compress,  # of noisy targets it would move the mean
+            compress=self.compression(config),
         )
+
+    def compression(self, config: FitConfig) -> float:
+        """How negative targets of advantages are compressed: not off a panel, for that would move the mean of noisy ones."""
+        return 0.0 if self.panel_rows is None else config.compress
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What the average network is fitted to."""

@@ -149,7 +149,7 @@ def detail(found: Range, label: str) -> dict[str, Any] | None:
                 "advantages": advantages,
             }
         )
-    return {"label": label, "hands": hands, "names": found.names, "has_advantages": found.advantages is not None}
+    return {"label": label, "hands": hands, "names": found.names, "meaning": found.meaning}
 
 
 def deck(game: PokerGame, position: Position) -> list[list[dict[str, Any]]]:

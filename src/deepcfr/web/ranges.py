@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcfr.games.cards import card_text, cards_text, hand_class
 from deepcfr.games.rules import PokerRules
 from deepcfr.play_hand import Floats, free_holes, hand_strategy
 from deepcfr.policies.base import Policy
-from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.types import Infosets
+from deepcfr.web.advantages import Advantages
 from deepcfr.web.position import Position
 from deepcfr.web.site import Refusal
 
@@ -42,7 +40,8 @@ class Range:
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
     reach: Floats  # [H] the probability with which the player's own actions lead here
     strategy: Floats  # [H, A] of the legal actions
-    advantages: Floats | None  # [H, A] of the legal actions, in units
+    advantages: Floats | None  # [H, A] of the legal actions; `meaning` says what they are
+    meaning: str | None  # of the advantages, or why there are none here; None of an agent without networks of them
 
     @cached_property
     def names(self) -> list[str]:
@@ -91,7 +90,7 @@ class Range:
         return next((cell for cell in self.cells if cell.label == label), None)
 
 
-def range_at(policy: Policy, position: Position, newest: RegretMatchingPolicy | None = None) -> Range:
+def range_at(policy: Policy, position: Position, newest: Advantages | None = None) -> Range:
     """What `policy` does at a position with all hands, and the advantages of `newest` there.
 
     Raises Refusal if nobody acts, or cards are missing.
@@ -108,19 +107,9 @@ def range_at(policy: Policy, position: Position, newest: RegretMatchingPolicy | 
         if before.actor == position.actor:
             reach *= hand_strategy(policy, game, before.node, holes, before.board)[:, action]
     strategy = hand_strategy(policy, game, position.node, holes, position.board)[:, legal]
-    advantages = None if newest is None else _advantages(newest, position, holes)[:, legal]
-    return Range(position, holes, reach, strategy, advantages)
-
-
-def _advantages(newest: RegretMatchingPolicy, position: Position, holes: npt.NDArray[np.uint8]) -> Floats:
-    game, network = position.game, newest.networks[position.actor]
-    cards = torch.from_numpy(game.views_of(holes, position.board)).to(game.device)
-    with torch.no_grad():
-        outputs = network(Infosets(game.infoset[[position.node]].expand(len(holes)), cards)) * network.scale
-    if newest.pot_units:
-        outputs = outputs * game.pot[position.node]
-    found: Floats = outputs.double().cpu().numpy()
-    return found
+    found = newest.at(game, position.node, holes, position.board) if newest else None
+    advantages = None if found is None else found[:, legal]
+    return Range(position, holes, reach, strategy, advantages, newest.meaning(game, position.node) if newest else None)
 
 
 def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:
@@ -160,6 +149,7 @@ def range_facts(agent: str, found: Range) -> dict[str, Any]:
         "pot": position.pot,
         "to_call": position.to_call,
         "actions": names,
+        "meaning": found.meaning,
         "whole": by_name(names, found.whole),
         "cells": [
             {

@@ -191,7 +191,7 @@ class HandFacts(BaseModel):
     cell: str
     reach: float
     probabilities: Probabilities
-    advantages: Probabilities | None = Field(description="outputs of the newest advantage networks, in units")
+    advantages: Probabilities | None = Field(description="of the newest advantage networks; see `meaning`")
 
 
 class RangeFacts(BaseModel):
@@ -207,6 +207,9 @@ class RangeFacts(BaseModel):
     pot: float
     to_call: float
     actions: list[str]
+    meaning: str | None = Field(
+        description="what the advantages of hands are, or why there are none; null of agents without such networks"
+    )
     whole: Probabilities
     cells: list[CellFacts]
     hands: list[HandFacts]

@@ -13,12 +13,11 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.poker import PokerGame
 from deepcfr.play_costs import Costs
 from deepcfr.policies.base import Policy
-from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.ladder import LadderPolicy
-from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.report.matches import made_of, runs_of
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.web.advantages import Advantages, advantages_of
 
 Warn = Callable[[str], None]
 NAME_LENGTH = 60
@@ -38,9 +37,7 @@ class Agent:
 
     policy: Policy | LadderPolicy
     costs: Costs | None  # of choices against it; None for games without a listed tree
-    advantages: (
-        RegretMatchingPolicy | None
-    )  # the newest advantage networks, of runs that have some and play as they are
+    advantages: Advantages | None  # of runs that have some and play as they are
 
 
 @dataclass
@@ -100,15 +97,6 @@ class NamedRun:
             name = policy.game.name
             raise Refusal(409, f"Ranges are shown of poker games with a listed tree, and {name} is not one.")
         return policy, policy.game
-
-
-def advantages_of(policy: Policy) -> RegretMatchingPolicy | None:
-    """The advantage networks in a policy, if it has some that have been fitted."""
-    if isinstance(policy, WithFirstRound):
-        return advantages_of(policy.policy)
-    if isinstance(policy, RegretMatchingPolicy) and not all(network.is_zero() for network in policy.networks):
-        return policy
-    return None
 
 
 @dataclass

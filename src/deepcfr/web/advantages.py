@@ -1,0 +1,64 @@
+"""What the newest advantage networks of a run say of hands, and what their numbers mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.games.poker import PokerGame
+from deepcfr.play_hand import Cards, Floats
+from deepcfr.policies.base import Policy
+from deepcfr.policies.first_round import WithFirstRound
+from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.types import Infosets
+
+
+@dataclass(frozen=True)
+class Advantages:
+    """The advantage networks of a run's newest iteration."""
+
+    policy: RegretMatchingPolicy
+    table: bool  # whether the first round's regrets are in a table, so that no network was fitted to them
+
+    def at(self, game: PokerGame, node: int, holes: npt.NDArray[np.uint8], board: Cards) -> Floats | None:
+        """What each action at `node` has with each of `holes` on `board`, [H, A] in units; None in a round of the table.
+
+        In runs that compress, negative numbers are nearer to 0 than the advantages that they stand for.
+        """
+        if self._in_table(game, node):
+            return None
+        network = self.policy.networks[int(game.tree.actor[node])]
+        cards = torch.from_numpy(game.views_of(holes, board)).to(game.device)
+        with torch.no_grad():
+            outputs = network(Infosets(game.infoset[[node]].expand(len(holes)), cards)) * network.scale
+        if self.policy.pot_units:
+            outputs = outputs * game.pot[node]
+        found: Floats = outputs.double().cpu().numpy()
+        return found
+
+    def meaning(self, game: PokerGame, node: int) -> str:
+        """What a reader of `at` must know."""
+        if self._in_table(game, node):
+            return "There are no advantages here: this run keeps the regrets of the first round in a table."
+        said = f"Advantages are what the newest advantage network gives each action, in {game.rules.unit}."
+        if self.policy.compressed:
+            said += (
+                " Negative ones are on a logarithmic scale (advantage.compress), nearer to 0 than they are: they keep their"
+                " order, and regret matching reads no more of them."
+            )
+        return said
+
+    def _in_table(self, game: PokerGame, node: int) -> bool:
+        return self.table and int(game.tree.round[node]) == 0
+
+
+def advantages_of(policy: Policy) -> Advantages | None:
+    """The advantage networks in a policy, if it has some that have been fitted."""
+    table = isinstance(policy, WithFirstRound)
+    matching = policy.policy if isinstance(policy, WithFirstRound) else policy
+    if isinstance(matching, RegretMatchingPolicy) and not all(network.is_zero() for network in matching.networks):
+        return Advantages(matching, table)
+    return None
