@@ -130,7 +130,7 @@ class HandMemories:
         )
 
     def compression(self, config: FitConfig) -> float:
-        """How negative targets of advantages are compressed: not off a panel, for that would move the mean of noisy ones."""
+        """How negative targets of advantages are compressed: only on a panel, for that moves the mean of noisy ones."""
         return 0.0 if self.panel_rows is None else config.compress
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
