@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup browser run gpu test lint clean
+.PHONY: setup browser run gpu test screens lint clean
 
 setup: .venv/installed
 
@@ -31,6 +31,10 @@ browser:
 
 test: setup browser
 	$(BIN)/python -m pytest
+
+# The pictures of the pages that the README shows, 1280 pixels wide; chromium must be there.
+screens: setup browser
+	DEEPCFR_SCREENS=docs/screens $(BIN)/python -m pytest tests/web/test_browser.py -k pictures
 
 lint: setup
 	$(BIN)/ruff check .

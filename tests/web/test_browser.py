@@ -1,5 +1,6 @@
 """The pages in a browser: whole hands, whole ways through the strategy, by keyboard, without script, and for everybody."""
 
+import os
 import re
 import socket
 import threading
@@ -10,12 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from command_line import deepcfr
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
 from deepcfr.web.app import build_app
 from deepcfr.web.serve import warm_up
 from deepcfr.web.site import Site
-from web_site import agent, model, site
+from web_site import MODELS, agent, model, site
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -27,14 +29,21 @@ QUIET = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 PATIENCE = 30_000  # milliseconds
+SCREENS = os.environ.get("DEEPCFR_SCREENS")  # the folder that pictures of the pages are written to, if it is wanted
+COLOURS = 128  # of a picture
+MOST_BYTES = 600_000  # of all pictures
 FLOP = "betting=rc/c&board=Qs7h2c"
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
 
 
 @pytest.fixture(scope="module")
-def shown() -> Site:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
     runs = site(model("fhp"), model("leduc"), agent("even", "leduc", UniformPolicy))
+    played = deepcfr("tournament", MODELS / "leduc", "scripted:call", "scripted:uniform", "--threads", 1, "--json")
+    table = tmp_path_factory.mktemp("matches") / "tournament.json"
+    table.write_text(played.out.replace(str(MODELS), "models"))
+    runs.matches = (table,)
     warm_up(runs)
     return runs
 
@@ -238,3 +247,43 @@ def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: 
             "}).observe({type: 'layout-shift', buffered: true}); setTimeout(() => done(sum), 50); })"
         )
         assert moved < 0.05, name  # of the window; 0.1 is what counts as good
+
+
+@pytest.mark.skipif(not SCREENS, reason="DEEPCFR_SCREENS names no folder for pictures")
+def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
+    """Writes the pictures that the README shows: `make screens`."""
+    image = pytest.importorskip("PIL.Image")
+    folder = Path(SCREENS or "")
+    folder.mkdir(parents=True, exist_ok=True)
+    page = visit("/", height=800, color_scheme="light")
+
+    def take(name: str) -> None:
+        path = folder / f"{name}.png"
+        page.screenshot(path=path)
+        image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+
+    take("home")
+    for name in ("flop", "compared", "run", "matches"):
+        page.goto(urljoin_base(page, PAGES[name]))
+        take({"flop": "strategy"}.get(name, name))
+    start_again(page, "fhp", 1)
+    page.keyboard.press("c")
+    page.locator(".rounds .you").first.wait_for()
+    take("play")
+    start_again(page, "leduc", 4)
+    finish(page, page.keyboard.press)
+    page.locator(".review .cost", has_text="cost").first.wait_for()
+    take("review")
+    assert {path.stem for path in folder.glob("*.png")} == {
+        "home", "strategy", "compared", "run", "matches", "play", "review",
+    }  # fmt: skip
+    assert sum(path.stat().st_size for path in folder.glob("*.png")) < MOST_BYTES
+
+
+def start_again(page: "playwright.Page", name: str, seed: int) -> None:
+    """Go to an agent's table, and start a session whose hands follow from a seed."""
+    page.goto(urljoin_base(page, f"/play/{name}"))
+    page.locator("summary", has_text="Start again").click()
+    page.locator("#seed").fill(str(seed))
+    with page.expect_navigation():
+        page.get_by_role("button", name="Start a new session").click()
