@@ -40,7 +40,7 @@ from deepcfr.runs.metrics import environment
 
 BETTING = "rc/c"  # up to a decision after the flop
 PATIENCE = 60.0  # seconds until a request counts as lost
-LONGEST_START = 300.0  # seconds
+LONGEST_START = 600.0  # seconds
 ALONE = 100  # hands of one player
 GRIDS = 50
 TOGETHER = 8  # players whose hands the memory is measured over
