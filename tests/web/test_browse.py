@@ -185,7 +185,7 @@ def test_advantages_in_units_of_the_pot_are_shown_in_chips() -> None:
 def test_compressed_advantages_are_said_to_be_so() -> None:
     position = read_position(MINI, "rc/r", "6d 4d 4c")
     plain, compressed = (range_at(UniformPolicy(MINI), position, advantages(compressed=way)) for way in (False, True))
-    assert plain.meaning == "Advantages are what the newest advantage network gives each action, in big blinds."
+    assert plain.meaning == "what the newest advantage network gives each action, in big blinds."
     assert compressed.meaning is not None
     assert compressed.meaning.startswith(plain.meaning)
     assert "Negative ones are on a logarithmic scale (advantage.compress), nearer to 0" in compressed.meaning

@@ -43,7 +43,7 @@ class Advantages:
         """What a reader of `at` must know."""
         if self._in_table(game, node):
             return "There are no advantages here: this run keeps the regrets of the first round in a table."
-        said = f"Advantages are what the newest advantage network gives each action, in {game.rules.unit}."
+        said = f"what the newest advantage network gives each action, in {game.rules.unit}."
         if self.policy.compressed:
             said += (
                 " Negative ones are on a logarithmic scale (advantage.compress), nearer to 0 than they are: they keep their"
