@@ -28,7 +28,7 @@ from deepcfr.runs.folder import RunFolder
 ROOT = Path(__file__).parents[1]
 MODELS, RESULTS = ROOT / "models", ROOT / "benchmarks" / "results"
 STYLES = ("uniform", "call")
-DEALS, BOARDS, SEED, THREADS = 1_000_000, 200, 0, 2
+DEALS, SEED, THREADS = 1_000_000, 0, 2
 
 
 def main() -> None:
@@ -38,23 +38,26 @@ def main() -> None:
     parser.add_argument(
         "--rivals", nargs="*", type=Path, default=[], help="runs to play in games without exact evaluation"
     )
+    parser.add_argument(
+        "--boards", type=int, default=200, help="runouts for the first seat's value and the lower bound"
+    )
     parser.add_argument("--results", help="a file in benchmarks/results for what was measured by matches")
     options = parser.parse_args()
     paths = sorted(path.parent for path in MODELS.glob("*/config.toml"))
     for path in paths:
         if path.name not in (options.models or [p.name for p in paths if _has_exact(p)]):
             continue
-        (path / "card.md").write_text(card(path, options.rivals, options.results), encoding="utf-8")
+        (path / "card.md").write_text(card(path, options), encoding="utf-8")
 
 
-def card(path: Path, rivals: list[Path], results: str | None) -> str:
+def card(path: Path, options: argparse.Namespace) -> str:
     """The card of one model."""
     run = RunFolder.open(path)
     policy, solver = run.load_policy("average", print)
     rows = [
         ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
         ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
-        *(_exact(policy) if _has_exact(path) else _by_matches(path, policy, rivals, results)),
+        *(_exact(policy) if _has_exact(path) else _by_matches(path, policy, options)),
         *_made(path, run),
     ]
     text = "\n".join(f"| {name} | {value} |" for name, value in rows)
@@ -77,24 +80,24 @@ def _exact(policy: Policy) -> Iterator[tuple[str, str]]:
     yield "boards", f"{result.boards:,}: {result.boards_used}"
 
 
-def _by_matches(path: Path, policy: Policy, rivals: list[Path], results: str | None) -> Iterator[tuple[str, str]]:
-    unit = policy.game.milli_unit
+def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    unit, boards = policy.game.milli_unit, options.boards
     others: list[tuple[str, Policy]] = [(f"scripted:{style}", scripted_policy(style, policy.game)) for style in STYLES]
-    others += [(_title(rival), RunFolder.open(rival).load_policy("average", print)[0]) for rival in rivals]
+    others += [(_title(rival), RunFolder.open(rival).load_policy("average", print)[0]) for rival in options.rivals]
     found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     for name, other in others:
         match = sampled_match(policy, other, DEALS, SEED, threads=THREADS)
         found["matches"][name] = match.facts()
         value = f"{match.value:+.1f} ± {match.interval:.1f} {unit}"
         yield f"gains against `{name}`", f"{value}, {DEALS:,} duplicate deals, seed {SEED}"
-    value, interval = dealer_value(policy, BOARDS, SEED, threads=THREADS)
-    found["dealer_value"] = {"mean": value, "interval": interval, "boards": BOARDS}
-    yield "value to player 0 against itself", f"{value:+.1f} ± {interval:.1f} {unit}, {BOARDS} runouts"
-    bound = local_best_response(policy, BOARDS, SEED, threads=THREADS)
+    value, interval = dealer_value(policy, boards, SEED, threads=THREADS)
+    found["dealer_value"] = {"mean": value, "interval": interval, "boards": boards}
+    yield "value to player 0 against itself", f"{value:+.1f} ± {interval:.1f} {unit}, {boards} runouts"
+    bound = local_best_response(policy, boards, SEED, threads=THREADS)
     found["local_best_response"] = bound.facts()
-    yield "a local best response gains", f"{bound.mean:.1f} ± {bound.interval:.1f} {unit} a seat, {BOARDS} runouts"
-    if results:
-        write_atomically(RESULTS / results, json_bytes(found))
+    yield "a local best response gains", f"{bound.mean:.1f} ± {bound.interval:.1f} {unit} a seat, {boards} runouts"
+    if options.results:
+        write_atomically(RESULTS / options.results, json_bytes(found))
 
 
 def _title(path: Path) -> str:
