@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -225,6 +225,7 @@ def test_labels_at_the_ends_of_lines_never_overlap_and_stay_inside(heights: list
 
 
 @settings(deadline=None, max_examples=60)
+@example(points=[(0.0, 5e-324)], log_x=False, log_y=False)
 @given(st.lists(st.tuples(st.floats(), st.floats()), max_size=8), st.booleans(), st.booleans())
 def test_whatever_the_numbers_are_a_chart_is_drawn_within_its_frame(
     points: list[tuple[float, float]], log_x: bool, log_y: bool

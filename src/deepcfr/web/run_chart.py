@@ -158,8 +158,13 @@ def describe(chart: Chart) -> str:
 
 def _drawable(chart: Chart, curve: Curve) -> Curve:
     """The curve's points that can be drawn: finite ones, and positive ones on an axis that may be logarithmic."""
-    good = [(x, y) for x, y in curve.points if _fits(x, chart.log_x) and _fits(y, chart.log_y)]
+    good = [(_plain(x), _plain(y)) for x, y in curve.points if _fits(x, chart.log_x) and _fits(y, chart.log_y)]
     return Curve(curve.label, curve.tag, curve.look % LOOKS, thinned(good))
+
+
+def _plain(value: float) -> float:
+    """The value, or 0 if it is so small that thirds of it may be none."""
+    return value if abs(value) > 1e-100 else 0.0
 
 
 def _fits(value: float, positive: bool) -> bool:
