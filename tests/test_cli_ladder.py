@@ -99,7 +99,7 @@ def test_styles_and_ensembles_are_played_in_the_terminal_too(place: Path) -> Non
     plain, random = (deepcfr("play", name, "--hands", 8, answers=answers).out for name in (a, f"random:{a}"))
     assert plain != random
     assert "but none is among scripted:call" in problem(deepcfr("play", "scripted:call"))
-    assert "does not hold a run" in problem(deepcfr("play", f"mad:{a}"))
+    assert "'mad' is no style of play" in problem(deepcfr("play", f"mad:{a}"))
 
 
 def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
@@ -118,6 +118,25 @@ def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
     assert "'mad' is no style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
     assert "names no ensemble" in problem(deepcfr("match", f"ensemble:{a}", b, "--hands", 10))
     assert "'max' is no rule of an ensemble" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))
+
+
+def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    known = "'agressive' is no style of play: aggressive, tight, random, calling-machine, tight-aggressive, deterministic, "
+    ways = ("--hands", 10, "--threads", 1)
+    for command in (
+        ("match", "agressive:a", "b", *ways),
+        ("match", "a", "ensemble:sum:b,agressive:a", *ways),
+        ("tournament", "a", "tight:agressive:a", *ways),
+        ("play", "agressive:a"),
+        ("serve", "agressive:a"),
+    ):
+        assert f"{known}initial are, beside scripted:STYLE and ensemble:RULE:RUN,RUN." in problem(deepcfr(*command))
+    for folder in ("C:run", "agressive:run", "1:0"):
+        (place / folder).symlink_to(place / "a")
+        assert deepcfr("match", folder, f"tight:{folder}", *ways, "--json").json["runs"] == [folder, f"tight:{folder}"]
+    for missing in (r"C:\runs\none", "runs/agressive:none", "1:1"):
+        assert "does not hold a run" in problem(deepcfr("match", missing, "b", *ways))
 
 
 def test_matches_without_a_number_are_of_so_many_deals(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

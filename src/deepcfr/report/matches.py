@@ -6,6 +6,7 @@ A player has a name: a run folder; `scripted:STYLE`; `STYLE:PLAYER`, another one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,6 +39,7 @@ from deepcfr.runs.folder import RunFolder
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # before a colon that is meant as a style: longer than a drive, part of no path
 LADDER_DEALS = 100_000  # of a match in a raise-ladder game where no number is asked for
 Warn = Callable[[str], None]
 OnProgress = Callable[[int, int], None]
@@ -106,8 +108,8 @@ class Terms:
 def load_players(names: Sequence[str], which: str, warn: Warn) -> list[Player]:
     """The policies that play under `names`: `which` one of each run folder, and what is made of them.
 
-    A scripted style plays the game of the first run. Raises ConfigError if there is none, GameError for runs of different
-    games and for unknown styles and rules, and what loading a run raises.
+    A scripted style plays the game of the first run. Raises ConfigError if there is none and for unknown styles, GameError
+    for runs of different games and for unknown scripted styles and rules, and what loading a run raises.
     """
     paths = [path for name in names for path in runs_of(name)]
     if not paths:
@@ -123,19 +125,27 @@ def with_styles(names: Sequence[str], styles: Sequence[str]) -> tuple[str, ...]:
     wanted = STYLES if "all" in styles else tuple(styles)
     for style in wanted:
         if style not in STYLES:
-            raise ConfigError(f"'{style}' is no style of play: {', '.join(STYLES)} are, and all.")
+            raise _no_style(style, "and all")
     return tuple(each for name in names for each in (name, *(f"{style}:{name}" for style in wanted if runs_of(name))))
 
 
 def runs_of(name: str) -> list[str]:
-    """The run folders that a player's name mentions."""
+    """The run folders that a player's name mentions. Raises ConfigError for a style that there is not."""
     if name.startswith(SCRIPTED):
         return []
     if name.startswith(ENSEMBLE):
         _, members = _ensemble_parts(name)
         return [path for member in members for path in runs_of(member)]
     style, _, rest = name.partition(":")
-    return runs_of(rest) if style in STYLES and rest else [name]
+    if style in STYLES and rest:
+        return runs_of(rest)
+    if rest and _WORD.fullmatch(style) and not Path(name).exists():
+        raise _no_style(style, "beside scripted:STYLE and ensemble:RULE:RUN,RUN")
+    return [name]
+
+
+def _no_style(style: str, others: str) -> ConfigError:
+    return ConfigError(f"'{style}' is no style of play: {', '.join(STYLES)} are, {others}.")
 
 
 def made_of(name: str, policy: Player) -> Player:
