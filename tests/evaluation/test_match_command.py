@@ -54,6 +54,25 @@ def test_a_tournament_is_the_table_of_its_matches(runs: dict[str, Path]) -> None
     assert "3 scripted:call" in text
 
 
+def test_the_first_alone_meets_the_others(runs: dict[str, Path]) -> None:
+    players, ways = (runs["late"], "scripted:call", runs["early"]), ("--boards", 20)
+    whole = deepcfr("tournament", *players, *ways, "--json").json
+    table = deepcfr("tournament", *players, *ways, "--against-first", "--json").json
+    assert table["mean"] == [whole["mean"][0], [whole["mean"][1][0], 0, None], [whole["mean"][2][0], None, 0]]
+    assert table["interval"][0] == whole["interval"][0]
+    assert table["interval"][1:] == [[whole["interval"][1][0], 0, None], [whole["interval"][2][0], None, 0]]
+    assert table["average"] == [whole["average"][0], table["mean"][1][0], table["mean"][2][0]]
+    shown = deepcfr("tournament", *players, *ways, "--against-first")
+    lines = [line for line in shown.out.splitlines() if "scripted:call" in line or str(runs["early"]) in line]
+    for j, line in enumerate(lines, start=1):
+        assert f"{table['mean'][0][j]:+.1f} +- {table['interval'][0][j]:.1f}" in line
+    assert len(lines) == 2
+    assert f"{runs['late']} against" in shown.out
+    assert f"{table['average'][0]:+.1f}" in shown.out
+    styles = deepcfr("tournament", runs["late"], "--styles", "tight", "random", "--against-first", "--json").json
+    assert [gain is None for gain in styles["mean"][1]] == [False, False, True]
+
+
 def test_what_cannot_be_played_is_refused_in_a_sentence(runs: dict[str, Path]) -> None:
     late, kuhn = runs["late"], runs["kuhn"]
     assert "at least 2 of them" in problem(deepcfr("match", late, late, "--boards", 0))

@@ -8,6 +8,7 @@ import pytest
 
 from deepcfr.errors import CheckpointError
 from deepcfr.web.matches_page import Cell, cross_table, find_tables
+from deepcfr.web.pages import render
 
 FACTS: dict[str, Any] = {
     "game": "leduc",
@@ -66,6 +67,23 @@ def test_the_interval_of_an_average_holds_for_matches_on_the_same_deals() -> Non
     assert strong.interval == pytest.approx((30.0 + 10.0) / 2)
 
 
+def test_pairs_that_did_not_play_count_nothing() -> None:
+    """As in `deepcfr tournament --against-first`: the last two have met the first only."""
+    mean = [[0.0, 300.0, 40.0], [-300.0, 0.0, None], [-40.0, None, 0.0]]
+    interval = [[0.0, 30.0, 10.0], [30.0, 0.0, None], [10.0, None, 0.0]]
+    facts = FACTS | {"names": ["strong", "weak", "middle"], "mean": mean, "interval": interval}
+    table = cross_table(facts, "file")
+    assert [(entry.name, entry.average.mean) for entry in table.entries] == [
+        ("strong", 170.0), ("middle", -40.0), ("weak", -300.0),
+    ]  # fmt: skip
+    assert [entry.average.interval for entry in table.entries] == [20.0, 10.0, 30.0]
+    assert [[cell is None for cell in entry.cells] for entry in table.entries] == [
+        [True, False, False], [False, True, True], [False, True, True],
+    ]  # fmt: skip
+    page = render("matches.html", page="matches", tables=[table], problems=[]).body.decode()
+    assert (page.count("itself"), page.count("not played")) == (3, 2)
+
+
 def test_a_match_is_a_table_of_two() -> None:
     facts = {"game": "kuhn", "unit": "mA/g", "value": 8.0, "mean": 8.0, "interval": 3.0, "boards": 7, "hands": 0}
     table = cross_table(facts | {"runs": ["a", "b"], "policies": ["p", "q"]}, "file")
@@ -82,6 +100,9 @@ def test_a_match_is_a_table_of_two() -> None:
         {"names": ["one"], "policies": ["p"], "mean": [[0.0]], "interval": [[0.0]]},
         {"interval": [[0.0, 1.0, float("nan")]] * 3},
         {"mean": [["x"] * 3] * 3},
+        {"mean": [[0.0, None, -10.0], *FACTS["mean"][1:]]},
+        {key: [[0.0, None, None], [None, 0.0, 1.0], [None, 1.0, 0.0]] for key in ("mean", "interval")},
+        {key: [[None, 1.0, 1.0], [1.0, None, 1.0], [1.0, 1.0, None]] for key in ("mean", "interval")},
         {"hands": None},
         {"boards": float("inf")},
     ],

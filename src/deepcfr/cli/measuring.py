@@ -122,8 +122,9 @@ def tournament_command(command: Rivals) -> None:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("matches", total=None)
         result = play_tournament(
-            names, policies, terms, lambda done, total: progress.update(task, completed=done, total=total)
-        )
+            names, policies, terms, lambda done, total: progress.update(task, completed=done, total=total),
+            command.against_first,
+        )  # fmt: skip
     if command.json:
         print_json(result.facts())
     else:

@@ -193,7 +193,7 @@ class MatchUp:
 
 @dataclass
 class Rivals:
-    """Play every one of several runs of one game against every other one, and print the cross table.
+    """Play every one of several runs of one game against every other one, or the first against all others.
 
     A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
     a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
@@ -202,6 +202,7 @@ class Rivals:
 
     runs: Positional[tuple[str, ...]]
     styles: tuple[str, ...] = ()  # every run also in these styles, or in all of them with: all
+    against_first: bool = False  # only the first run named meets the others, as it is
     boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
     hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
     lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default

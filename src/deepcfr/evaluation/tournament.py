@@ -1,4 +1,4 @@
-"""Tournaments: every policy against every other one, and the cross table of their matches."""
+"""Tournaments: every policy against every other one, or the first against all others, and the cross table of matches."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from deepcfr.policies.ladder import Player
 
 @dataclass(frozen=True)
 class Tournament:
-    """A cross table in thousandths of the game's unit: `mean[i][j]` is what policy i gains against policy j."""
+    """A cross table in thousandths of the game's unit: `mean[i][j]` is what policy i gains against policy j.
+
+    Pairs that did not play have None.
+    """
 
     game: str
     unit: str
     names: tuple[str, ...]
     policies: tuple[str, ...]  # what each of them is
-    mean: tuple[tuple[float, ...], ...]  # 0 on the diagonal
-    interval: tuple[tuple[float, ...], ...]  # half of each 95 % confidence interval
-    average: tuple[float, ...]  # of each row over its opponents
+    mean: tuple[tuple[float | None, ...], ...]  # 0 on the diagonal
+    interval: tuple[tuple[float | None, ...], ...]  # half of each 95 % confidence interval
+    average: tuple[float, ...]  # of each row over the opponents that it met
     boards: int  # runouts of each match; 0 if they were exact or of hands
     hands: int  # deals of each match, likewise
     seconds: float
@@ -32,19 +35,32 @@ class Tournament:
         return asdict(self)
 
 
-def tournament(names: Sequence[str], policies: Sequence[Player], play: Callable[[Player, Player], Match]) -> Tournament:
-    """The cross table of `policies` under `names`, one match by `play` for each pair.
+def pairings(players: int, against_first: bool) -> list[tuple[int, int]]:
+    """Who meets whom, by number: everyone everyone, or the first one all others."""
+    if against_first:
+        return [(0, other) for other in range(1, players)]
+    return list(combinations(range(players), 2))
+
+
+def tournament(
+    names: Sequence[str],
+    policies: Sequence[Player],
+    play: Callable[[Player, Player], Match],
+    against_first: bool = False,
+) -> Tournament:
+    """The cross table of `policies` under `names`, one match by `play` for each pair of `pairings`.
 
     With the same seed in all of them, every match has the same deals or boards. Raises ConfigError for fewer than two
     policies, and what `play` raises.
     """
     if len(policies) < 2:
         raise ConfigError(f"A tournament needs at least 2 policies, but {len(policies)} were given.")
-    count = len(policies)
-    mean = [[0.0] * count for _ in policies]
-    interval = [[0.0] * count for _ in policies]
+    mean: list[list[float | None]] = [[None] * len(policies) for _ in policies]
+    interval: list[list[float | None]] = [[None] * len(policies) for _ in policies]
+    for i in range(len(policies)):
+        mean[i][i] = interval[i][i] = 0.0
     seconds = 0.0
-    for i, j in combinations(range(count), 2):
+    for i, j in pairings(len(policies), against_first):
         match = play(policies[i], policies[j])
         mean[i][j], mean[j][i] = match.value, -match.value
         interval[i][j] = interval[j][i] = match.interval
@@ -56,8 +72,14 @@ def tournament(names: Sequence[str], policies: Sequence[Player], play: Callable[
         policies=tuple(policy.kind for policy in policies),
         mean=tuple(map(tuple, mean)),
         interval=tuple(map(tuple, interval)),
-        average=tuple(sum(row) / (count - 1) for row in mean),
+        average=tuple(map(_average, mean)),
         boards=match.boards,
         hands=match.hands,
         seconds=seconds,
     )
+
+
+def _average(row: Sequence[float | None]) -> float:
+    """The mean gain over the opponents that were met: one's own 0 counts in the sum, but not as an opponent."""
+    met = [gain for gain in row if gain is not None]
+    return sum(met) / (len(met) - 1)

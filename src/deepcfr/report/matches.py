@@ -22,7 +22,7 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
 from deepcfr.evaluation.match.ladder import ladder_match
 from deepcfr.evaluation.match.record import require_same_game
-from deepcfr.evaluation.tournament import Tournament, tournament
+from deepcfr.evaluation.tournament import Tournament, pairings, tournament
 from deepcfr.games.ladder import LadderRules
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.ladder import (
@@ -207,9 +207,11 @@ def describe_match(match: Match, names: tuple[str, str], terms: Terms) -> str:
     )
 
 
-def play_tournament(names: Sequence[str], policies: Sequence[Player], terms: Terms, on_match: OnProgress) -> Tournament:
-    """The cross table on these terms; `on_match(done, total)` reports progress."""
-    total, done = len(policies) * (len(policies) - 1) // 2, 0
+def play_tournament(
+    names: Sequence[str], policies: Sequence[Player], terms: Terms, on_match: OnProgress, against_first: bool = False
+) -> Tournament:
+    """The cross table on these terms, of all pairs or of those with the first; `on_match(done, total)` reports progress."""
+    total, done = len(pairings(len(policies), against_first)), 0
 
     def play(first: Player, second: Player) -> Match:
         nonlocal done
@@ -218,29 +220,44 @@ def play_tournament(names: Sequence[str], policies: Sequence[Player], terms: Ter
         on_match(done, total)
         return match
 
-    return tournament(names, policies, play)
+    return tournament(names, policies, play, against_first)
 
 
 def show_tournament(result: Tournament, terms: Terms, console: Console) -> None:
-    """Print the cross table: what the player of a row gains against that of a column."""
-    exact = not result.boards and not result.hands
+    """Print the cross table, what the player of a row gains against that of a column; or what the first one gains."""
+    complete = all(gain is not None for row in result.mean for gain in row)
+    table = _cross_table(result, terms) if complete else _gains_of_first(result, terms)
+    # a table of many players is wider than a terminal, which then wraps its lines instead of losing names and numbers
+    widest = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    Console(file=console.file, width=max(console.width, widest), highlight=False, markup=False).print(table)
+    if result.boards or result.hands:
+        console.print("The number after +- is half of the match's 95 % confidence interval.")
+
+
+def _cross_table(result: Tournament, terms: Terms) -> Table:
     table = Table(title=f"{result.game}, {result.unit}, the row's gain against the column ({terms.describe()})")
     table.add_column("")
     for number in range(1, len(result.names) + 1):  # names of runs are paths, too long to stand side by side
         table.add_column(str(number), justify="right", no_wrap=True)
     table.add_column("average", justify="right", no_wrap=True)
     for i, name in enumerate(result.names):
-        cells = [
-            "-" if i == j else _cell(result.mean[i][j], None if exact else result.interval[i][j])
-            for j in range(len(result.names))
-        ]
+        cells = ["-" if i == j else _cell(result, i, j) for j in range(len(result.names))]
         table.add_row(f"{i + 1} {name}", *cells, f"{result.average[i]:+.1f}")
-    # a table of many players is wider than a terminal, which then wraps its lines instead of losing names and numbers
-    widest = Measurement.get(console, console.options.update(width=10_000), table).maximum
-    Console(file=console.file, width=max(console.width, widest), highlight=False, markup=False).print(table)
-    if not exact:
-        console.print("The number after +- is half of the match's 95 % confidence interval.")
+    return table
 
 
-def _cell(mean: float, interval: float | None) -> str:
-    return f"{mean:+.1f}" if interval is None else f"{mean:+.1f} +- {interval:.1f}"
+def _gains_of_first(result: Tournament, terms: Terms) -> Table:
+    """One row for each opponent of the first player, as those have not met."""
+    table = Table(title=f"{result.game}, {result.unit} ({terms.describe()})")
+    table.add_column(f"{result.names[0]} against")
+    table.add_column("gain", justify="right", no_wrap=True)
+    for j, name in enumerate(result.names[1:], start=1):
+        table.add_row(name, _cell(result, 0, j))
+    table.add_row("all of them, on average", f"{result.average[0]:+.1f}")
+    return table
+
+
+def _cell(result: Tournament, i: int, j: int) -> str:
+    """What player i gains against player j, with its interval unless it is exact."""
+    margin = f" +- {result.interval[i][j]:.1f}" if result.boards or result.hands else ""
+    return f"{result.mean[i][j]:+.1f}{margin}"

@@ -20,6 +20,7 @@ from deepcfr.files import read_json
 from deepcfr.web.pages import render
 from deepcfr.web.site import Site
 
+Matrix = list[list[float | None]]  # [players, players]; None for pairs that did not play
 _LARGEST = 5_000_000  # bytes of a file that is looked into
 _SHADES = (1 / 3, 2 / 3)  # of a table's largest gain, from which on cells are darker
 
@@ -63,7 +64,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a table: a player, its mean over opponents, and its match with everyone; None with itself."""
+    """A row of a table: a player, its mean over opponents met, and its match with everyone.
+
+    There is None for itself, and for those that it did not meet.
+    """
 
     number: int
     name: str
@@ -101,41 +105,59 @@ def cross_table(facts: dict[str, Any], source: str) -> CrossTable:
         raise CheckpointError(
             f"'{source}' holds no result of a tournament or a match, as 'deepcfr tournament --json' prints it."
         ) from error
-    order = sorted(range(len(names)), key=lambda i: -sum(mean[i]))
+    averages = [_average(*row) for row in zip(mean, interval, strict=True)]
+    order = sorted(range(len(names)), key=lambda i: -averages[i].mean)
     entries = tuple(
-        Entry(place, names[i], kinds[i], _average(mean[i], interval[i]), _row(i, order, mean, interval))
+        Entry(place, names[i], kinds[i], averages[i], _row(i, order, mean, interval))
         for place, i in enumerate(order, start=1)
     )
     return CrossTable(source, game, unit, _terms(boards, hands), entries)
 
 
-def _players(facts: dict[str, Any]) -> tuple[list[str], list[str], list[list[float]], list[list[float]]]:
+def _players(facts: dict[str, Any]) -> tuple[list[str], list[str], Matrix, Matrix]:
     """Names, kinds, gains and intervals. Raises KeyError, TypeError and ValueError for anything else."""
+    mean: Matrix
+    interval: Matrix
     if "runs" in facts:  # a match of two
         value, half = float(facts["mean"]), float(facts["interval"])
         names, kinds = facts["runs"], facts["policies"]
         mean, interval = [[0.0, value], [-value, 0.0]], [[0.0, half], [half, 0.0]]
     else:
         names, kinds = facts["names"], facts["policies"]
-        mean, interval = ([[float(item) for item in row] for row in facts[key]] for key in ("mean", "interval"))
+        mean, interval = (
+            [[None if item is None else float(item) for item in row] for row in facts[key]]
+            for key in ("mean", "interval")
+        )
     sizes = {len(names), len(kinds), len(mean), len(interval), *map(len, mean), *map(len, interval)}
     if len(sizes) > 1 or len(names) < 2 or not isinstance(names, list) or not isinstance(kinds, list):
         raise ValueError("rows and columns do not agree")
-    if not all(math.isfinite(item) for row in (*mean, *interval) for item in row):
+    if not all(item is None or math.isfinite(item) for row in (*mean, *interval) for item in row):
         raise ValueError("a number is missing")
+    _require_pairs(mean, interval)
     return [str(name) for name in names], [str(kind) for kind in kinds], mean, interval
 
 
-def _row(
-    i: int, order: Sequence[int], mean: Sequence[Sequence[float]], interval: Sequence[Sequence[float]]
-) -> tuple[Cell | None, ...]:
-    return tuple(None if i == j else Cell(mean[i][j], interval[i][j]) for j in order)
+def _require_pairs(mean: Matrix, interval: Matrix) -> None:
+    """Raise ValueError unless what both of a pair have is there for both, and everybody has met somebody."""
+    met, known = ([[item is not None for item in row] for row in rows] for rows in (mean, interval))
+    mirrored = [list(column) for column in zip(*met, strict=True)]
+    if met != known or met != mirrored or not all(row[i] and sum(row) > 1 for i, row in enumerate(met)):
+        raise ValueError("a match is missing")
 
 
-def _average(mean: Sequence[float], interval: Sequence[float]) -> Cell:
-    """The mean over opponents with the sum of the intervals, which holds whatever matches on the same deals share."""
-    opponents = len(mean) - 1
-    return Cell(sum(mean) / opponents, sum(interval) / opponents)
+def _row(i: int, order: Sequence[int], mean: Matrix, interval: Matrix) -> tuple[Cell | None, ...]:
+    return tuple(None if i == j else _cell(mean[i][j], interval[i][j]) for j in order)
+
+
+def _cell(mean: float | None, interval: float | None) -> Cell | None:
+    return None if mean is None or interval is None else Cell(mean, interval)
+
+
+def _average(mean: Sequence[float | None], interval: Sequence[float | None]) -> Cell:
+    """The mean over opponents met with that of the intervals, which holds whatever matches on the same deals share."""
+    gains, halves = ([item for item in row if item is not None] for row in (mean, interval))
+    opponents = len(gains) - 1  # a player's own 0 is among its gains
+    return Cell(sum(gains) / opponents, sum(halves) / opponents)
 
 
 def _terms(boards: int, hands: int) -> str:
