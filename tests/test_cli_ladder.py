@@ -81,6 +81,15 @@ def test_a_run_is_queried_and_played(place: Path) -> None:
     assert "check" in deepcfr("strategy", place / "a", "4c / r4 c / 2d").out
     current = deepcfr("strategy", place / "a", "4c / r4 c / 2d", "--policy", "current", "--json").json
     assert current["policy"] == "current"
+    random = deepcfr("strategy", f"random:{place / 'a'}", "4c / r4 c / 2d", "--json").json
+    shares = random["probabilities"]
+    assert shares == pytest.approx(dict.fromkeys(answer["probabilities"], 1 / len(shares)))
+    both = deepcfr("strategy", f"ensemble:sum:{place / 'a'},random:{place / 'a'}", "4c / r4 c / 2d", "--json").json
+    mean = {name: (share + shares[name]) / 2 for name, share in answer["probabilities"].items()}
+    assert both["probabilities"] == pytest.approx(mean)
+    for rule in ("member", "mixture"):
+        drawn = f"tight:ensemble:{rule}:{place / 'a'},{place / 'b'}"
+        assert "draws one of 2 policies for each game" in problem(deepcfr("strategy", drawn, "4c"))
     hands = deepcfr("play", place / "a", "--hands", 2, answers="c\n" * 20)
     assert (hands.status, hands.err) == (0, "")
     assert hands.out.count("Your cards:") == 2
@@ -122,7 +131,10 @@ def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
 
 def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    known = "'agressive' is no style of play: aggressive, tight, random, calling-machine, tight-aggressive, deterministic, "
+    known = (
+        "'agressive' is no style of play: aggressive, tight, random, calling-machine, tight-aggressive, deterministic, "
+        "initial are, beside scripted:STYLE and ensemble:RULE:RUN,RUN."
+    )
     ways = ("--hands", 10, "--threads", 1)
     for command in (
         ("match", "agressive:a", "b", *ways),
@@ -131,7 +143,7 @@ def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkey
         ("play", "agressive:a"),
         ("serve", "agressive:a"),
     ):
-        assert f"{known}initial are, beside scripted:STYLE and ensemble:RULE:RUN,RUN." in problem(deepcfr(*command))
+        assert known in problem(deepcfr(*command))
     for folder in ("C:run", "agressive:run", "1:0"):
         (place / folder).symlink_to(place / "a")
         assert deepcfr("match", folder, f"tight:{folder}", *ways, "--json").json["runs"] == [folder, f"tight:{folder}"]
@@ -161,6 +173,8 @@ def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_pa
     mixed = deepcfr("match", zero, f"ensemble:mixture:{zero},{one}", *ways).json
     assert mixed["exact"]
     assert mixed["value"] == pytest.approx(member["value"] / 2, abs=1e-6)  # nobody gains against itself
+    pure_queen = deepcfr("strategy", f"deterministic:{zero}", "Q / r", "--json").json["probabilities"]
+    assert sorted(pure_queen.values())[-2:] == [0, 1]
     pure = deepcfr("match", f"deterministic:{zero}", f"random:{one}", *ways).json
     assert pure["policies"] == ["average, deterministic", "uniform"]
     refusal = problem(deepcfr("match", zero, place / "a", "--hands", 10))

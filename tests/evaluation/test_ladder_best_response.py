@@ -14,7 +14,7 @@ import torch
 from command_line import deepcfr, problem
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.ladder_best_response import Hand, Odds, Responder, ladder_best_response
+from deepcfr.evaluation.ladder_best_response import DEFAULT_HANDS, Hand, Odds, Responder, ladder_best_response
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
@@ -218,7 +218,7 @@ def test_impossible_requests_are_refused_in_a_sentence() -> None:
     assert ladder_best_response(both, 10).hands == 10
 
 
-def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path) -> None:
+def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
     (tmp_path / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
     run = ("--out", tmp_path / "run", "--algorithm", "mccfr", "--iterations", 5, "--traversals", 20)
@@ -228,6 +228,11 @@ def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path) -> None:
     assert (facts["hands"], facts["exact"], facts["rounds"]) == (20, False, [0, 1])
     assert facts["interval"] > 0
     assert "20 deals in both seats" in deepcfr("lbr", tmp_path / "run", *ways).out
-    assert "give --hands and no --boards" in problem(deepcfr("lbr", tmp_path / "run"))
+    assert DEFAULT_HANDS == 1_000  # as the help says
+    monkeypatch.setattr("deepcfr.evaluation.ladder_best_response.DEFAULT_HANDS", 20)
+    assert deepcfr("lbr", tmp_path / "run", "--threads", 1, "--json").json["mean"] == facts["mean"]
     assert "give --hands and no --boards" in problem(deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5))
+    style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
+    assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
+    assert style["mean"] == pytest.approx(ladder_best_response(LadderUniform(LadderGame(TWO_ROUNDS)), 20).mean)
     assert "--hands is for raise-ladder games" in problem(deepcfr("lbr", "models/kuhn", "--hands", 5))

@@ -366,6 +366,8 @@ def test_the_command_prints_the_bound(run: Path) -> None:
     assert shown.status == 0
     assert shown.out.strip() == local_best_response(policy, 6, 2, rounds=[1]).describe()
     assert "a lower bound on its exploitability" in shown.out
+    random = deepcfr("lbr", f"random:{run}", "--json").json
+    assert random["mean"] == pytest.approx(local_best_response(UniformPolicy(policy.game), None).mean)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from deepcfr.errors import ConfigError
 if TYPE_CHECKING:
     from deepcfr.evaluation.ladder_best_response import LadderBestResponse
     from deepcfr.evaluation.local_best_response import LocalBestResponse
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.policies.base import Policy
+    from deepcfr.policies.ladder import LadderPolicy
 
 
 def exploitability_command(command: Exploit) -> None:
@@ -73,17 +74,17 @@ def error_budget_command(command: Budget) -> None:
 
 
 def strategy_command(command: StrategyQuery) -> None:
-    from deepcfr.games.ladder import LadderRules
+    from deepcfr.policies.ladder import LadderPolicy
     from deepcfr.policies.ladder_query import LadderAnswer, ladder_query
     from deepcfr.policies.query import Answer, query
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.report.matches import load_players
 
-    run = RunFolder.open(command.run)
+    (policy,) = load_players((command.run,), command.policy, warn)
     answer: Answer | LadderAnswer
-    if isinstance(run.source, LadderRules):
-        answer = ladder_query(run.load_ladder_policy(command.policy, warn)[0], command.situation)
+    if isinstance(policy, LadderPolicy):
+        answer = ladder_query(policy, command.situation)
     else:
-        answer = query(run.load_policy(command.policy, warn)[0], command.situation)
+        answer = query(policy, command.situation)
     if command.json:
         print_json(answer.facts())
     else:
@@ -138,18 +139,18 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.lines is not None and not isinstance(command.boards, int):
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
-    from deepcfr.games.ladder import LadderRules
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.policies.ladder import LadderPolicy
+    from deepcfr.report.matches import load_players
 
-    run = RunFolder.open(command.run)
-    result = _lbr_ladder(command, run) if isinstance(run.source, LadderRules) else _lbr_listed(command, run)
+    (policy,) = load_players((command.run,), command.policy, warn)
+    result = _lbr_ladder(command, policy) if isinstance(policy, LadderPolicy) else _lbr_listed(command, policy)
     if command.json:
-        print_json(result.facts() | {"run": str(command.run)})
+        print_json(result.facts() | {"run": command.run})
     else:
         open_console(False).print(result.describe())
 
 
-def _lbr_listed(command: LowerBound, run: RunFolder) -> LocalBestResponse:
+def _lbr_listed(command: LowerBound, policy: Policy) -> LocalBestResponse:
     """Over boards, with all hands on each."""
     if command.hands is not None:
         raise ConfigError("--hands is for raise-ladder games: a local best response plays all hands on a board.")
@@ -158,7 +159,6 @@ def _lbr_listed(command: LowerBound, run: RunFolder) -> LocalBestResponse:
     from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
     from deepcfr.evaluation.match.boards import LINES
 
-    policy, _ = run.load_policy(command.policy, warn)
     boards = boards_within_reach(policy) if command.boards is None else command.boards
     with Progress(console=open_console(command.json), transient=True) as progress:
         task = progress.add_task("boards", total=None)
@@ -173,23 +173,22 @@ def _lbr_listed(command: LowerBound, run: RunFolder) -> LocalBestResponse:
         )
 
 
-def _lbr_ladder(command: LowerBound, run: RunFolder) -> LadderBestResponse:
+def _lbr_ladder(command: LowerBound, policy: LadderPolicy) -> LadderBestResponse:
     """Over sampled hands, for games whose tree is not listed."""
-    if command.boards is not None or command.hands is None:
+    if command.boards is not None:
         raise ConfigError(
-            f"The tree of {run.source.name} is not listed, so a local best response plays sampled hands: give --hands and "
+            f"The tree of {policy.game.name} is not listed, so a local best response plays sampled hands: give --hands and "
             "no --boards."
         )
     from rich.progress import Progress
 
-    from deepcfr.evaluation.ladder_best_response import ladder_best_response
+    from deepcfr.evaluation.ladder_best_response import DEFAULT_HANDS, ladder_best_response
 
-    policy, _ = run.load_ladder_policy(command.policy, warn)
     with Progress(console=open_console(command.json), transient=True) as progress:
         task = progress.add_task("hands", total=None)
         return ladder_best_response(
             policy,
-            command.hands,
+            DEFAULT_HANDS if command.hands is None else command.hands,
             command.seed,
             threads=command.threads,
             rounds=command.rounds,

@@ -163,9 +163,12 @@ class Budget:
 
 @dataclass
 class StrategyQuery:
-    """Ask a run's policy what it does, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c"."""
+    """Ask a run's policy what it does, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c".
 
-    run: Positional[Path]  # a run folder or a shipped model
+    STYLE:RUN is a run in another style, and ensemble:RULE:RUN,RUN several as one, as for deepcfr match.
+    """
+
+    run: Positional[str]  # a run folder, a shipped model, or what is made of them
     situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
     policy: PolicyName = "average"
     json: bool = False
@@ -214,13 +217,16 @@ class Rivals:
 
 @dataclass
 class LowerBound:
-    """Bound a run's exploitability from below by what a local best response gains from its policy, in both seats."""
+    """Bound a run's exploitability from below by what a local best response gains from its policy, in both seats.
 
-    run: Positional[Path]  # a run folder or a shipped model of a poker game
+    STYLE:RUN is a run in another style, and ensemble:RULE:RUN,RUN several as one, as for deepcfr match.
+    """
+
+    run: Positional[str]  # a run folder or a shipped model of a poker game, or what is made of them
     boards: int | Literal["all"] | None = None  # runouts to sample; by default all if that is within reach, else 100
     rounds: tuple[int, ...] | None = None  # in which it acts by its rule, 0 is the first; it checks and calls in others
     lines: int | None = None  # with --boards N: action sequences of a round that are played out; 256 by default
-    hands: int | None = None  # of a raise-ladder game, which samples them: deals, each played in both seats
+    hands: int | None = None  # of a raise-ladder game: deals, each played in both seats; 1,000 unless named
     seed: int = 0  # of the boards and the action sequences, or of the deals
     policy: PolicyName = "average"
     threads: int = 2  # CPU threads

@@ -49,12 +49,13 @@ from deepcfr.games.ladder_betting import (
     raise_total,
 )
 from deepcfr.parallel import Workers
-from deepcfr.policies.ladder import LadderEnsemble, LadderPolicy, LadderStyle
+from deepcfr.policies.ladder import LadderPolicy, drawn_members
 from deepcfr.ranges.scratch import Scratch
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.walk_tree import deal_cards, showdowns
 
 MOST_HANDS = 20_000  # private hands of a game whose range is tracked
+DEFAULT_HANDS = 1_000  # deals where no number is asked for
 _TOGETHER = 256  # runouts whose strengths are kept at a time
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -148,13 +149,10 @@ def _require_tracked(policy: LadderPolicy) -> None:
     count = comb(game.rules.deck.num_cards, game.rules.hole_cards)
     if count > MOST_HANDS:
         raise GameError(f"{game.name} has {count:,} private hands, and a range is tracked over at most {MOST_HANDS:,}.")
-    inner: LadderPolicy = policy
-    while isinstance(inner, LadderStyle):
-        inner = inner.policy
-    if isinstance(inner, LadderEnsemble) and inner.rule != "sum":
+    if members := drawn_members(policy):
         raise GameError(
             f"A local best response tracks the opponent's hands, but the policy ({policy.kind}) draws one of "
-            f"{len(inner.policies)} policies for each game; ensembles by sum can be measured."
+            f"{members} policies for each game; ensembles by sum can be measured."
         )
 
 

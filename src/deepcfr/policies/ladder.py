@@ -225,6 +225,13 @@ def ladder_ensemble(policies: Sequence[LadderPolicy], rule: str) -> LadderPolicy
     return policies[0] if len(policies) == 1 else LadderEnsemble(policies, rule)
 
 
+def drawn_members(policy: LadderPolicy) -> int:
+    """How many policies there are of which one is drawn for each deal; 0 if the policy draws none."""
+    while isinstance(policy, LadderStyle):
+        policy = policy.policy
+    return len(policy.policies) if isinstance(policy, LadderEnsemble) and policy.rule != "sum" else 0
+
+
 def require_same_ladder(first: LadderRules, second: LadderRules) -> None:
     """Raise GameError unless policies of the two games can play each other."""
     if first != second:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.errors import ConfigError
+from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.games.cards import cards_text, parse_card
 from deepcfr.games.ladder_betting import (
@@ -33,7 +33,7 @@ from deepcfr.games.ladder_betting import (
     is_legal,
     raise_total,
 )
-from deepcfr.policies.ladder import LadderPolicy
+from deepcfr.policies.ladder import LadderPolicy, drawn_members
 from deepcfr.policies.query import round_name
 
 Ints = npt.NDArray[np.int64]
@@ -85,7 +85,15 @@ class LadderAnswer:
 
 
 def ladder_query(policy: LadderPolicy, text: str) -> LadderAnswer:
-    """Ask `policy` what it does in the situation that `text` describes. Raises ConfigError if the text describes none."""
+    """Ask `policy` what it does in the situation that `text` describes.
+
+    Raises ConfigError if the text describes none, and GameError for a policy that draws one of several for each deal.
+    """
+    if members := drawn_members(policy):
+        raise GameError(
+            f"The policy ({policy.kind}) draws one of {members} policies for each game, so what it does in a situation "
+            "depends on the draw: ask its members, or an ensemble by sum."
+        )
     situation = parse_ladder_situation(policy.game, text)
     game, position = policy.game, situation.position
     player = int(position[ACTOR])

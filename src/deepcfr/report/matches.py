@@ -39,7 +39,7 @@ from deepcfr.runs.folder import RunFolder
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"
-_WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # before a colon that is meant as a style: longer than a drive, part of no path
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # meant as a style before a colon: no drive and no path
 LADDER_DEALS = 100_000  # of a match in a raise-ladder game where no number is asked for
 Warn = Callable[[str], None]
 OnProgress = Callable[[int, int], None]
