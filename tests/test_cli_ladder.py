@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +180,46 @@ def test_styles_and_ensembles_of_listed_games_have_names_too(place: Path, tmp_pa
     assert pure["policies"] == ["average, deterministic", "uniform"]
     refusal = problem(deepcfr("match", zero, place / "a", "--hands", 10))
     assert "A match needs two policies of one game" in refusal
+
+
+def test_kmeans_buckets_are_those_of_any_game_with_the_same_cards(place: Path, tmp_path: Path) -> None:
+    made = deepcfr("abstract", place / "two.toml", "--buckets", 2, 4, "--out", tmp_path / "two", "--json").json
+    assert (made["game"], made["counts"]) == ("two", [2, 4])
+    assert deepcfr("abstract", "leduc", "--buckets", 2, 4, "--out", tmp_path / "leduc").status == 0
+    for name in ("round-0.npy", "round-1.npy"):
+        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "leduc" / name).read_bytes()
+    for name in ("two", "leduc"):
+        run = ("--iterations", 20, "--abstraction", tmp_path / name)
+        assert solve(place, f"buckets-{name}", *run).json["iterations"] == 20
+    own, other = tables(place / "buckets-two"), tables(place / "buckets-leduc")
+    assert all(np.array_equal(own[name], other[name]) for name in own)
+    assert len(own["regret"]) < len(tables(place / "a")["regret"])
+
+
+def test_a_run_on_kmeans_buckets_is_like_any_other(place: Path, tmp_path: Path) -> None:
+    assert deepcfr("abstract", place / "two.toml", "--buckets", 1, 1, "--out", tmp_path / "one").status == 0
+    assert solve(place, "one", "--iterations", 20, "--abstraction", tmp_path / "one").status == 0
+    shutil.rmtree(tmp_path / "one")  # the run has its own copy
+    assert deepcfr("resume", place / "one", "--iterations", 30, "--json").json["iterations"] == 30
+    assert deepcfr("export", place / "one", "--out", tmp_path / "bot").status == 0
+
+    def answer(run: Path, hand: str) -> dict[str, float]:
+        shares: dict[str, float] = deepcfr("strategy", run, f"{hand} / r4", "--json").json["probabilities"]
+        return shares
+
+    for run in (place / "one", tmp_path / "bot"):
+        assert answer(run, "2c") == answer(run, "4c")  # one bucket has all hands
+    assert answer(place / "a", "2c") != answer(place / "a", "4c")
+    match = deepcfr("match", place / "one", f"tight:{tmp_path / 'bot'}", "--hands", 20, "--threads", 1, "--json").json
+    assert match["hands"] == 20
+
+
+def test_buckets_of_other_cards_are_refused_in_a_sentence(place: Path, tmp_path: Path) -> None:
+    assert deepcfr("abstract", "kuhn", "--buckets", 2, "--out", tmp_path / "kuhn").status == 0
+    refusal = problem(solve(place, "never", "--abstraction", tmp_path / "kuhn"))
+    assert "belongs to kuhn, whose cards are not those of two" in refusal
+    assert "cannot be read" in problem(solve(place, "never", "--abstraction", tmp_path / "none"))
+    assert not (place / "never").exists()
 
 
 def test_an_exported_run_plays_alike_and_cannot_go_on(place: Path) -> None:

@@ -93,11 +93,11 @@ def test_what_cannot_be_is_one_sentence() -> None:
         "hunl-ladder is solved with external sampling, and 'outcome' was asked for.": {
             "algorithm": "mccfr", "sampler": "outcome", "abstraction": "texture",
         },
-        "hunl-ladder is solved with texture buckets, or lossless ones if it is small, and 'runs/k' was asked for.": {
+        "The abstraction 'runs/k' of hunl-ladder is in a folder, and was not loaded from it.": {
             "algorithm": "mccfr", "abstraction": "runs/k",
         },
         "Round 4 of hunl-ladder has 123,156,254 distinct hands, and a lossless abstraction numbers at most 20,000,000: ask "
-        "for --abstraction texture.": {"algorithm": "mccfr"},
+        "for --abstraction texture, or a folder.": {"algorithm": "mccfr"},
     }  # fmt: skip
     for sentence, settings in sentences.items():
         with pytest.raises(ConfigError) as error:

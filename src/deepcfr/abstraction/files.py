@@ -34,6 +34,7 @@ from deepcfr.games.rules import PokerRules
 
 FORMAT = 1
 DESCRIPTION = "abstraction.json"
+_CARDS = ("num_ranks", "num_suits", "hole_cards", "board_cards")  # the only rules that buckets depend on
 _ROWS = 2_048  # of a table that are checked at a time: a few megabytes
 
 
@@ -67,23 +68,40 @@ def _table_name(round_: int) -> str:
     return f"round-{round_}.npy"
 
 
-def load_abstraction(path: Path, rules: PokerRules) -> Abstraction:
+def load_abstraction(path: Path, rules: PokerRules, *, any_betting: bool = False) -> Abstraction:
     """Read the abstraction of a game from a folder, verified by its checksums.
 
     Raises CheckpointError naming the file that is missing, damaged, of another format or of other rules; the name of the
-    game may differ.
+    game may differ, and with `any_betting` everything but its cards.
     """
+    description = _read_matching(path, rules, any_betting)
+    counts = description["counts"]
+    tables = tuple(_read_table(path, round_, rules, counts[round_], description) for round_ in range(rules.num_rounds))
+    return Abstraction(rules, tuple(counts), tables)
+
+
+def read_counts(path: Path, rules: PokerRules, *, any_betting: bool = False) -> tuple[int, ...]:
+    """The buckets of each round of what `load_abstraction` would read, without its tables; raises what it raises."""
+    return tuple(_read_matching(path, rules, any_betting)["counts"])
+
+
+def _read_matching(path: Path, rules: PokerRules, any_betting: bool) -> dict[str, Any]:
+    """The description of an abstraction for a game; see `load_abstraction`."""
     description = read_description(path)
     own = rules_of(path, description)
-    if dataclasses.replace(own, name=rules.name) != rules:
+    if any_betting:
+        fits = all(getattr(own, name) == getattr(rules, name) for name in _CARDS)
+    else:
+        fits = dataclasses.replace(own, name=rules.name) == rules
+    if not fits:
+        what = "cards" if any_betting else "rules"
         raise CheckpointError(
-            f"'{path / DESCRIPTION}' belongs to {own.name}, whose rules are not those of {rules.name}."
+            f"'{path / DESCRIPTION}' belongs to {own.name}, whose {what} are not those of {rules.name}."
         )
     counts = description.get("counts")
     if not isinstance(counts, list) or len(counts) != rules.num_rounds or not all(isinstance(c, int) for c in counts):
         raise _damaged(path / DESCRIPTION, f"its counts are {counts!r}")
-    tables = tuple(_read_table(path, round_, rules, counts[round_], description) for round_ in range(rules.num_rounds))
-    return Abstraction(rules, tuple(counts), tables)
+    return description
 
 
 def read_description(path: Path) -> dict[str, Any]:

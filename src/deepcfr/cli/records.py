@@ -118,7 +118,9 @@ class Solve:
 class Abstract:
     """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
 
-    game: Positional[str]  # a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot) or a game-definition file
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder) or a game-definition file (.toml for a
+    #: raise ladder)
+    game: Positional[str]
     buckets: tuple[int, ...]  # for every round with board cards, or one number for each round
     out: Path  # the folder to create
     features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # what hands are compared by

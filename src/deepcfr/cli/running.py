@@ -54,7 +54,7 @@ def abstract_command(command: Abstract) -> None:
 
     from deepcfr.abstraction.files import save_abstraction
     from deepcfr.abstraction.make import make_abstraction
-    from deepcfr.games.presets import load_rules
+    from deepcfr.games.presets import cards_of, load_source
 
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
@@ -62,7 +62,7 @@ def abstract_command(command: Abstract) -> None:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.out.exists() and (not command.out.is_dir() or any(command.out.iterdir())):
         raise CheckpointError(f"'{command.out}' is there already: choose another folder.")
-    rules = load_rules(command.game)
+    rules = cards_of(load_source(command.game))
     console = open_console(command.json)
     start = time.perf_counter()
     made = make_abstraction(

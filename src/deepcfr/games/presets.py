@@ -32,8 +32,8 @@ class OpenSpielSource:
 
 
 NOT_LISTED = (
-    "The betting tree of {} is too large to list, so there are 'solve' with mccfr, 'strategy', 'play', 'serve', 'lbr', "
-    "and 'match' and 'tournament' over hands for it, and neither Deep CFR nor exact evaluation."
+    "The betting tree of {} is too large to list, so there are 'abstract', 'solve' with mccfr, 'strategy', 'play', "
+    "'serve', 'lbr', and 'match' and 'tournament' over hands for it, and neither Deep CFR nor exact evaluation."
 )
 GameSource = PokerRules | LadderRules | OpenSpielSource
 """What a game is made from; plain data, unlike the game itself."""
@@ -67,6 +67,16 @@ def load_source(game: str) -> GameSource:
     if game.endswith(".toml"):
         return read_ladder(Path(game))
     return OpenSpielSource(game.removeprefix(OPENSPIEL)) if game.startswith(OPENSPIEL) else load_rules(game)
+
+
+def cards_of(source: GameSource) -> PokerRules:
+    """The rules that say which cards a game deals; of a raise-ladder game without its betting.
+
+    Raises GameError for games of OpenSpiel.
+    """
+    if isinstance(source, OpenSpielSource):
+        raise GameError(f"Abstractions are of poker games, and '{source.name}' is solved as it is.")
+    return source.deck if isinstance(source, LadderRules) else source
 
 
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | OpenSpielGame:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from deepcfr.abstraction.buckets import table_bytes
-from deepcfr.abstraction.files import read_description
+from deepcfr.abstraction.files import read_counts, read_description
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, PublicChanceConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
@@ -35,7 +35,7 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
     abstraction raise if they are not there.
     """
     if isinstance(source, LadderRules):
-        return _ladder_notes(config, source)
+        return _ladder_notes(config, source, abstraction)
     if isinstance(config, SolveConfig):
         return _tabular_notes(config, source, abstraction)
     available = _memory_of(config.runtime.device)
@@ -97,19 +97,24 @@ def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | 
     return [*notes, *unread_settings(config)]
 
 
-def _ladder_notes(config: AnyConfig, rules: LadderRules) -> list[str]:
+def _ladder_notes(config: AnyConfig, rules: LadderRules, abstraction: Path | None) -> list[str]:
     """As `cost_notes`, for a game whose tree is not listed."""
     if not isinstance(config, SolveConfig):
         raise ConfigError(NOT_LISTED.format(rules.name))
     settings = config.solve
     if settings.algorithm != "mccfr":
         raise ConfigError(f"{rules.name} is solved with mccfr, and '{settings.algorithm}' was asked for.")
-    counts = ladder_buckets(rules.deck, settings.abstraction).counts
+    if abstraction:
+        counts = read_counts(abstraction, rules.deck, any_betting=True)
+    else:
+        counts = ladder_buckets(rules.deck, settings.abstraction).counts
     needed = ladder.memory_bytes(LadderGame(rules), counts, settings.precision)
-    if reason := tables_refusal(rules.name, settings.precision, needed):
+    buckets = _abstraction_bytes(rules.deck, abstraction)
+    if reason := tables_refusal(rules.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}.")
     size = f"{' + '.join(f'{n:,}' for n in counts)} buckets, whose tables take at most {needed / 1e9:.2f} GB"
-    return [size, *unread_settings(config)]
+    beside = [f"the abstraction takes {buckets / 1e9:.2f} GB"] if buckets else []
+    return [size, *beside, *unread_settings(config)]
 
 
 def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> str | None:

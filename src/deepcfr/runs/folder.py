@@ -20,7 +20,7 @@ from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, load_source
+from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, cards_of, load_source
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.iterates import thin
@@ -139,9 +139,8 @@ class RunFolder:
             raise CheckpointError(f"'{target}' cannot be written: {error}.") from error
 
     def _load_abstraction(self, path: Path) -> Abstraction:
-        if not isinstance(self.source, PokerRules):
-            raise GameError(f"Abstractions are of poker games, and '{self.source.name}' is solved as it is.")
-        return load_abstraction(path, self.source)
+        # a ladder's buckets may be those of any game with its cards: they were made without a look at the betting
+        return load_abstraction(path, cards_of(self.source), any_betting=isinstance(self.source, LadderRules))
 
     @property
     def metrics_path(self) -> Path:
@@ -185,7 +184,7 @@ class RunFolder:
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
         if isinstance(self.source, LadderRules):
-            solver: Solver = build_ladder_solver(LadderGame(self.source), config)
+            solver: Solver = build_ladder_solver(LadderGame(self.source), config, abstraction)
         else:
             solver = build_solver(self.game(config.runtime.device if memories else "cpu"), config, abstraction)
         if checkpoint is None:

@@ -44,21 +44,20 @@ def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction
     return TreeCFR(game, settings)
 
 
-def build_ladder_solver(game: LadderGame, config: AnyConfig) -> LadderMCCFR:
-    """A new solver for a raise-ladder game, before its first iteration.
+def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstraction | None = None) -> LadderMCCFR:
+    """A new solver for a raise-ladder game, before its first iteration; `abstraction` is what the settings name, if any.
 
     Raises ConfigError for settings that it does not offer, and GameError for buckets that do not fit the game.
     """
     if isinstance(config, RunConfig):
         raise ConfigError(NOT_LISTED.format(game.name))
     settings = config.solve
-    return LadderMCCFR(
-        game, settings, ladder_buckets(game.rules.deck, settings.abstraction), config.seed, config.runtime.threads
-    )
+    buckets = abstraction or ladder_buckets(game.rules.deck, settings.abstraction)
+    return LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads)
 
 
 def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:
-    """What players of a raise-ladder game tell apart.
+    """What players of a raise-ladder game tell apart if that is in no folder.
 
     Raises ConfigError for anything but texture and lossless, and for a game with too many hands to tell all of them apart.
     """
@@ -69,10 +68,8 @@ def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:
             return lossless(deck)
         except GameError as error:
             reason = " ".join(error.problems).removesuffix(": ask for fewer buckets instead.")
-            raise ConfigError(f"{reason}: ask for --abstraction {TEXTURE}.") from error
-    raise ConfigError(
-        f"{deck.name} is solved with texture buckets, or lossless ones if it is small, and '{abstraction}' was asked for."
-    )
+            raise ConfigError(f"{reason}: ask for --abstraction {TEXTURE}, or a folder.") from error
+    raise ConfigError(f"The abstraction '{abstraction}' of {deck.name} is in a folder, and was not loaded from it.")
 
 
 def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:
