@@ -115,7 +115,8 @@ def test_the_average_is_that_of_playing_every_policy_down_to_the_infoset(
         seen = tuple(board[: sum(rules.board_cards[: game.tree.round[node] + 1])])
         cards = torch.from_numpy(game.views_of(np.array([[hole]], np.uint8), seen))
         found = policy.probabilities(Infosets(torch.tensor([node]), cards))[0].tolist()
-        assert found == pytest.approx(brute_force(policy, hole, seen, int(node)), abs=1e-5)  # float32 networks, in batches of other sizes
+        # networks are in float32, and here in batches of other sizes
+        assert found == pytest.approx(brute_force(policy, hole, seen, int(node)), abs=1e-5)
 
 
 @pytest.mark.parametrize("tables", [False, True])
