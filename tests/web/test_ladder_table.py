@@ -148,7 +148,7 @@ def test_until_the_end_no_answer_depends_on_what_is_hidden(bot: NamedRun, path: 
     caller = Agent(LadderScripted(LadderGame(RULES), raises=False), None, None)
     seen: dict[tuple[str, ...], set[bytes]] = {}
     hidden: dict[tuple[str, ...], set[str]] = {}
-    with client(NamedRun("bot", bot.folder, "average", pytest.fail, caller)) as person:
+    with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=caller)) as person:
         for seed in range(40):
             person.cookies.clear()
             state, shown = person.post("/api/play/bot", json={"seed": seed}).json(), []

@@ -128,4 +128,4 @@ def test_a_style_given_twice_or_of_no_single_run_is_refused() -> None:
     for name in ("scripted:call", f"ensemble:sum:{kuhn},{leduc}"):
         (sentence,) = problems(deepcfr("serve", name))
         assert sentence.startswith(f"'{name}' is not of one run: ")
-    assert "does not hold a run" in problems(deepcfr("serve", f"mad:{kuhn}"))[0]
+    assert "is no style of play" in problems(deepcfr("serve", f"mad:{kuhn}"))[0]
