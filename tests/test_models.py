@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -40,3 +41,23 @@ def test_the_fhp_model_plays_sensibly() -> None:
     assert aces["fold"] < 0.01 < trash["fold"]
     nuts = query(policy, "As Ah / r / Ad Ac 2c / r").probabilities  # four aces, facing a bet
     assert nuts["fold"] < 0.05
+
+
+def test_the_hulh_model_plays_sensibly() -> None:
+    policy, _ = RunFolder.open(MODELS / "hulh").load_policy("average", pytest.fail)
+    aces = query(policy, "As Ah").probabilities
+    trash = query(policy, "7s 2h").probabilities
+    assert aces["raise"] > 0.5
+    assert aces["fold"] < 0.01 < trash["fold"]
+    nuts = query(policy, "As Ah / c c / Ad Ac 2c / k k / 7d / k k / 9h / k b").probabilities  # four aces, facing a bet
+    assert nuts["fold"] < 0.05
+
+
+def test_the_hulh_card_states_what_was_measured() -> None:
+    card = (MODELS / "hulh" / "card.md").read_text()
+    found = json.loads((MODELS.parent / "benchmarks" / "results" / "hulh_model.json").read_text())
+    assert found["matches"]
+    for name, match in found["matches"].items():
+        assert f"| gains against `{name}` | {match['mean']:+.1f} ± {match['interval']:.1f} mbb/g, " in card
+        assert match["mean"] - match["interval"] > 0  # it beats both scripted styles
+    assert sum(file.stat().st_size for file in (MODELS / "hulh").rglob("*") if file.is_file()) < 4e6

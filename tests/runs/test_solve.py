@@ -377,7 +377,7 @@ def test_the_memory_of_flop_holdem_is_that_of_all_its_hands(precision: str, size
     tree = build_tree(rules)
     actions = [int(tree.legal[: tree.num_decisions][tree.round[: tree.num_decisions] == r].sum()) for r in (0, 1)]
     expected = 2 * size * (169 * actions[0] + 1_286_792 * actions[1]) + 1326 * 80 * (1 + 1755)
-    (note,) = cost_notes(config("fhp", algorithm="dcfr", precision=precision), rules)
+    note, *_ = cost_notes(config("fhp", algorithm="dcfr", precision=precision), rules)
     assert f"take {expected / 1e9:.2f} GB" in note
 
 
@@ -400,7 +400,7 @@ def test_time_and_memory_are_said_before_the_first_iteration(tmp_path: Path, alg
     observer = Recorder(at=1, do=crash)
     with pytest.raises(Crash):
         start(tmp_path / "run", config(algorithm=algorithm), observer)
-    memory, duration = observer.notes
+    memory, *_, duration = observer.notes
     assert re.fullmatch(r"tables .*take 0\.00 GB, and a checkpoint about as much on disk", memory)
     assert re.match(r"7 iterations take about \d+ s, [\d.e-]+ s each", duration)
 
