@@ -34,8 +34,8 @@ class Counting(SplitNetwork):
         self.hands += len(cards)
         return self.inner.encode_cards(cards)
 
-    def encode_nodes(self) -> torch.Tensor:
-        return self.inner.encode_nodes()
+    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
+        return self.inner.encode_nodes(some)
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
         return self.inner.joint(z)

@@ -184,6 +184,29 @@ def test_cards_and_nodes_encoded_apart_give_the_same(name: str, config: NetworkC
         assert every.shape == (len(nodes), min(4, len(distinct)), 3)
 
 
+@pytest.mark.parametrize("name", ["leduc", "fhp", "hulh"])
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_batch_smaller_than_the_tree_has_the_outputs_and_gradients_of_a_large_one(
+    name: str, config: NetworkConfig
+) -> None:
+    game = GAMES[name]
+    network, infosets = build(game, config), infosets_of(game, 5)
+    few = Infosets(infosets.node[:5], infosets.cards[:5])
+    times = len(game.encoding.legal)
+    assert len(few.node) < times
+    many = Infosets(few.node.repeat(times), few.cards.repeat(times, 1))  # every node is encoded once for these
+    torch.testing.assert_close(network(many), network(few).repeat(times, 1), rtol=1e-5, atol=1e-5)
+    parameters = list(network.parameters())
+    gradients = [
+        torch.autograd.grad(network(batch).square().sum() / len(batch.node), parameters, allow_unused=True)
+        for batch in (few, many)
+    ]
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one - other).norm() <= 1e-3 * other.norm()
+
+
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "fhp", "hulh"])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_a_grid_of_hands_and_nodes_has_the_outputs_of_its_infosets(name: str, config: NetworkConfig) -> None:

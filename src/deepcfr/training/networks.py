@@ -133,8 +133,8 @@ class SplitNetwork(nn.Module):
         """The card part, uint8 [I, C] to float32 [I, D]."""
         raise NotImplementedError
 
-    def encode_nodes(self) -> torch.Tensor:
-        """The node part of every public node, float32 [K, D]."""
+    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
+        """The node part of the public infosets `some`, int [I], or of every one, [K, D]; float32."""
         raise NotImplementedError
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
@@ -153,8 +153,14 @@ class SplitNetwork(nn.Module):
 
     def forward(self, infosets: Infosets) -> torch.Tensor:
         """Outputs in units of `scale`, float32 [I, A]."""
-        nodes = functional.embedding(infosets.node, self.encode_nodes())
+        if len(infosets.node) < len(self.node_features):
+            nodes = self.encode_nodes(infosets.node)  # fewer than all, in a large tree and a small batch
+        else:
+            nodes = functional.embedding(infosets.node, self.encode_nodes())
         return self.joint(self.encode_cards(infosets.cards) + nodes)
+
+    def _features(self, some: torch.Tensor | None) -> torch.Tensor:
+        return self.node_features if some is None else functional.embedding(some, self.node_features)
 
     def hidden_matrices(self) -> list[nn.Parameter]:
         """The matrices between layers of features, whose gradients Muon orthogonalises: not inputs, outputs and biases."""
@@ -213,8 +219,8 @@ class PaperNetwork(SplitNetwork):
         x = self.card3(x).relu_()
         return functional.linear(x, self.comb1.weight[:, :d])
 
-    def encode_nodes(self) -> torch.Tensor:
-        y = torch.relu(self.bet1(self.node_features))
+    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
+        y = torch.relu(self.bet1(self._features(some)))
         y = torch.relu(self.bet2(y) + y)
         return functional.linear(y, self.comb1.weight[:, self.width :], self.comb1.bias)
 
@@ -273,8 +279,8 @@ class MLP(SplitNetwork):
         x = functional.linear(self.counts(cards), self.first.weight[:, : self.card_inputs])
         return _with_strength(x, self.strength, cards)
 
-    def encode_nodes(self) -> torch.Tensor:
-        return functional.linear(self.node_features, self.first.weight[:, self.card_inputs :], self.first.bias)
+    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
+        return functional.linear(self._features(some), self.first.weight[:, self.card_inputs :], self.first.bias)
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
         z = torch.relu(z)
