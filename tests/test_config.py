@@ -152,6 +152,7 @@ CONFIGS = st.builds(
         layers=whole(1, 64),
         card_width=whole(1, 64),
         card_embedding=st.booleans(),
+        node_embedding=st.booleans(),
         outputs=whole(1, 1024),
         suits=st.sampled_from(["canonical", "raw"]),
     ),

@@ -27,8 +27,8 @@ class Counting(SplitNetwork):
     """A network that counts the hands that it is asked about."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(LEDUC.encoding)
-        self.inner, self.width, self.hands = network(seed), 16, 0
+        super().__init__(LEDUC.encoding, NetworkConfig(width=16))
+        self.inner, self.hands = network(seed), 0
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         self.hands += len(cards)

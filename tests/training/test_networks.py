@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ CONFIGS = [
     NetworkConfig(width=7, card_width=2, outputs=1),
     NetworkConfig(kind="mlp", width=16, layers=3),
     NetworkConfig(kind="mlp", width=8, layers=1),
+    NetworkConfig(width=6, node_embedding=True),
+    NetworkConfig(kind="mlp", width=6, layers=2, node_embedding=True),
 ]
 
 
@@ -55,6 +58,20 @@ def test_appendix_c_as_printed_has_47939_parameters() -> None:
 @pytest.mark.parametrize("d", [1, 8, 16, 32, 128, 256])
 def test_parameters_of_other_widths(d: int) -> None:
     assert count_parameters(build(FHP, NetworkConfig(width=d))) == 23 * d**2 + 74 * d + 4
+
+
+@pytest.mark.parametrize("kind", ["paper", "mlp"])
+def test_an_embedding_of_nodes_is_added_to_what_their_bets_give(kind: Literal["paper", "mlp"]) -> None:
+    plain, network = (build(FHP, NetworkConfig(kind, width=8, node_embedding=own)) for own in (False, True))
+    infosets = infosets_of(FHP, 100)
+    with torch.no_grad():
+        assert torch.equal(network(infosets), plain(infosets))  # it starts from nothing, and other weights are the same
+        network.get_parameter("node_embedding")[3, 5] = 2.0
+        changed = (network.encode_nodes() - plain.encode_nodes()).nonzero().tolist()
+        assert changed == [[3, 5]]
+        other = (network(infosets) - plain(infosets)).abs().sum(1) > 0
+    assert other.equal(infosets.node == 3)
+    assert count_parameters(network) == count_parameters(plain) + 78 * 8
 
 
 def test_a_game_with_more_actions_than_outputs_gets_an_output_for_each() -> None:
@@ -309,7 +326,7 @@ def test_weights_follow_from_the_generator_alone(config: NetworkConfig) -> None:
     assert one.keys() == again.keys()
     for name, weight in one.items():
         assert torch.equal(weight, again[name])
-        assert name == "scale" or not torch.equal(weight, other[name])
+        assert name in ("scale", "node_embedding") or not torch.equal(weight, other[name])  # those start from 1 and 0
 
 
 def test_no_two_layers_start_alike() -> None:

@@ -72,6 +72,8 @@ class NetworkConfig:
     layers: int = 3  #: hidden layers of the mlp
     card_width: int = 3  #: hidden card layers are this many times wider than d; 1 is Appendix C as printed
     card_embedding: bool = False  #: an embedding for every single card beside rank and suit
+    #: a learnt vector of each public decision beside the bets that led to it, for trees of many decisions
+    node_embedding: bool = False
     outputs: int = 4  #: outputs of the paper network; those beyond the game's actions are ignored
     suits: Literal["canonical", "raw"] = "canonical"  #: inputs in canonical suits, or cards as dealt
     strength: bool = False  #: how strong the hand is beside its cards: domain knowledge, which the paper does without

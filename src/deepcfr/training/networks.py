@@ -123,19 +123,30 @@ class SplitNetwork(nn.Module):
     node_features: torch.Tensor
     scale: torch.Tensor
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, config: NetworkConfig) -> None:
         super().__init__()
-        self.num_actions = encoding.num_actions
+        self.num_actions, self.width = encoding.num_actions, config.width
         self.register_buffer("node_features", encoding.node_features.clone(), persistent=False)
         self.register_buffer("scale", torch.ones(()))  # the unit of the targets that the network was fitted to
+        nodes = len(encoding.node_features)
+        self.node_embedding = nn.Parameter(torch.zeros(nodes, config.width)) if config.node_embedding else None
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         """The card part, uint8 [I, C] to float32 [I, D]."""
         raise NotImplementedError
 
+    def encode_features(self, features: torch.Tensor) -> torch.Tensor:
+        """The node part as far as public infosets are known by their features, float32 [I, F] to [I, D]."""
+        raise NotImplementedError
+
     def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
         """The node part of the public infosets `some`, int [I], or of every one, [K, D]; float32."""
-        raise NotImplementedError
+        features, own = self.node_features, self.node_embedding
+        if some is not None:
+            features = functional.embedding(some, features)
+            own = own if own is None else functional.embedding(some, own)
+        nodes = self.encode_features(features)
+        return nodes if own is None else nodes + own
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
         """The joint part in units of `scale`, from the sum of card and node parts [..., D] to [..., A]; may overwrite z
@@ -158,9 +169,6 @@ class SplitNetwork(nn.Module):
         else:
             nodes = functional.embedding(infosets.node, self.encode_nodes())
         return self.joint(self.encode_cards(infosets.cards) + nodes)
-
-    def _features(self, some: torch.Tensor | None) -> torch.Tensor:
-        return self.node_features if some is None else functional.embedding(some, self.node_features)
 
     def hidden_matrices(self) -> list[nn.Parameter]:
         """The matrices between layers of features, whose gradients Muon orthogonalises: not inputs, outputs and biases."""
@@ -193,7 +201,7 @@ class PaperNetwork(SplitNetwork):
         generator: torch.Generator,
         tables: StrengthTables | None = None,
     ) -> None:
-        super().__init__(encoding)
+        super().__init__(encoding, config)
         d, hidden, groups = config.width, config.card_width * config.width, len(encoding.card_groups)
         self.counts = CardCounts(encoding, config.card_embedding)
         self.embedding = nn.Parameter(torch.randn(groups, self.counts.width, d, generator=generator))
@@ -207,7 +215,6 @@ class PaperNetwork(SplitNetwork):
         self.comb3 = Linear(d, d, generator)
         self.head = Linear(d, max(config.outputs, encoding.num_actions), generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), hidden, generator) if tables else None
-        self.width = d
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         groups, _, d = self.embedding.shape
@@ -219,8 +226,8 @@ class PaperNetwork(SplitNetwork):
         x = self.card3(x).relu_()
         return functional.linear(x, self.comb1.weight[:, :d])
 
-    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
-        y = torch.relu(self.bet1(self._features(some)))
+    def encode_features(self, features: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.bet1(features))
         y = torch.relu(self.bet2(y) + y)
         return functional.linear(y, self.comb1.weight[:, self.width :], self.comb1.bias)
 
@@ -262,7 +269,7 @@ class MLP(SplitNetwork):
         generator: torch.Generator,
         tables: StrengthTables | None = None,
     ) -> None:
-        super().__init__(encoding)
+        super().__init__(encoding, config)
         d = config.width
         self.counts = CardCounts(encoding, single_cards=False) if encoding.card_groups else None
         inputs = len(encoding.card_groups) * self.counts.width if self.counts else 0
@@ -271,7 +278,6 @@ class MLP(SplitNetwork):
         self.hidden = nn.ModuleList(Linear(d, d, generator) for _ in range(config.layers - 1))
         self.head = Linear(d, encoding.num_actions, generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), d, generator) if tables else None
-        self.width = d
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         if self.counts is None:
@@ -279,8 +285,8 @@ class MLP(SplitNetwork):
         x = functional.linear(self.counts(cards), self.first.weight[:, : self.card_inputs])
         return _with_strength(x, self.strength, cards)
 
-    def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
-        return functional.linear(self._features(some), self.first.weight[:, self.card_inputs :], self.first.bias)
+    def encode_features(self, features: torch.Tensor) -> torch.Tensor:
+        return functional.linear(features, self.first.weight[:, self.card_inputs :], self.first.bias)
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
         z = torch.relu(z)
