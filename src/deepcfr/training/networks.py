@@ -141,12 +141,11 @@ class SplitNetwork(nn.Module):
 
     def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
         """The node part of the public infosets `some`, int [I], or of every one, [K, D]; float32."""
-        features, own = self.node_features, self.node_embedding
-        if some is not None:
-            features = functional.embedding(some, features)
-            own = own if own is None else functional.embedding(some, own)
-        nodes = self.encode_features(features)
-        return nodes if own is None else nodes + own
+        def those(rows: torch.Tensor) -> torch.Tensor:
+            return rows if some is None else functional.embedding(some, rows)
+
+        nodes = self.encode_features(those(self.node_features))
+        return nodes if self.node_embedding is None else nodes + those(self.node_embedding)
 
     def joint(self, z: torch.Tensor) -> torch.Tensor:
         """The joint part in units of `scale`, from the sum of card and node parts [..., D] to [..., A]; may overwrite z
