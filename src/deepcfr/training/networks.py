@@ -141,6 +141,7 @@ class SplitNetwork(nn.Module):
 
     def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
         """The node part of the public infosets `some`, int [I], or of every one, [K, D]; float32."""
+
         def those(rows: torch.Tensor) -> torch.Tensor:
             return rows if some is None else functional.embedding(some, rows)
 
