@@ -125,6 +125,7 @@ CONFIGS = st.builds(
         chunk=whole(1, 10_000_000),
         sampler=st.sampled_from(["external", "outcome"]),
         exploration=real(0.01, 1.0),
+        remove_luck=st.booleans(),
         weighting=st.sampled_from(["linear", "uniform"]),
         fallback=st.sampled_from(["highest", "uniform"]),
         first_round=st.sampled_from(["network", "table"]),

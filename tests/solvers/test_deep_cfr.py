@@ -115,6 +115,20 @@ def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     assert float(found[0].abs().max()) > 0.3
 
 
+def test_without_the_luck_of_the_board_first_decisions_are_less_noisy_in_any_chunks() -> None:
+    game, found = load_game("leduc"), []
+    for remove, chunk in ((False, 4_096), (True, 4_096), (True, 97)):
+        cfr = CFRConfig(iterations=1, traversals=500, chunk=chunk, remove_luck=remove)
+        found.append(solved(replace(BRIEF, game="leduc", cfr=cfr), game).memories)
+    with_it, without, in_pieces = (memories.advantages[0] for memories in found)
+    assert rows(without) == rows(in_pieces)
+    one, other = held(with_it), held(without)
+    assert torch.equal(one.infosets.node, other.infosets.node)
+    late = game.round[one.infosets.node.long()] == 1
+    torch.testing.assert_close(one.target[late], other.target[late], rtol=1e-5, atol=1e-5)
+    assert other.target[~late].std() < 0.95 * one.target[~late].std()
+
+
 def test_the_average_plays_what_every_equilibrium_plays(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None:
     solver, _ = kuhn
     probabilities = {

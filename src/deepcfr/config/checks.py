@@ -183,6 +183,7 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         f"'cfr.sampler' is {sampler}": [
             *_changed(config, "cfr", ("traversals", "chunk") if by_boards else ()),
             *_changed(config, "cfr", () if sampler == "outcome" else ("exploration",)),
+            *_changed(config, "cfr", () if sampler == "external" else ("remove_luck",)),
             *_changed(config, "public_chance", () if by_boards else _names(boards)),
         ],
         "a panel keeps all of its hands": _changed(config, "memory", _names(config.memory)) if panel else [],

@@ -25,6 +25,8 @@ class CFRConfig:
     #: what a traversal samples: the opponent's actions (external), one whole history (outcome), or boards with all hands
     sampler: Literal["external", "outcome", "public-chance"] = "external"
     exploration: float = 0.6  #: outcome sampling: share of uniform play in the traverser's sampling policy
+    #: external sampling: take off sampled payoffs the luck of the board, which is 0 in the mean
+    remove_luck: bool = False
     first_round: Literal["network", "table"] = "network"  #: what holds the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between those whose networks are kept for SD-CFR; 0 keeps none
 

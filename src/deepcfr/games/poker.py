@@ -118,7 +118,8 @@ def poker_game(game: Game) -> PokerGame:
     if isinstance(game, PokerGame):
         return game
     raise GameError(
-        "Public-chance traversals, a table for the first round and targets in units of the pot need a poker game, and "
+        "Public-chance traversals, a table for the first round, targets in units of the pot and payoffs without the luck "
+        "of the board need a poker game, and "
         f"'{game.name}' is not one."
     )
 

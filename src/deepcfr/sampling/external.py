@@ -13,6 +13,7 @@ import torch
 
 from deepcfr.games.base import Deals, Game, infosets_at
 from deepcfr.rng import addressed_uniforms
+from deepcfr.sampling.luck import Luck
 from deepcfr.types import TERMINAL, Samples
 
 Strategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -42,15 +43,22 @@ class _Level:
 
 
 def traverse(
-    game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], stream: int, iteration: int
+    game: Game,
+    deals: Deals,
+    traverser: int,
+    strategies: tuple[Strategy, Strategy],
+    stream: int,
+    iteration: int,
+    luck: Luck | None = None,
 ) -> Traversals:
     """Run one external-sampling traversal for every deal.
 
     `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal, node)
-    in `stream`. Samples carry `iteration`. Source: Algorithm 2; the estimator is that of Lemma 1.
+    in `stream`. Samples carry `iteration`. Without the `luck` of their boards, payoffs have the same mean after every
+    history and less noise. Source: Algorithm 2; the estimator is that of Lemma 1.
     """
     levels, opponent = _descend(game, deals, traverser, strategies, stream)
-    values, advantages = _ascend(game, deals, traverser, levels)
+    values, advantages = _ascend(game, deals, traverser, levels, luck)
     return Traversals(
         advantages=samples_at(game, deals, advantages, iteration),
         strategies=samples_at(game, deals, opponent, iteration),
@@ -100,7 +108,9 @@ def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.T
     return torch.minimum(action, last)
 
 
-def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> tuple[torch.Tensor, Visits]:
+def _ascend(
+    game: Game, deals: Deals, traverser: int, levels: list[_Level], luck: Luck | None
+) -> tuple[torch.Tensor, Visits]:
     sign = 1.0 if traverser == 0 else -1.0
     advantages = Visits()
     below: _Level | None = None
@@ -112,7 +122,10 @@ def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> t
         values = (level.weight * action_values).sum(1)
         actor = game.actor[level.node]
         over = (actor == TERMINAL).nonzero()[:, 0]
-        values[over] = sign * game.payoff(level.node[over], level.row[over], deals)
+        paid = game.payoff(level.node[over], level.row[over], deals)
+        if luck:
+            paid = paid - luck(level.node[over], level.row[over]).to(paid)
+        values[over] = sign * paid
         mine = (actor == traverser).nonzero()[:, 0]
         if len(mine):
             node = level.node[mine]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 
 from deepcfr.config import FitConfig, RunConfig
@@ -25,6 +26,7 @@ from deepcfr.ranges.boards import Board, Boards, RoundTree, round_trees
 from deepcfr.ranges.public_chance import RoundPart, check_settings, drawn_infosets, traverse_boards
 from deepcfr.rng import generator, key
 from deepcfr.sampling.external import Strategy, Traversals, traverse
+from deepcfr.sampling.luck import BoardLuck
 from deepcfr.sampling.outcome import traverse_outcomes
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, hand_memory_bytes, panel_rows
@@ -85,7 +87,7 @@ class DeepCFR:
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
         cfr, game = self.config.cfr, self.game
-        if self.config.advantage.pot_units:
+        if self.config.advantage.pot_units or cfr.remove_luck:
             poker_game(game)
         on_cores = game.device == "cpu" or cfr.sampler == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
@@ -145,14 +147,24 @@ class DeepCFR:
         total, chunk = self.config.cfr.traversals, self.config.cfr.chunk
         deal_stream, action_stream = self._stream("deal", t, traverser), self._stream("action", t, traverser)
         first_round = self.first_round_strategy()
+        luck = (
+            BoardLuck(poker_game(self.game), self._stream("luck", t, traverser))
+            if self.config.cfr.remove_luck
+            else None
+        )
 
         def run_chunk(first: int) -> Traversals:
-            deals = self.game.deal(min(chunk, total - first), deal_stream, first)
+            count = min(chunk, total - first)
+            deals = self.game.deal(count, deal_stream, first)
             mine, theirs = (
                 self._strategy(self.advantage_networks[player], player, deals, first_round) for player in PLAYERS
             )
             if self.config.cfr.sampler == "external":
-                return traverse(self.game, deals, traverser, (mine, theirs), action_stream, t)
+                off = None
+                if luck:
+                    cards = poker_game(self.game).deal_cards(count, deal_stream, first)
+                    off = luck.of_histories(cards, np.arange(first, first + count), self.game.device)
+                return traverse(self.game, deals, traverser, (mine, theirs), action_stream, t, off)
             exploration = self.config.cfr.exploration
             return traverse_outcomes(self.game, deals, traverser, (mine, theirs), exploration, action_stream, t)
 

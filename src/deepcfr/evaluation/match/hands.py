@@ -2,7 +2,7 @@
 
 Every deal is played twice, with the seats exchanged, and what a policy gains from a deal is the mean of its two games. Its
 luck with the cards then mostly cancels, and policies that act alike draw exactly. Of what is left, the luck of the board is
-taken off (`deepcfr.evaluation.match.luck`).
+taken off (`deepcfr.sampling.luck`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import torch
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import NORMAL_95
-from deepcfr.evaluation.match.luck import BoardLuck
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
 from deepcfr.games.poker import PokerGame
@@ -25,6 +24,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy
+from deepcfr.sampling.luck import BoardLuck
 from deepcfr.sampling.selfplay import last_nodes
 from deepcfr.types import Infosets
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from deepcfr.evaluation.match import exact_match, sampled_match
-from deepcfr.evaluation.match.luck import BoardLuck, mean_results, stakes
 from deepcfr.games.betting import FOLDED, SHOWDOWN
 from deepcfr.games.hands import strength
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.scripted import scripted_policy
+from deepcfr.sampling.luck import BoardLuck, mean_results, stakes
 from evaluation.test_match import LEDUC, random_policy
 from evaluation.test_match_boards import COUSIN, agree
 
