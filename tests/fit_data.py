@@ -103,6 +103,13 @@ class Downhill:
     def draws(self) -> int:
         return self.count
 
+    @property
+    def selective(self) -> bool:
+        return False
+
+    def odds(self, index: torch.Tensor) -> torch.Tensor:
+        return torch.ones(len(index))
+
     def scale(self) -> float:
         return 1.0
 

@@ -60,25 +60,27 @@ _TUNED: dict[str, dict[str, Any]] = {
     # External sampling, which needs no list of all boards (docs/hulh.md).
     "hulh": {
         "cfr": {
-            "iterations": 160,
+            "iterations": 120,
             "traversals": 30_000,
             "chunk": 625,
+            "remove_luck": True,
             "first_round": "table",
             "average_weighting": "quadratic",
             "keep_networks": 4,
         },
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
-        "network": {"card_width": 1, "strength": True, "node_embedding": True},
+        "network": {"card_width": 1, "strength": True, "runouts": True, "node_embedding": True},
         "advantage": {
             "steps": 400,
             "batch_size": 4_096,
+            "draw": "balanced",
             "optimizer": "muon",
             "learning_rate": 2e-3,
             "schedule": "cosine",
             "refit": "fine-tune",
             "pot_units": True,
         },
-        "average": {"steps": 12_000, "batch_size": 8_192, **_ADAM_FIT},
+        "average": {"steps": 12_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
         "runtime": {"checkpoint_every": 20},
     },
     "kuhn": {

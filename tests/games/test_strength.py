@@ -15,7 +15,16 @@ from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import strengths
 from deepcfr.games.isomorphism import canonical_cards, suit_permutations
 from deepcfr.games.presets import load_rules
-from deepcfr.games.strength import SHARES, STRENGTHS, HandStrengths, strength_tables, table_bytes
+from deepcfr.games.strength import (
+    SHARES,
+    SPREAD,
+    STRENGTHS,
+    HandStrengths,
+    StrengthTables,
+    hats,
+    strength_tables,
+    table_bytes,
+)
 from deepcfr.parallel import Workers
 from deepcfr.types import NO_CARD
 
@@ -97,6 +106,31 @@ def test_small_decks_equal_brute_force_on_every_board(groups: tuple[int, ...], r
         np.testing.assert_allclose(found, exact, rtol=0, atol=0.51 * STEP * (1 + size - seen))
 
 
+@pytest.mark.parametrize("groups, ranks, suits", DECKS)
+def test_the_spread_is_the_mean_of_the_hats_over_full_boards(groups: tuple[int, ...], ranks: int, suits: int) -> None:
+    hands, size, deck = list(combinations(range(ranks * suits), groups[0])), sum(groups[1:]), range(ranks * suits)
+    centre = torch.arange(SPREAD, dtype=torch.float32)
+    found: dict[tuple[Hand, Hand], list[torch.Tensor]] = {}
+    for board in combinations(deck, size):
+        for hand in hands:
+            if not set(hand) & set(board):
+                percentile = full_board(hand, board, [set(hands)], ranks, suits)[0]
+                up = hats(torch.tensor(percentile, dtype=torch.float32), centre)
+                for seen in range(size + 1):
+                    for part in combinations(board, seen):
+                        found.setdefault((hand, part), []).append(up)
+    cards = np.full((len(found), sum(groups)), NO_CARD, np.uint8)
+    for row, (hand, board) in zip(cards, found, strict=True):
+        row[: len(hand) + len(board)] = hand + board
+    tables = strength_tables(groups, ranks, suits, spread=True)
+    looked = HandStrengths(tables).with_spread(torch.from_numpy(cards))
+    assert torch.equal(looked[:, : len(STRENGTHS)], HandStrengths(tables)(torch.from_numpy(cards)))
+    exact = torch.stack([torch.stack(ups).mean(0) for ups in found.values()])
+    # near the ends one unit of the table's percentile moves a hat by the square root of it
+    torch.testing.assert_close(looked[:, len(STRENGTHS) :], exact, rtol=0, atol=0.01)
+    torch.testing.assert_close(looked[:, len(STRENGTHS) :].sum(1), torch.ones(len(cards)), rtol=0, atol=1e-3)
+
+
 def test_the_whole_deck_equals_brute_force_on_random_boards() -> None:
     draw = np.random.default_rng(1)
     rows = [tuple(map(int, draw.permutation(52)[:5])) for _ in range(40)]
@@ -147,8 +181,17 @@ def test_suits_and_order_change_nothing(groups: tuple[int, ...], ranks: int, sui
 
 def test_every_entry_of_a_table_is_told_in_advance_and_tables_are_shared() -> None:
     groups = (2, 2, 1)
+
+    def make(call: int) -> StrengthTables:
+        return strength_tables(groups, 4, 3, spread=call > 3)
+
     with ThreadPoolExecutor(4) as pool:
-        tables = list(pool.map(lambda _: strength_tables(groups, 4, 3), range(4)))
+        tables, spread = (list(pool.map(make, calls)) for calls in (range(4), range(4, 8)))
+    assert all(table is spread[0] for table in spread)
+    assert spread[0].values is tables[0].values
+    assert spread[0].spread is not None
+    more = spread[0].spread.numel() * spread[0].spread.element_size()
+    assert table_bytes(groups, 4, 3, spread=True) - table_bytes(groups, 4, 3) == more > 0
     assert all(table is tables[0] for table in tables)
     assert tables[0].values.shape[1] == len(STRENGTHS)
     assert table_bytes(groups, 4, 3) == tables[0].values.numel() * tables[0].values.element_size()

@@ -252,6 +252,7 @@ VARIANTS = {
     "fine-tuned advantages": replace(CONFIG, advantage=replace(FIT, refit="fine-tune")),
     "fine-tuned average": replace(CONFIG, average=replace(FIT, refit="fine-tune")),
     "averaged weights": replace(CONFIG, advantage=replace(FIT, averaging=0.5, merge_infosets=True)),
+    "drawn by weight": replace(CONFIG, advantage=replace(FIT, draw="balanced"), average=replace(FIT, draw="weighted")),
     "uniform": replace(CONFIG, cfr=replace(CONFIG.cfr, weighting="uniform", fallback="uniform")),
 }
 

@@ -27,6 +27,27 @@ def test_draws_are_uniform_over_the_examples_that_are_not_held_out(share: float)
     assert chisquare(counts[~held]).pvalue > 1e-3
 
 
+class Selective(Downhill):
+    """Examples of which the later ones are drawn more often."""
+
+    @property
+    def selective(self) -> bool:
+        return True
+
+    def odds(self, index: torch.Tensor) -> torch.Tensor:
+        return (1 + index // 50).float() / 3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_draws_follow_the_odds_among_the_examples_that_are_not_held_out(share: float) -> None:
+    draw = Draw(Selective(count=100, group_size=2), share, key(5, "draw"), CPU)
+    counts = torch.bincount(drawn(draw, 40_000), minlength=100)
+    held = draw.held_out(torch.arange(100))
+    expected = (1 + torch.arange(100) // 50)[~held].double()
+    assert not bool(counts[held].any())
+    assert chisquare(counts[~held], 40_000 * expected / expected.sum()).pvalue > 1e-3
+
+
 def test_held_out_examples_come_in_whole_groups_and_are_a_share_of_all() -> None:
     draw = Draw(Downhill(count=100_000, group_size=10), 0.1, key(6, "draw"), CPU)
     by_group = draw.held_out(torch.arange(100_000)).view(-1, 10)

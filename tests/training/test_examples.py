@@ -45,6 +45,41 @@ def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
         torch.testing.assert_close(examples.loss(network, index), expected)
 
 
+def test_weighted_draws_take_the_place_of_weights_in_the_loss() -> None:
+    data, network = advantages(count=50), new_network()
+    alike, drawn = (
+        InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, FitConfig(draw=draw))
+        for draw in ("uniform", "weighted")
+    )
+    assert (alike.selective, drawn.selective) == (False, True)
+    odds = drawn.odds(torch.arange(50))
+    torch.testing.assert_close(odds, data.samples.iteration / data.samples.iteration.max())
+    with torch.no_grad():
+        for one in torch.arange(50).split(1):
+            weight = linear_weights(data.samples.iteration[one], NEWEST)
+            torch.testing.assert_close(drawn.loss(network, one) * weight[0], alike.loss(network, one))
+
+
+def test_balanced_draws_take_as_much_weight_from_every_round() -> None:
+    game, rows = load_game("leduc"), 900
+    node = torch.arange(rows) % len(game.encoding.legal)
+    iteration = 1 + torch.arange(rows, dtype=torch.int32) % 7
+    cards = torch.zeros(rows, 2, dtype=torch.uint8)
+    memory = Memory(game.encoding, rows)
+    memory.add(Samples(Infosets(node, cards), torch.zeros(rows, game.encoding.num_actions), iteration), stream=0)
+    decisions = game.actor >= 0
+    round_ = torch.zeros(len(game.encoding.legal), dtype=torch.int64)
+    round_[game.infoset[decisions]] = game.round[decisions]
+    config = FitConfig(draw="balanced")
+    examples = InfosetExamples(memory, game.encoding.legal, advantage_loss, linear_weights, 7, config, round=round_)
+    odds = examples.odds(torch.arange(rows))
+    early = round_[memory.filled("node").long()] == 0
+    assert float(odds[early].sum()) == pytest.approx(float(odds[~early].sum()), rel=1e-4)
+    assert float(odds.max()) == pytest.approx(1, rel=1e-4)
+    for part in (early, ~early):
+        torch.testing.assert_close(odds[part] / odds[part].max(), memory.filled("iteration")[part] / 7)
+
+
 def stored(encoding: Encoding, node: list[int], cards: torch.Tensor) -> InfosetExamples:
     memory = Memory(encoding, 100)
     target = torch.zeros(len(node), encoding.num_actions)

@@ -15,12 +15,12 @@ from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.base import infosets_at
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game, load_rules
-from deepcfr.games.strength import STRENGTHS
+from deepcfr.games.strength import SPREAD, STRENGTHS, hats
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.training.networks import BUMPS, SplitNetwork, StrengthLayer, build_network, count_parameters, hats
+from deepcfr.training.networks import BUMPS, SplitNetwork, StrengthLayer, build_network, count_parameters
 from deepcfr.types import NO_CARD, Infosets
 
 FHP = load_game("fhp")
@@ -35,7 +35,11 @@ SMALL_RULES = replace(
     suit_symbols="",
 )
 SMALL = PokerGame(SMALL_RULES)
-CONFIGS = [NetworkConfig(strength=True), NetworkConfig(kind="mlp", width=16, layers=2, strength=True)]
+CONFIGS = [
+    NetworkConfig(strength=True),
+    NetworkConfig(kind="mlp", width=16, layers=2, strength=True),
+    NetworkConfig(width=16, strength=True, runouts=True),
+]
 CENTRE = torch.arange(BUMPS, dtype=torch.float32)
 
 
@@ -94,6 +98,14 @@ def test_inputs_are_the_strengths_their_hats_and_the_cards_in_sight(suits: str) 
     assert torch.equal(up.reshape(-1, len(STRENGTHS), BUMPS), hats(strength, CENTRE))
     assert torch.equal(seen, (infosets.cards[:, 2:] != NO_CARD).float())
     assert 0 < float(seen.mean()) < 1
+
+
+def test_how_strength_is_spread_comes_last_if_it_is_asked_for() -> None:
+    infosets = infosets_of(SMALL)
+    plain, layer = (layer_of(build(SMALL, replace(CONFIGS[0], runouts=asked))) for asked in (False, True))
+    inputs, spread = layer.inputs(infosets.cards).split([plain.weight.shape[1], SPREAD], dim=1)
+    assert torch.equal(inputs, plain.inputs(infosets.cards))
+    assert torch.equal(spread, layer.hands.with_spread(infosets.cards)[:, len(STRENGTHS) :])
 
 
 def test_raw_and_canonical_suits_give_the_same_inputs() -> None:

@@ -189,12 +189,13 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         "a panel keeps all of its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
         "hands have decisions of many pots": _changed(config, "advantage", ("pot_units",)) if by_hands else [],
         "its targets are no exact means of a panel": [] if panel else _changed(config, "advantage", ("compress",)),
+        "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
         "an average strategy is fitted as it is": _changed(config, "average", ("compress", "pot_units")),
     }
     for section in ("advantage", "average"):
         unit = "hands" if by_hands else "infosets"
-        name = "merge_infosets" if by_hands else "decisions"
-        groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, (name,))
+        names = ("merge_infosets", "draw") if by_hands else ("decisions",)
+        groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)
     return groups
 
 

@@ -79,6 +79,7 @@ class NetworkConfig:
     outputs: int = 4  #: outputs of the paper network; those beyond the game's actions are ignored
     suits: Literal["canonical", "raw"] = "canonical"  #: inputs in canonical suits, or cards as dealt
     strength: bool = False  #: how strong the hand is beside its cards: domain knowledge, which the paper does without
+    runouts: bool = False  #: with `strength`, also how it is spread over the board cards to come
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,9 @@ class FitConfig:
     steps: int = 4_000  #: mini-batch steps
     steps_per_million: int = 0  #: further steps for every million examples in the memory
     batch_size: int = 10_000  #: examples in a mini-batch, drawn with replacement
+    #: examples are drawn alike, and their losses weighted; or they are drawn in proportion to their weights; or so and as
+    #: many of every round, where river decisions outnumber the others. Memories of hands do not read it
+    draw: Literal["uniform", "weighted", "balanced"] = "uniform"
     #: of each hand in a mini-batch, so many decisions of a round, drawn in proportion to how often they are reached; 0 is
     #: all. Memories of infosets do not read it
     decisions: int = 0

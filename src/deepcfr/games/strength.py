@@ -8,6 +8,9 @@ board card they are means over the cards to come, so that the first one is the e
 The ranges are all hands and the better half and quarter of them, where a hand is as good as its strength before any board
 card. Nothing is sampled: a board's numbers are the mean of those after each next card, starting from full boards.
 
+How the percentile is spread over the cards to come, which a mean does not say and which tells a draw from a made hand, is
+eight further numbers before the last board card: means of `hats` of the percentile on the full board, a soft histogram.
+
 The table holds one board of each class under renaming of suits. A look-up turns a board's cards into the board's number,
 the number into a class and a renaming, and renames the hand: a few gathers, on any device.
 """
@@ -15,7 +18,8 @@ the number into a class and a renaming, and renames the hand: a few gathers, on 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import comb
@@ -35,6 +39,7 @@ from deepcfr.parallel import Workers
 
 STRENGTHS = ("percentile", "percentile against the better half", "percentile against the better quarter", "ties")
 SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands
+SPREAD = 8  # hats of the percentile, whose means say how it is spread over the cards to come
 UNIT = 65_535  # table entries are numbers between 0 and 1 in this unit
 _STRETCH = 256  # boards that a thread takes at a time
 MOST_BYTES = 2 << 30  # of a table; hold'em with five board cards takes 1.6e9
@@ -59,11 +64,13 @@ class StrengthTables:
     )  # int32 [sets], where the renaming that makes the set its class's representative is in `hand`
     hand: torch.Tensor  # int32 [num_suits! * (num_cards + 1)^h], number of the renamed hand, whose cards are its digits
     values: torch.Tensor  # int16 [classes * H, 4], strengths in UNIT, of which these are the 16 bits
+    spread: torch.Tensor | None  # int16 [classes of shorter boards * H, SPREAD], the same way, if asked for
     num_cards: int
     hole_cards: int
 
     def to(self, device: str) -> StrengthTables:
-        return replace(self, **{name: getattr(self, name).to(device) for name in _TENSORS})
+        moved = {name: getattr(self, name).to(device) for name in _TENSORS}
+        return replace(self, **moved, spread=None if self.spread is None else self.spread.to(device))
 
 
 _TENSORS = ("place", "first", "renaming", "hand", "values")
@@ -77,15 +84,37 @@ class HandStrengths(nn.Module):
     renaming: torch.Tensor
     hand: torch.Tensor
     values: torch.Tensor
+    spread: torch.Tensor | None
+    centre: torch.Tensor
 
     def __init__(self, tables: StrengthTables) -> None:
         super().__init__()
         for name in _TENSORS:
             self.register_buffer(name, getattr(tables, name), persistent=False)
+        self.register_buffer("spread", tables.spread, persistent=False)
+        centre = torch.arange(SPREAD, dtype=torch.float32, device=tables.values.device)
+        self.register_buffer("centre", centre, persistent=False)
         self.num_cards, self.hole_cards = tables.num_cards, tables.hole_cards
 
     def forward(self, cards: torch.Tensor) -> torch.Tensor:
         """Any suits and any order of the cards on the board give the same numbers."""
+        return _share(self.values[self._rows(cards)])
+
+    def with_spread(self, cards: torch.Tensor) -> torch.Tensor:
+        """The strengths and then the spread of the first one, float32 [I, 4 + SPREAD]; on a full board it is one point.
+
+        The tables must have been asked for with it.
+        """
+        assert self.spread is not None
+        rows = self._rows(cards)
+        strength = _share(self.values[rows])
+        spread = hats(strength[:, 0], self.centre)
+        if len(self.spread):
+            short = rows < len(self.spread)
+            spread = torch.where(short[:, None], _share(self.spread[rows * short]), spread)
+        return torch.cat([strength, spread], dim=1)
+
+    def _rows(self, cards: torch.Tensor) -> torch.Tensor:
         digits = self.num_cards + 1
         seen = cards.int().clamp_(max=self.num_cards)
         hole, board = seen[:, : self.hole_cards], seen[:, self.hole_cards :].sort(1).values
@@ -94,31 +123,44 @@ class HandStrengths(nn.Module):
         entry = self.renaming[number]
         for i in range(self.hole_cards):
             entry = entry + hole[:, i] * digits**i
-        values = self.values[self.first[number] + self.hand[entry]]
-        return (values.int() & UNIT).float() / UNIT
+        return self.first[number] + self.hand[entry]
+
+
+def _share(bits: torch.Tensor) -> torch.Tensor:
+    return (bits.int() & UNIT).float() / UNIT
+
+
+def hats(x: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
+    """A bank of n overlapping hat functions of numbers between 0 and 1, [..., n]; `centre` is 0 .. n - 1.
+
+    They stand at the Chebyshev points (1 - cos(pi k / (n - 1))) / 2, close together near 0 and 1, where a hand that ranks
+    a little higher plays differently. Between two of them one hat falls as the next one rises, so they sum to 1.
+    """
+    place = torch.acos(1 - 2 * x) * ((len(centre) - 1) / torch.pi)  # in this measure the hats stand at 0, 1, 2, ...
+    return (place[..., None] - centre).abs_().neg_().add_(1).clamp_(min=0)
 
 
 def strength_tables(
-    card_groups: tuple[int, ...], num_ranks: int, num_suits: int, device: str = "cpu"
+    card_groups: tuple[int, ...], num_ranks: int, num_suits: int, device: str = "cpu", spread: bool = False
 ) -> StrengthTables:
     """The tables of all games that deal `card_groups` (the hole, then the board) from such a deck; made once and shared.
 
     Raises ConfigError for games without cards or with hands of more than two, and where the table would be too large.
     """
-    _require_affordable(card_groups, num_ranks, num_suits)
+    _require_affordable(card_groups, num_ranks, num_suits, spread)
     with _lock:
-        return _on_device(card_groups[0], sum(card_groups[1:]), num_ranks, num_suits, device)
+        return _on_device(card_groups[0], sum(card_groups[1:]), num_ranks, num_suits, device, spread)
 
 
 _lock = Lock()  # so that threads which ask at the same time wait for one table instead of each making one
 
 
-def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits: int) -> None:
+def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits: int, spread: bool) -> None:
     if not card_groups:
         raise ConfigError("'network.strength' needs a game with cards, and this one has none that a network could see.")
     if card_groups[0] > 2:
         raise ConfigError(f"'network.strength' needs hands of one or two cards, but this game deals {card_groups[0]}.")
-    size = table_bytes(card_groups, num_ranks, num_suits)
+    size = table_bytes(card_groups, num_ranks, num_suits, spread)
     if size > MOST_BYTES:
         raise ConfigError(
             f"'network.strength' needs a table of {size / 1e6:,.0f} MB in this game, and at most "
@@ -127,18 +169,25 @@ def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits:
 
 
 @cache
-def table_bytes(card_groups: tuple[int, ...], num_ranks: int, num_suits: int) -> int:
+def table_bytes(card_groups: tuple[int, ...], num_ranks: int, num_suits: int, spread: bool = False) -> int:
     """Bytes of the table of strengths, without making it."""
-    boards = sum(count_classes(num_ranks, num_suits, (size,)) for size in range(sum(card_groups[1:]) + 1))
-    hands = comb(num_ranks * num_suits, card_groups[0])
-    return boards * hands * len(STRENGTHS) * np.dtype(np.uint16).itemsize
+    boards = [count_classes(num_ranks, num_suits, (size,)) for size in range(sum(card_groups[1:]) + 1)]
+    numbers = sum(boards) * len(STRENGTHS) + (sum(boards[:-1]) * SPREAD if spread else 0)
+    return numbers * comb(num_ranks * num_suits, card_groups[0]) * np.dtype(np.uint16).itemsize
 
 
 @cache
-def _on_device(hole_cards: int, board_cards: int, num_ranks: int, num_suits: int, device: str) -> StrengthTables:
+def _on_device(
+    hole_cards: int, board_cards: int, num_ranks: int, num_suits: int, device: str, spread: bool
+) -> StrengthTables:
+    deck = (hole_cards, board_cards, num_ranks, num_suits)
     if device != "cpu":
-        return _on_device(hole_cards, board_cards, num_ranks, num_suits, "cpu").to(device)
+        return _on_device(*deck, "cpu", spread).to(device)
     indices = [board_index(num_ranks, num_suits, size) for size in range(board_cards + 1)]
+    if spread:
+        tables = _on_device(*deck, "cpu", False)
+        points = tables.values.numpy().view(np.uint16)
+        return replace(tables, spread=torch.from_numpy(_spread(indices, hole_cards, points).view(np.int16)))
     num_cards, hands = num_ranks * num_suits, comb(num_ranks * num_suits, hole_cards)
     values, starts = _levels(indices, hole_cards, _ranges(indices, hole_cards))
     return StrengthTables(
@@ -147,6 +196,7 @@ def _on_device(hole_cards: int, board_cards: int, num_ranks: int, num_suits: int
         renaming=_joined([index.permutation_of.astype(np.int64) * (num_cards + 1) ** hole_cards for index in indices]),
         hand=torch.from_numpy(_hand_digits(num_ranks, num_suits, hole_cards)),
         values=torch.from_numpy(values.view(np.int16)),
+        spread=None,
         num_cards=num_cards,
         hole_cards=hole_cards,
     )
@@ -192,34 +242,79 @@ def _ranges(indices: list[BoardIndex], hole_cards: int) -> Flags:
 def _levels(indices: list[BoardIndex], hole_cards: int, member: Flags) -> tuple[Points, npt.NDArray[np.int64]]:
     """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each size."""
     ranks, suits = indices[0].num_ranks, indices[0].num_suits
-    num_cards, holes = ranks * suits, all_hands(ranks * suits, hole_cards)
-    images = hand_images(ranks, suits, hole_cards)
-    ends = np.cumsum([len(index) * len(holes) for index in indices])
-    whole = np.zeros((ends[-1], member.shape[1] + 1), np.uint16)
-    tables = np.split(whole, ends[:-1])  # views
-    workers = Workers(os.cpu_count() or 1)
-
-    def fill(boards: Cards, out: Points, work: Callable[[Cards, Points], None]) -> None:
-        def stretch(start: int) -> None:
-            work(boards[start : start + _STRETCH], out[start * len(holes) : (start + _STRETCH) * len(holes)])
-
-        for _ in workers.map(stretch, range(0, len(boards), _STRETCH)):
-            pass
+    holes = all_hands(ranks * suits, hole_cards)
+    whole, tables = _blank(indices, len(holes), member.shape[1] + 1)
 
     def full(boards: Cards, out: Points) -> None:
-        _fill_full_boards(boards, holes, suits, num_cards, member, out)
+        _fill_full_boards(boards, holes, suits, ranks * suits, member, out)
 
-    def shorter(boards: Cards, out: Points, size: int) -> None:
-        after, table = indices[size + 1], binomials(num_cards, size + 1)
-        _fill_from_next(boards, holes, images, table, after.class_of, after.permutation_of, tables[size + 1], out)
+    with _threads() as workers:
+        _fill(workers, indices[-1].boards, tables[-1], full)
+        _fill_backwards(workers, indices, holes, tables, np.zeros((0, 0), np.uint16))
+    return whole, np.cumsum([0, *map(len, tables[:-1])])
 
+
+def _spread(indices: list[BoardIndex], hole_cards: int, strengths: Points) -> Points:
+    """Means of the hats of the percentile on full boards, [classes of shorter boards * H, SPREAD].
+
+    `strengths` are those of all hands on all classes of boards, of which full ones come last.
+    """
+    holes = all_hands(indices[0].num_ranks * indices[0].num_suits, hole_cards)
+    whole, tables = _blank(indices[:-1], len(holes), SPREAD)
+    percentiles = torch.arange(UNIT + 1) / UNIT
+    of_percentile = hats(percentiles, torch.arange(SPREAD, dtype=torch.float32)) * UNIT
+    with _threads() as workers:
+        tables.append(strengths[len(whole) :])
+        _fill_backwards(workers, indices, holes, tables, of_percentile.round().numpy().astype(np.uint16))
+    return whole
+
+
+def _blank(indices: list[BoardIndex], hands: int, numbers: int) -> tuple[Points, list[Points]]:
+    """A table with rows for all hands on the boards of several sizes, and its parts for each size, which are views."""
+    ends = np.cumsum([len(index) * hands for index in indices])
+    whole = np.zeros((sum(len(index) for index in indices) * hands, numbers), np.uint16)
+    return whole, np.split(whole, ends[:-1]) if indices else []
+
+
+@contextmanager
+def _threads() -> Iterator[Workers]:
+    workers = Workers(os.cpu_count() or 1)
     try:
-        fill(indices[-1].boards, tables[-1], full)
-        for size in range(len(indices) - 2, -1, -1):
-            fill(indices[size].boards, tables[size], partial(shorter, size=size))
+        yield workers
     finally:
         workers.shutdown()
-    return whole, np.array([0, *ends[:-1]], np.int64)
+
+
+def _fill(workers: Workers, boards: Cards, out: Points, work: Callable[[Cards, Points], None]) -> None:
+    """Fill `out` [boards * H, ...] by stretches of boards."""
+    hands = len(out) // len(boards)
+
+    def stretch(start: int) -> None:
+        work(boards[start : start + _STRETCH], out[start * hands : (start + _STRETCH) * hands])
+
+    for _ in workers.map(stretch, range(0, len(boards), _STRETCH)):
+        pass
+
+
+def _fill_backwards(
+    workers: Workers, indices: list[BoardIndex], holes: Cards, tables: list[Points], of_percentile: Points
+) -> None:
+    """Fill the tables of all boards that are not full, each by means over the next card, starting from full ones.
+
+    `of_percentile` [UNIT + 1, F], if it has rows, gives the numbers on a full board, whose table has the percentiles.
+    """
+    ranks, suits = indices[0].num_ranks, indices[0].num_suits
+    images, none = hand_images(ranks, suits, holes.shape[1]), of_percentile[:0]
+
+    def shorter(boards: Cards, out: Points, size: int) -> None:
+        after, table = indices[size + 1], binomials(ranks * suits, size + 1)
+        numbers = of_percentile if size + 2 == len(indices) else none
+        _fill_from_next(
+            boards, holes, images, table, after.class_of, after.permutation_of, tables[size + 1], numbers, out
+        )
+
+    for size in range(len(indices) - 2, -1, -1):
+        _fill(workers, indices[size].boards, tables[size], partial(shorter, size=size))
 
 
 @nb.njit(cache=True, nogil=True)
@@ -308,11 +403,13 @@ def _fill_from_next(
     class_of: Numbers,
     permutation_of: Cards,
     after: Points,
+    numbers: Points,
     out: Points,
 ) -> None:
-    """Strengths of all hands on `boards` as means over the next card of those `after` it; both are [classes * H, F].
+    """Numbers of all hands on `boards` as means over the next card of those `after` it; both are [classes * H, F].
 
-    `class_of` and `permutation_of` index the boards of one more card, `table` holds the binomials up to their size.
+    If there are rows of `numbers` [UNIT + 1, F], they are looked up there by the first column of `after`. `class_of`
+    and `permutation_of` index the boards of one more card, `table` holds the binomials up to their size.
     """
     count, held = holes.shape
     size, num_cards = boards.shape[1], table.shape[0] - 1
@@ -328,9 +425,14 @@ def _fill_from_next(
             longer[size] = card
             rank = set_rank(longer, table)
             first, image = np.int64(class_of[rank]) * count, images[permutation_of[rank]]
-            for h in range(count):  # hands that hold a card of the longer board have zeros there
+            for h in range(count):
+                if _holds(holes[h], card):
+                    continue
+                row = after[first + image[h]]
+                if len(numbers):
+                    row = numbers[row[0]]
                 for k in range(out.shape[1]):
-                    total[h, k] += after[first + image[h], k]
+                    total[h, k] += row[k]
         for h in range(count):
             blocked = False
             for i in range(held):

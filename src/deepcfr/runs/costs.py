@@ -55,7 +55,8 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
     if config.cfr.sampler == "public-chance" and not is_nfsp:
         notes.append(_board_note(poker, config.public_chance))
     if config.network.strength:
-        size = strength.table_bytes(poker.card_groups, source.num_ranks, source.num_suits)
+        deck = (poker.card_groups, source.num_ranks, source.num_suits)
+        size = strength.table_bytes(*deck, spread=config.network.runouts)
         notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB")
     notes += unread_settings(config)
     reason = refusal(source)

@@ -20,7 +20,7 @@ from deepcfr.ranges.public_chance import RoundPart, visited_boards
 from deepcfr.training.examples import Examples, InfosetExamples, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.training.losses import advantage_loss, strategy_loss
-from deepcfr.types import HandSamples
+from deepcfr.types import TERMINAL, HandSamples
 
 
 @dataclass
@@ -45,11 +45,19 @@ class InfosetMemories:
         """What a player's advantage network is fitted to."""
         memory, legal = self.advantages[player], self.game.encoding.legal
         unit = poker_game(self.game).pot if config.pot_units else None
-        return InfosetExamples(memory, legal, advantage_loss, weights, t, config, unit)
+        return InfosetExamples(memory, legal, advantage_loss, weights, t, config, unit, self._round())
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What the average network is fitted to."""
-        return InfosetExamples(self.strategies, self.game.encoding.legal, strategy_loss, weights, t, config)
+        legal, round_ = self.game.encoding.legal, self._round()
+        return InfosetExamples(self.strategies, legal, strategy_loss, weights, t, config, None, round_)
+
+    def _round(self) -> torch.Tensor:
+        """The round of every public infoset, int64 [K]."""
+        found = torch.zeros(len(self.game.encoding.legal), dtype=torch.int64, device=self.game.device)
+        decisions = self.game.actor != TERMINAL
+        found[self.game.infoset[decisions]] = self.game.round[decisions]
+        return found
 
     def compression(self, config: FitConfig) -> float:  # noqa: ARG002
         """Nothing: of noisy targets it would move the mean."""

@@ -14,7 +14,7 @@ _CANDIDATES = 1 << 18  # examples whose groups are looked up at a time
 
 
 class Draw:
-    """Uniform draws with replacement, from `stream`, of the examples of a fit that are not held out.
+    """Draws with replacement, from `stream`, by their odds if they have any, of the examples that are not held out.
 
     Examples are held out by whole groups, each with probability `share`, so that no held-out target is known from a
     training example. Other streams hold out others, so in a run every network misses different ones.
@@ -28,16 +28,23 @@ class Draw:
     def fill(self, index: torch.Tensor) -> None:
         """Overwrite `index`, int64 of any shape and contiguous, with training examples."""
         flat, filled = index.view(-1), 0
-        if not self._share:
+        if not self._share and not self._examples.selective:
             torch.randint(self._examples.draws, flat.shape, generator=self._generator, out=flat)
             return
         while filled < len(flat):
             some = torch.randint(
                 self._examples.draws, (min(len(flat), _CANDIDATES),), generator=self._generator, device=self._device
             )
-            some = some[~self.held_out(some)][: len(flat) - filled]
+            some = some[self._taken(some)][: len(flat) - filled]
             flat[filled : filled + len(some)] = some
             filled += len(some)
+
+    def _taken(self, index: torch.Tensor) -> torch.Tensor:
+        taken = torch.ones_like(index, dtype=torch.bool)
+        if self._examples.selective:
+            uniform = torch.rand(index.shape, generator=self._generator, device=self._device)
+            taken = uniform < self._examples.odds(index)
+        return taken & ~self.held_out(index) if self._share else taken
 
     def held_out(self, index: torch.Tensor) -> torch.Tensor:
         """Which of the examples `index`, int64 [I], are held out; bool [I]."""

@@ -30,6 +30,13 @@ class Examples(Protocol):
     def draws(self) -> int:
         """Indices are drawn below this number; several may stand for one example, each for another part of it."""
 
+    @property
+    def selective(self) -> bool:
+        """Whether a drawn index is taken with the probability `odds` only."""
+
+    def odds(self, index: torch.Tensor) -> torch.Tensor:
+        """The probability with which each of the drawn indices, int64 [I], is taken; float32 [I]."""
+
     def __len__(self) -> int: ...
 
     def scale(self) -> float:
@@ -71,8 +78,9 @@ WEIGHTS: dict[Weighting, Weights] = {
 class InfosetExamples:
     """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
 
-    `legal` is bool [K, A], and `unit`, float32 [K], what targets at each public infoset are divided by; `weights(sample
-    iterations, iteration)` gives the weight of each sample. With `merge_infosets` every sample's target is first
+    `legal` is bool [K, A], `unit`, float32 [K], what targets at each public infoset are divided by, and `round`, int64 [K],
+    the round of each, which balanced draws need; `weights(sample iterations, iteration)` gives the weight of each sample:
+    of its loss, or of its chance to be drawn. With `merge_infosets` every sample's target is first
     replaced by the weighted mean target of all samples of the same infoset: the loss changes by a constant only, so the
     minimiser is the same, but mini-batches lose the sampling noise.
     """
@@ -88,6 +96,7 @@ class InfosetExamples:
         iteration: int,
         config: FitConfig,
         unit: torch.Tensor | None = None,
+        round: torch.Tensor | None = None,
     ) -> None:
         self._unit = unit
         self._memory, self._legal, self._loss, self._weights, self._iteration = memory, legal, loss, weights, iteration
@@ -95,6 +104,12 @@ class InfosetExamples:
         self._targets = memory.filled("target")
         if config.merge_infosets and len(memory):
             self._targets = memory.mean_targets(weights(memory.filled("iteration"), iteration))
+        self._odds: torch.Tensor | None = None  # float32 [samples]
+        if config.draw != "uniform" and len(memory):
+            self._odds = weights(memory.filled("iteration"), iteration)
+            if config.draw == "balanced" and round is not None:
+                self._odds *= self._balance(round)
+            self._odds /= self._odds.max()
 
     def __len__(self) -> int:
         return len(self._memory)
@@ -103,6 +118,23 @@ class InfosetExamples:
     def draws(self) -> int:
         """One for each sample."""
         return len(self._memory)
+
+    @property
+    def selective(self) -> bool:
+        return self._odds is not None
+
+    def odds(self, index: torch.Tensor) -> torch.Tensor:
+        """In proportion to the weights, and in balanced draws to the inverse of the share of the round."""
+        assert self._odds is not None
+        return self._odds[index]
+
+    def _balance(self, round: torch.Tensor) -> torch.Tensor:
+        """For every sample one over the weight of all samples of its round, float32 [samples]."""
+        assert self._odds is not None
+        node = self._memory.filled("node").int()
+        mass = torch.zeros_like(round, dtype=torch.float64).index_add_(0, node, self._odds.double())
+        by_round = torch.bincount(round, mass, minlength=int(round.max()) + 1)
+        return (1 / by_round)[round].float()[node]
 
     def scale(self) -> float:
         """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
@@ -117,7 +149,8 @@ class InfosetExamples:
         batch = self._memory[index]
         predicted = network(batch.infosets).float()
         legal = self._legal[batch.infosets.node]
-        weight = self._weights(batch.iteration, self._iteration)
+        weights = uniform_weights if self.selective else self._weights
+        weight = weights(batch.iteration, self._iteration)
         targets = self._in_units(self._targets[index], batch.infosets.node)
         return self._loss(predicted, targets / network.scale, legal, weight)
 

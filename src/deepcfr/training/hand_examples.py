@@ -131,6 +131,15 @@ class HandExamples:
         """An index stands for a hand, and for one of the offsets at which a grid of its decisions begins."""
         return self._most * _OFFSETS
 
+    @property
+    def selective(self) -> bool:
+        """Hands of every round are drawn alike already, and weighted in the loss."""
+        return False
+
+    def odds(self, index: torch.Tensor) -> torch.Tensor:
+        """All are taken."""
+        return torch.ones(len(index), device=index.device)
+
     def __len__(self) -> int:
         return self._most
 

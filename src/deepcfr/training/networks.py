@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
-from deepcfr.games.strength import STRENGTHS, HandStrengths, StrengthTables, strength_tables
+from deepcfr.games.strength import SPREAD, STRENGTHS, HandStrengths, StrengthTables, hats, strength_tables
 from deepcfr.types import NO_CARD, Encoding, Infosets
 
 _EPSILON = 1e-5  # added to the variance of the last features
@@ -72,7 +72,7 @@ class StrengthLayer(nn.Module):
     """A layer on how strong hands are, smoothly encoded, uint8 [I, C] to [I, outputs]: domain knowledge, not the paper's.
 
     Each strength (see `games.strength`) is given as it is and by `hats`, and indicators of the board cards in sight tell
-    the rounds apart.
+    the rounds apart. How strength is spread over the cards to come is added if the tables have it.
     """
 
     centre: torch.Tensor
@@ -81,29 +81,20 @@ class StrengthLayer(nn.Module):
         super().__init__()
         self.hands, self.board_cards = HandStrengths(tables), board_cards
         self.register_buffer("centre", torch.arange(BUMPS, dtype=torch.float32), persistent=False)
-        inputs = len(STRENGTHS) * (BUMPS + 1) + board_cards
+        inputs = len(STRENGTHS) * (BUMPS + 1) + board_cards + (0 if tables.spread is None else SPREAD)
         # few inputs are other than 0 at a time, of each strength the number itself and two hats: only those count
         bound = (3 * len(STRENGTHS)) ** -0.5
         self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
 
     def inputs(self, cards: torch.Tensor) -> torch.Tensor:
-        """What the layer is linear in, float32 [I, inputs]: the strengths, their hats, the indicators."""
-        strength = self.hands(cards)
+        """What the layer is linear in, float32 [I, inputs]: the strengths, their hats, the indicators, the spread."""
+        found = self.hands(cards) if self.hands.spread is None else self.hands.with_spread(cards)
+        strength, spread = found[:, : len(STRENGTHS)], found[:, len(STRENGTHS) :]
         seen = (cards[:, cards.shape[1] - self.board_cards :] != NO_CARD).float()
-        return torch.cat([strength, hats(strength, self.centre).flatten(1), seen], dim=1)
+        return torch.cat([strength, hats(strength, self.centre).flatten(1), seen, spread], dim=1)
 
     def forward(self, cards: torch.Tensor) -> torch.Tensor:
         return functional.linear(self.inputs(cards), self.weight)
-
-
-def hats(x: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
-    """A bank of overlapping hat functions of numbers between 0 and 1, [..., BUMPS]; `centre` is 0 .. BUMPS - 1.
-
-    They stand at the Chebyshev points (1 - cos(pi k / (BUMPS - 1))) / 2, close together near 0 and 1, where a hand that
-    ranks a little higher plays differently. Between two of them one hat falls as the next one rises, so they sum to 1.
-    """
-    place = torch.acos(1 - 2 * x) * ((BUMPS - 1) / torch.pi)  # in this measure the hats stand at 0, 1, 2, ...
-    return (place[..., None] - centre).abs_().neg_().add_(1).clamp_(min=0)
 
 
 def _with_strength(x: torch.Tensor, layer: StrengthLayer | None, cards: torch.Tensor) -> torch.Tensor:
@@ -313,7 +304,8 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
     device = encoding.node_features.device
     tables = None
     if config.strength:  # on the device from the start, where all networks share them
-        tables = strength_tables(encoding.card_groups, encoding.num_ranks, encoding.num_suits, str(device))
+        deck = (encoding.card_groups, encoding.num_ranks, encoding.num_suits)
+        tables = strength_tables(*deck, str(device), spread=config.runouts)
     kind = PaperNetwork if config.kind == "paper" else MLP
     return kind(cpu, config, generator, tables).to(device)
 
