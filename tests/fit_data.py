@@ -104,11 +104,8 @@ class Downhill:
         return self.count
 
     @property
-    def selective(self) -> bool:
-        return False
-
-    def odds(self, index: torch.Tensor) -> torch.Tensor:
-        return torch.ones(len(index))
+    def odds(self) -> torch.Tensor | None:
+        return None
 
     def scale(self) -> float:
         return 1.0

@@ -31,11 +31,8 @@ class Selective(Downhill):
     """Examples of which the later ones are drawn more often."""
 
     @property
-    def selective(self) -> bool:
-        return True
-
-    def odds(self, index: torch.Tensor) -> torch.Tensor:
-        return (1 + index // 50).float() / 3
+    def odds(self) -> torch.Tensor:
+        return (1 + torch.arange(100) // 50).float() / 3
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])

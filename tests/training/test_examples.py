@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from deepcfr.config import FitConfig, NetworkConfig
+from deepcfr.games.base import infoset_rounds
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
@@ -51,9 +52,9 @@ def test_weighted_draws_take_the_place_of_weights_in_the_loss() -> None:
         InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, FitConfig(draw=draw))
         for draw in ("uniform", "weighted")
     )
-    assert (alike.selective, drawn.selective) == (False, True)
-    odds = drawn.odds(torch.arange(50))
-    torch.testing.assert_close(odds, data.samples.iteration / data.samples.iteration.max())
+    assert alike.odds is None
+    assert drawn.odds is not None
+    torch.testing.assert_close(drawn.odds, data.samples.iteration / data.samples.iteration.max())
     with torch.no_grad():
         for one in torch.arange(50).split(1):
             weight = linear_weights(data.samples.iteration[one], NEWEST)
@@ -67,12 +68,12 @@ def test_balanced_draws_take_as_much_weight_from_every_round() -> None:
     cards = torch.zeros(rows, 2, dtype=torch.uint8)
     memory = Memory(game.encoding, rows)
     memory.add(Samples(Infosets(node, cards), torch.zeros(rows, game.encoding.num_actions), iteration), stream=0)
-    decisions = game.actor >= 0
-    round_ = torch.zeros(len(game.encoding.legal), dtype=torch.int64)
-    round_[game.infoset[decisions]] = game.round[decisions]
+    round_ = infoset_rounds(game)
+    assert round_[game.infoset[game.actor >= 0]].tolist() == game.round[game.actor >= 0].tolist()
     config = FitConfig(draw="balanced")
-    examples = InfosetExamples(memory, game.encoding.legal, advantage_loss, linear_weights, 7, config, round=round_)
-    odds = examples.odds(torch.arange(rows))
+    examples = InfosetExamples(memory, game.encoding.legal, advantage_loss, linear_weights, 7, config, rounds=round_)
+    odds = examples.odds
+    assert odds is not None
     early = round_[memory.filled("node").long()] == 0
     assert float(odds[early].sum()) == pytest.approx(float(odds[~early].sum()), rel=1e-4)
     assert float(odds.max()) == pytest.approx(1, rel=1e-4)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, RunConfig
+from deepcfr.games.base import infoset_rounds
 from deepcfr.games.isomorphism import canonical_cards, pack_cards, suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.reservoir import Memory
@@ -53,7 +54,8 @@ def solved_examples(
         hands = draw_hands(solved, game, min(wanted, most or MOST_HANDS), stream, first_round)
         return hands.strategy_examples(WEIGHTS["uniform"], 1, plan)
     infosets = draw_infosets(solved, game, min(wanted, most or MOST_INFOSETS), stream, first_round)
-    return InfosetExamples(infosets, game.encoding.legal, strategy_loss, WEIGHTS["uniform"], 1, plan)
+    legal, rounds = game.encoding.legal, infoset_rounds(game)
+    return InfosetExamples(infosets, legal, strategy_loss, WEIGHTS["uniform"], 1, plan, rounds=rounds)
 
 
 def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> Memory:

@@ -66,6 +66,14 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
     return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
 
 
+def infoset_rounds(game: Game) -> torch.Tensor:
+    """The round of every public infoset, int64 [K]; all nodes of one are of the same."""
+    rounds = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.device)
+    decisions = game.actor != TERMINAL
+    rounds[game.infoset[decisions]] = game.round[decisions]
+    return rounds
+
+
 def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
     """Each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]: equal codes are equal cards."""
     base = encoding.num_ranks * encoding.num_suits + 1  # 0 stands for NO_CARD; seven cards of 52 take 41 bits

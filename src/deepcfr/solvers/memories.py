@@ -9,7 +9,7 @@ from math import comb
 import torch
 
 from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, PublicChanceConfig
-from deepcfr.games.base import Game
+from deepcfr.games.base import Game, infoset_rounds
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
 from deepcfr.memory.reservoir import Memory, Store
@@ -20,7 +20,7 @@ from deepcfr.ranges.public_chance import RoundPart, visited_boards
 from deepcfr.training.examples import Examples, InfosetExamples, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.training.losses import advantage_loss, strategy_loss
-from deepcfr.types import TERMINAL, HandSamples
+from deepcfr.types import HandSamples
 
 
 @dataclass
@@ -45,19 +45,13 @@ class InfosetMemories:
         """What a player's advantage network is fitted to."""
         memory, legal = self.advantages[player], self.game.encoding.legal
         unit = poker_game(self.game).pot if config.pot_units else None
-        return InfosetExamples(memory, legal, advantage_loss, weights, t, config, unit, self._round())
+        rounds = infoset_rounds(self.game)
+        return InfosetExamples(memory, legal, advantage_loss, weights, t, config, unit, rounds)
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What the average network is fitted to."""
-        legal, round_ = self.game.encoding.legal, self._round()
-        return InfosetExamples(self.strategies, legal, strategy_loss, weights, t, config, None, round_)
-
-    def _round(self) -> torch.Tensor:
-        """The round of every public infoset, int64 [K]."""
-        found = torch.zeros(len(self.game.encoding.legal), dtype=torch.int64, device=self.game.device)
-        decisions = self.game.actor != TERMINAL
-        found[self.game.infoset[decisions]] = self.game.round[decisions]
-        return found
+        memory, legal, rounds = self.strategies, self.game.encoding.legal, infoset_rounds(self.game)
+        return InfosetExamples(memory, legal, strategy_loss, weights, t, config, rounds=rounds)
 
     def compression(self, config: FitConfig) -> float:  # noqa: ARG002
         """Nothing: of noisy targets it would move the mean."""

@@ -28,7 +28,7 @@ class Draw:
     def fill(self, index: torch.Tensor) -> None:
         """Overwrite `index`, int64 of any shape and contiguous, with training examples."""
         flat, filled = index.view(-1), 0
-        if not self._share and not self._examples.selective:
+        if not self._share and self._examples.odds is None:
             torch.randint(self._examples.draws, flat.shape, generator=self._generator, out=flat)
             return
         while filled < len(flat):
@@ -41,9 +41,9 @@ class Draw:
 
     def _taken(self, index: torch.Tensor) -> torch.Tensor:
         taken = torch.ones_like(index, dtype=torch.bool)
-        if self._examples.selective:
+        if self._examples.odds is not None:
             uniform = torch.rand(index.shape, generator=self._generator, device=self._device)
-            taken = uniform < self._examples.odds(index)
+            taken = uniform < self._examples.odds[index]
         return taken & ~self.held_out(index) if self._share else taken
 
     def held_out(self, index: torch.Tensor) -> torch.Tensor:

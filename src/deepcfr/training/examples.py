@@ -31,11 +31,8 @@ class Examples(Protocol):
         """Indices are drawn below this number; several may stand for one example, each for another part of it."""
 
     @property
-    def selective(self) -> bool:
-        """Whether a drawn index is taken with the probability `odds` only."""
-
-    def odds(self, index: torch.Tensor) -> torch.Tensor:
-        """The probability with which each of the drawn indices, int64 [I], is taken; float32 [I]."""
+    def odds(self) -> torch.Tensor | None:
+        """The probability with which each index is taken once it is drawn, float32 [draws]; None if all always are."""
 
     def __len__(self) -> int: ...
 
@@ -78,11 +75,11 @@ WEIGHTS: dict[Weighting, Weights] = {
 class InfosetExamples:
     """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
 
-    `legal` is bool [K, A], `unit`, float32 [K], what targets at each public infoset are divided by, and `round`, int64 [K],
-    the round of each, which balanced draws need; `weights(sample iterations, iteration)` gives the weight of each sample:
-    of its loss, or of its chance to be drawn. With `merge_infosets` every sample's target is first
-    replaced by the weighted mean target of all samples of the same infoset: the loss changes by a constant only, so the
-    minimiser is the same, but mini-batches lose the sampling noise.
+    `legal` is bool [K, A], `unit`, float32 [K], what targets at each public infoset are divided by, and `rounds`, int64
+    [K], the round of each, which balanced draws need. `weights(sample iterations, iteration)` gives the weight of each
+    sample: of its loss, or of its chance to be drawn. With `merge_infosets` every sample's target is first replaced by the
+    weighted mean target of all samples of the same infoset: the loss changes by a constant only, so the minimiser is the
+    same, but mini-batches lose the sampling noise.
     """
 
     share = 1 << 40  # a worker's part of a mini-batch is never cut further
@@ -96,7 +93,7 @@ class InfosetExamples:
         iteration: int,
         config: FitConfig,
         unit: torch.Tensor | None = None,
-        round: torch.Tensor | None = None,
+        rounds: torch.Tensor | None = None,
     ) -> None:
         self._unit = unit
         self._memory, self._legal, self._loss, self._weights, self._iteration = memory, legal, loss, weights, iteration
@@ -104,12 +101,13 @@ class InfosetExamples:
         self._targets = memory.filled("target")
         if config.merge_infosets and len(memory):
             self._targets = memory.mean_targets(weights(memory.filled("iteration"), iteration))
-        self._odds: torch.Tensor | None = None  # float32 [samples]
+        self._odds = None
         if config.draw != "uniform" and len(memory):
-            self._odds = weights(memory.filled("iteration"), iteration)
-            if config.draw == "balanced" and round is not None:
-                self._odds *= self._balance(round)
-            self._odds /= self._odds.max()
+            odds = weights(memory.filled("iteration"), iteration)
+            if config.draw == "balanced":
+                assert rounds is not None
+                odds /= _sums(odds, rounds, memory.filled("node").int())
+            self._odds = odds / odds.max()
 
     def __len__(self) -> int:
         return len(self._memory)
@@ -120,21 +118,9 @@ class InfosetExamples:
         return len(self._memory)
 
     @property
-    def selective(self) -> bool:
-        return self._odds is not None
-
-    def odds(self, index: torch.Tensor) -> torch.Tensor:
-        """In proportion to the weights, and in balanced draws to the inverse of the share of the round."""
-        assert self._odds is not None
-        return self._odds[index]
-
-    def _balance(self, round: torch.Tensor) -> torch.Tensor:
-        """For every sample one over the weight of all samples of its round, float32 [samples]."""
-        assert self._odds is not None
-        node = self._memory.filled("node").int()
-        mass = torch.zeros_like(round, dtype=torch.float64).index_add_(0, node, self._odds.double())
-        by_round = torch.bincount(round, mass, minlength=int(round.max()) + 1)
-        return (1 / by_round)[round].float()[node]
+    def odds(self) -> torch.Tensor | None:
+        """In proportion to the weights, and in balanced draws also to one over the weight of the round."""
+        return self._odds
 
     def scale(self) -> float:
         """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
@@ -149,7 +135,7 @@ class InfosetExamples:
         batch = self._memory[index]
         predicted = network(batch.infosets).float()
         legal = self._legal[batch.infosets.node]
-        weights = uniform_weights if self.selective else self._weights
+        weights = self._weights if self._odds is None else uniform_weights
         weight = weights(batch.iteration, self._iteration)
         targets = self._in_units(self._targets[index], batch.infosets.node)
         return self._loss(predicted, targets / network.scale, legal, weight)
@@ -167,3 +153,10 @@ class InfosetExamples:
         if not cards.shape[1]:
             return self._memory.filled("node")[index].long()
         return card_codes(cards, self._memory.encoding)
+
+
+def _sums(weight: torch.Tensor, rounds: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
+    """For every sample at a public infoset `node`, int [I], the sum of `weight` [I] over all those of its round."""
+    by_node = torch.zeros(len(rounds), dtype=torch.float64, device=weight.device).index_add_(0, node, weight.double())
+    by_round = torch.zeros_like(by_node).index_add_(0, rounds, by_node)
+    return by_round[rounds].float()[node]

@@ -132,13 +132,9 @@ class HandExamples:
         return self._most * _OFFSETS
 
     @property
-    def selective(self) -> bool:
+    def odds(self) -> None:
         """Hands of every round are drawn alike already, and weighted in the loss."""
-        return False
-
-    def odds(self, index: torch.Tensor) -> torch.Tensor:
-        """All are taken."""
-        return torch.ones(len(index), device=index.device)
+        return None
 
     def __len__(self) -> int:
         return self._most
