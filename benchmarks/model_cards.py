@@ -53,7 +53,7 @@ def main() -> None:
 def card(path: Path, options: argparse.Namespace) -> str:
     """The card of one model."""
     run = RunFolder.open(path)
-    policy, solver = run.load_policy("average", print)
+    policy, solver = run.load_policy("own", print)
     rows = [
         ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
         ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
@@ -83,7 +83,7 @@ def _exact(policy: Policy) -> Iterator[tuple[str, str]]:
 def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     unit, boards = policy.game.milli_unit, options.boards
     others: list[tuple[str, Policy]] = [(f"scripted:{style}", scripted_policy(style, policy.game)) for style in STYLES]
-    others += [(_title(rival), RunFolder.open(rival).load_policy("average", print)[0]) for rival in options.rivals]
+    others += [(_title(rival), RunFolder.open(rival).load_policy("own", print)[0]) for rival in options.rivals]
     found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     for name, other in others:
         match = sampled_match(policy, other, DEALS, SEED, threads=THREADS)

@@ -231,7 +231,19 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ({"public_chance": {"record": "all"}}, ["'public_chance.record'", "hands, infosets", "'all'"]),
         ({"cfr": {"sampler": "all"}}, ["'cfr.sampler'", "external, outcome, public-chance", "'all'"]),
         ({"cfr": {"exploration": 0.0}}, ["'cfr.exploration'", "between 0.01 and 1", "is 0"]),
-        ({"evaluation": {"policy": "current"}}, ["'evaluation.policy'", "average, sd-cfr", "'current'"]),
+        ({"evaluation": {"policy": "current"}}, ["'evaluation.policy'", "average, sd-cfr, smoothed", "'current'"]),
+        (
+            {"evaluation": {"policy": "smoothed"}, "advantage": {"refit": "scratch"}},
+            ["'evaluation.policy'", "smoothed", "'advantage.refit'", "fine-tune"],
+        ),
+        (
+            {
+                "evaluation": {"policy": "smoothed"},
+                "advantage": {"refit": "fine-tune"},
+                "cfr": {"keep_networks": 0},
+            },
+            ["'evaluation.policy'", "smoothed", "'cfr.keep_networks'", "above 0"],
+        ),
         (
             {**BOARDS, "public_chance": {"panel": True, "record": "infosets"}},
             ["'public_chance.panel'", "'public_chance.record'", "hands", "infosets"],

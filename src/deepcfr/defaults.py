@@ -81,6 +81,7 @@ _TUNED: dict[str, dict[str, Any]] = {
             "pot_units": True,
         },
         "average": {"steps": 12_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
+        "evaluation": {"policy": "smoothed"},
         "runtime": {"checkpoint_every": 20},
     },
     "kuhn": {

@@ -29,7 +29,7 @@ from deepcfr.report.studies.lin import LinName
 
 MOST_ITERATIONS = 100_000_000  # what a run by the clock does not come to
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
-PolicyName = Literal["average", "network", "current", "sd-cfr"]
+PolicyName = Literal["own", "average", "network", "current", "sd-cfr", "smoothed"]
 
 
 def check_minutes(minutes: float) -> None:
@@ -144,7 +144,9 @@ class Exploit:
     """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
 
     run: Positional[Path]  # a run folder or a shipped model
-    policy: PolicyName = "average"  # average strategy (its network), newest iteration's, or exact average of all
+    # its own (what evaluation.policy names), average strategy (its network), newest iteration's, exact average of all, or
+    # regret matching on the mean of the later half of the networks
+    policy: PolicyName = "own"
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
 
@@ -172,7 +174,7 @@ class StrategyQuery:
 
     run: Positional[str]  # a run folder, a shipped model, or what is made of them
     situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
-    policy: PolicyName = "average"
+    policy: PolicyName = "own"
     json: bool = False
 
 
@@ -191,7 +193,7 @@ class MatchUp:
     hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
     lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
     seed: int = 0  # of the boards, or of the deals and the actions
-    policy: PolicyName = "average"  # of both
+    policy: PolicyName = "own"  # of both
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
 
@@ -212,7 +214,7 @@ class Rivals:
     hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
     lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
     seed: int = 0  # of the boards, or of the deals and the actions; the same ones in every match
-    policy: PolicyName = "average"  # of all of them
+    policy: PolicyName = "own"  # of all of them
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
 
@@ -230,7 +232,7 @@ class LowerBound:
     lines: int | None = None  # with --boards N: action sequences of a round that are played out; 256 by default
     hands: int | None = None  # of a raise-ladder game: deals, each played in both seats; 1,000 unless named
     seed: int = 0  # of the boards and the action sequences, or of the deals
-    policy: PolicyName = "average"
+    policy: PolicyName = "own"
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object, and progress to standard error
 
@@ -245,7 +247,7 @@ class Play:
     run: Positional[str]  # a run folder, a shipped model, or what is made of them
     hands: int | None = None  # stop after this many hands
     seed: int = 0  # of the cards and the agent's actions
-    policy: PolicyName = "average"
+    policy: PolicyName = "own"
 
 
 @dataclass
@@ -258,7 +260,7 @@ class Serve:
     runs: Positional[tuple[str, ...]]  # run folders or shipped models, as they are or in a style
     host: str = "127.0.0.1"  # an address of this machine; other machines reach only what is not loopback
     port: int = 8321  # 0 for any free one
-    policy: PolicyName = "average"  # that is played and shown
+    policy: PolicyName = "own"  # that is played and shown
     matches: tuple[Path, ...] = ()  # what tournaments and matches have printed with --json, for the page of matches
 
 
@@ -275,7 +277,7 @@ class Acpc:
     port: int  # where the dealer listens for this player
     host: str = "127.0.0.1"
     seed: int = 0  # of the agent's actions
-    policy: PolicyName = "average"
+    policy: PolicyName = "own"
     retries: int = 5  # attempts to connect again, with pauses that double
     seconds: float = 7.0  # the dealer's limit for an answer; slower ones are reported
     json: bool = False  # print one JSON object
@@ -296,7 +298,7 @@ class Host:
     host: str = "127.0.0.1"  # where bots from outside connect
     port: int = 0  # the first such bot's port, and the next one for a second bot; 0 for any free ones
     seconds: float = 60.0  # for every answer, and to connect
-    policy: PolicyName = "average"  # of both runs
+    policy: PolicyName = "own"  # of both runs
     json: bool = False  # print one JSON object, and everything else to standard error
 
 

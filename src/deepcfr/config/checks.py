@@ -113,7 +113,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield from _nfsp_problems(config)
     else:
         yield from _public_chance_problems(config)
-        yield from _sd_cfr_problems(config)
+        yield from _kept_networks_problems(config)
         yield from _fit_problems("advantage", config.advantage)
         yield from _fit_problems("average", config.average)
 
@@ -209,18 +209,20 @@ def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[st
     return [f"{section}.{name}" for name in names if getattr(own, name) != getattr(plain, name)]
 
 
-def _sd_cfr_problems(config: RunConfig) -> Iterator[str]:
-    """A sentence if the average of SD-CFR is asked for before any network of it is kept."""
+def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
+    """A sentence if a strategy of networks that are kept is asked for before any is, or of weights that have no mean."""
     settings, every = config.evaluation, config.cfr.keep_networks
-    if settings.policy != "sd-cfr":
+    if settings.policy == "average":
         return
+    if settings.policy == "smoothed" and config.advantage.refit != "fine-tune":
+        yield "'evaluation.policy' is smoothed, which needs 'advantage.refit' to be fine-tune."
     due = [config.cfr.iterations, *settings.at, *([settings.every] if settings.every else [])]
     if every == 0:
-        yield "'evaluation.policy' is sd-cfr, which needs 'cfr.keep_networks' to be above 0."
+        yield f"'evaluation.policy' is {settings.policy}, which needs 'cfr.keep_networks' to be above 0."
     elif min(due) < every:
         yield (
-            f"'evaluation.policy' is sd-cfr, and iteration {number(min(due))} is to be evaluated, but 'cfr.keep_networks' "
-            f"keeps no network before iteration {number(every)}."
+            f"'evaluation.policy' is {settings.policy}, and iteration {number(min(due))} is to be evaluated, but "
+            f"'cfr.keep_networks' keeps no network before iteration {number(every)}."
         )
 
 

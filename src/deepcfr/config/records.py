@@ -130,9 +130,10 @@ class EvaluationConfig:
 
     every: int = 0  #: iterations between evaluations; 0 is at the end only
     at: tuple[int, ...] = ()  #: further iterations to evaluate
-    #: which average strategy of Deep CFR: its policy network, or the exact average of the networks that were kept (SD-CFR).
-    #: The policy network is fitted either way, so that the run is the same
-    policy: Literal["average", "sd-cfr"] = "average"
+    #: which strategy of Deep CFR is measured and played: its policy network, the exact average of the networks that were
+    #: kept (SD-CFR), or regret matching on the mean of those of the later half, which must be fine-tuned from one another.
+    #: The policy network is fitted in any case, so that the run is the same
+    policy: Literal["average", "sd-cfr", "smoothed"] = "average"
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,23 @@ def thin(iterates: list[Iterate], every: int) -> list[Iterate]:
     return kept[::-1]
 
 
+def mean_iterate(iterates: list[Iterate]) -> Iterate:
+    """The mean of the networks of those iterates, of any, that are from the later half of the iterations up to the newest.
+
+    Its weights are the plain means of theirs, as in stochastic weight averaging (Izmailov et al. 2018). That means
+    something only for networks that were fine-tuned from one another.
+    """
+    newest = iterates[-1]
+    later = [iterate for iterate in iterates if 2 * iterate.iteration > newest.iteration]
+
+    def mean(player: int, name: str) -> torch.Tensor:
+        every = torch.stack([iterate.networks[player][name] for iterate in later])
+        return every.float().mean(0).to(every.dtype)
+
+    first, second = ({name: mean(player, name) for name in newest.networks[player]} for player in (0, 1))
+    return Iterate(newest.iteration, sum(i.weight for i in later), (first, second), None)
+
+
 def iterate_tensors(iterates: list[Iterate]) -> Weights:
     """All iterates as a few tensors by name, each stacked over the iterates; none if there are no iterates."""
     if not iterates:

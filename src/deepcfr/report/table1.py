@@ -218,7 +218,7 @@ def recorded(folder: Path, plan: Plan, seed: int, name: str) -> dict[str, Any] |
 
 
 def _policy(path: Path, say: Say) -> Policy:
-    return RunFolder.open(path).load_policy("average", say)[0]
+    return RunFolder.open(path).load_policy("own", say)[0]
 
 
 def _match_file(folder: Path, seed: int, name: str) -> Path:

@@ -23,7 +23,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, cards_of, load_source
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
-from deepcfr.policies.iterates import thin
+from deepcfr.policies.iterates import mean_iterate, thin
 from deepcfr.policies.ladder import LadderTable
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.metrics import environment
@@ -197,17 +197,21 @@ class RunFolder:
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
     def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
-        """The run's `average` strategy, its `current` one or the `sd-cfr` average, and the solver it comes from.
+        """A strategy of the run, and the solver that it comes from.
 
-        Raises CheckpointError if the run has no such policy yet.
+        That is its `average` (or `network`), its `current` one, the `sd-cfr` average, the `smoothed` one, or its `own`:
+        the one of these that `evaluation.policy` names. Raises CheckpointError if the run has no such policy yet, and
+        TrainingError for a smoothed one of networks that were fitted from scratch.
         """
+        which = self.config.evaluation.policy if which == "own" else which
         solver = self._trained_solver(which, warn)
         if isinstance(solver, LadderMCCFR):
             raise GameError(NOT_LISTED.format(self.source.name))
         if which == "current":
             return solver.current_policy(), solver
-        if which == "sd-cfr":
-            return self._sd_cfr_policy(solver), solver
+        if which in ("sd-cfr", "smoothed"):
+            kept = self._with_iterates(solver, which)
+            return kept.sd_cfr_policy() if which == "sd-cfr" else kept.smoothed_policy(), solver
         if isinstance(solver, DeepCFR) and solver.average_network is None:
             raise CheckpointError(
                 f"'{self.path}' has no average-strategy network yet: 'deepcfr resume {self.path}' fits one at its end, "
@@ -223,7 +227,7 @@ class RunFolder:
         solver = self._trained_solver(which, warn)
         if not isinstance(solver, LadderMCCFR):
             raise GameError(f"'{self.path}' is no run of a raise-ladder game, but of {self.source.name}.")
-        if which == "sd-cfr":
+        if which in ("sd-cfr", "smoothed"):
             raise CheckpointError(f"'{self.path}' is no run of Deep CFR: --policy average is what this run has.")
         return solver.current_policy() if which == "current" else solver.average_policy(), solver
 
@@ -239,23 +243,25 @@ class RunFolder:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
         return solver
 
-    def _sd_cfr_policy(self, solver: Solver) -> Policy:
+    def _with_iterates(self, solver: Solver, which: str) -> DeepCFR:
+        name = {"sd-cfr": "the average of SD-CFR", "smoothed": "a smoothed policy"}[which]
         if not isinstance(solver, DeepCFR):
             raise CheckpointError(
-                f"'{self.path}' is no run of Deep CFR, and the average of SD-CFR is one of its networks: "
+                f"'{self.path}' is no run of Deep CFR, and {name} is one of its networks: "
                 "--policy average is what this run has."
             )
-        if not solver.iterates:
+        if not solver.iterates and not (which == "smoothed" and solver.smoothed):
             raise CheckpointError(
-                f"'{self.path}' has kept no networks for the average of SD-CFR: runs keep them every cfr.keep_networks "
+                f"'{self.path}' has kept no networks for {name}: runs keep them every cfr.keep_networks "
                 "iterations, and exports as many as asked for."
             )
-        return solver.sd_cfr_policy()
+        return solver
 
     def export(self, target: Path, warn: Warn, keep_networks: int = 1) -> None:
         """Copy the run without its memories: small, playable, measurable, but not resumable.
 
-        Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0.
+        Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0; of
+        the smoothed policy its networks, if it is the run's own.
         """
         if keep_networks < 0:
             raise ConfigError(f"--keep-networks must be at least 0, but is {keep_networks}.")
@@ -266,6 +272,8 @@ class RunFolder:
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")
         if isinstance(solver, DeepCFR):
+            if solver.iterates and solver.config.evaluation.policy == "smoothed":
+                solver.smoothed = mean_iterate(solver.iterates)
             solver.iterates = thin(solver.iterates, keep_networks)
         for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
             if (self.path / name).is_file():

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import CheckpointError
-from deepcfr.policies.iterates import iterate_bytes, iterate_tensors, iterates_from
+from deepcfr.policies.iterates import Iterate, iterate_bytes, iterate_tensors, iterates_from
 from deepcfr.solvers.build import NetworkSolver, Solver, TabularSolver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
@@ -57,6 +57,7 @@ def state_tensors(solver: Solver) -> dict[str, torch.Tensor]:
             for key, tensor in network.state_dict().items()
         }
         | iterate_tensors(solver.iterates)
+        | _smoothed_tensors(solver)
         | _tables(solver)
     )
 
@@ -126,8 +127,21 @@ def _put_back_deep_cfr(solver: DeepCFR, state: dict[str, Any], tensors: dict[str
         solver.average_network.load_state_dict(average)
     solver.average_iteration = int(state["average_iteration"])
     solver.iterates = iterates_from(tensors)
+    smoothed = [_part(tensors, f"smoothed-{player}.") for player in (0, 1)]
+    if all(smoothed):
+        solver.smoothed = Iterate(solver.iteration, 1.0, (smoothed[0], smoothed[1]), None)
     for name, table in _tables(solver).items():
         table.copy_(tensors[name])
+
+
+def _smoothed_tensors(solver: DeepCFR) -> dict[str, torch.Tensor]:
+    if solver.smoothed is None:
+        return {}
+    return {
+        f"smoothed-{player}.{name}": weight
+        for player, weights in enumerate(solver.smoothed.networks)
+        for name, weight in weights.items()
+    }
 
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

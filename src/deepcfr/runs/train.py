@@ -158,8 +158,9 @@ def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitabili
     """The exact exploitability of the average strategy that the configuration names; None for games out of reach."""
     if isinstance(solver, LadderMCCFR) or refusal_of(solver.game):
         return None
-    if isinstance(solver, DeepCFR) and run.config.evaluation.policy == "sd-cfr":
-        policy: Policy = solver.sd_cfr_policy()
+    policy: Policy
+    if isinstance(solver, DeepCFR) and run.config.evaluation.policy != "average":
+        policy = solver.sd_cfr_policy() if run.config.evaluation.policy == "sd-cfr" else solver.smoothed_policy()
     else:
         policy = solver.average_policy()
     return exploitability(

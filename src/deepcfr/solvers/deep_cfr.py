@@ -11,13 +11,14 @@ import numpy as np
 import torch
 
 from deepcfr.config import FitConfig, RunConfig
+from deepcfr.errors import TrainingError
 from deepcfr.games.base import Deals, Game, card_codes
 from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, board_strategy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
-from deepcfr.policies.iterates import Iterate, compact, expand, iterate_weight
+from deepcfr.policies.iterates import Iterate, compact, expand, iterate_weight, mean_iterate
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.regret_matching import regret_matching
@@ -82,6 +83,7 @@ class DeepCFR:
     table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
     remembered: RememberedStrategies = field(init=False, default_factory=RememberedStrategies)  # on a panel of boards
     iterates: list[Iterate] = field(init=False, default_factory=list)  # kept for SD-CFR, oldest first
+    smoothed: Iterate | None = field(init=False, default=None)  # their `mean_iterate`, in an export that left them out
     workers: Workers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -291,6 +293,24 @@ class DeepCFR:
         first = first_board(self.game) if iterates[0].first_round is not None else None
         policies = [self._iterate_policy(iterate, first) for iterate in iterates]
         return MixturePolicy(self.game, policies, [iterate.weight for iterate in iterates], kind)
+
+    def smoothed_policy(self) -> Policy:
+        """Regret matching on the mean of the networks of the later half of the run; an iterate must have been kept.
+
+        What a fit adds by chance differs from iteration to iteration, and regret matching plays it: the mean has less of
+        it. The first round is the table's average if it has a table. Raises TrainingError for networks that are fitted
+        from scratch, whose weights have no meaningful mean.
+        """
+        if self.config.advantage.refit != "fine-tune":
+            raise TrainingError(
+                "The smoothed policy is of the mean of networks' weights, and these were not fine-tuned from one another: "
+                "'advantage.refit' is scratch."
+            )
+        mean = self.smoothed or mean_iterate(self.iterates)
+        networks = [expand(self._new_network("iterate"), weights) for weights in mean.networks]
+        policy = RegretMatchingPolicy(self.game, (networks[0], networks[1]), self.config.cfr.fallback)
+        policy.kind = f"regret matching on the mean of the advantage networks of the later half of {mean.iteration}"
+        return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
 
     def _iterate_policy(self, iterate: Iterate, first: tuple[RoundTree, Board] | None) -> Policy:
         networks = [expand(self._new_network("iterate"), weights) for weights in iterate.networks]
