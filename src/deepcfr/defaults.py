@@ -66,6 +66,7 @@ _TUNED: dict[str, dict[str, Any]] = {
             "remove_luck": True,
             "first_round": "table",
             "average_weighting": "quadratic",
+            "average_smoothing": 0.33,
             "keep_networks": 4,
         },
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
@@ -81,7 +82,6 @@ _TUNED: dict[str, dict[str, Any]] = {
             "pot_units": True,
         },
         "average": {"steps": 12_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
-        "evaluation": {"policy": "smoothed"},
         "runtime": {"checkpoint_every": 20},
     },
     "kuhn": {

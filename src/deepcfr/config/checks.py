@@ -25,6 +25,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "cfr.traversals": (1, 100_000_000),
     "cfr.chunk": (1, 10_000_000),
     "cfr.exploration": (0.01, 1.0),  # what is sampled with a chance of c counts 1 / c times
+    "cfr.average_smoothing": (0.0, 1.0),
     "cfr.keep_networks": (0, 1_000_000),
     "public_chance.boards": (1, 10_000_000),
     "public_chance.later_boards": (1, 10_000),
@@ -114,6 +115,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     else:
         yield from _public_chance_problems(config)
         yield from _kept_networks_problems(config)
+        yield from _smoothing_problems(config)
         yield from _fit_problems("advantage", config.advantage)
         yield from _fit_problems("average", config.average)
 
@@ -224,6 +226,20 @@ def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
             f"'evaluation.policy' is {settings.policy}, and iteration {number(min(due))} is to be evaluated, but "
             f"'cfr.keep_networks' keeps no network before iteration {number(every)}."
         )
+
+
+def _smoothing_problems(config: RunConfig) -> Iterator[str]:
+    """A sentence for what the average network cannot be smoothed with."""
+    share = config.cfr.average_smoothing
+    if not 0 < share <= 1:
+        return
+    name = f"'cfr.average_smoothing' is {number(share)}, which needs"
+    if config.advantage.refit != "fine-tune":
+        yield f"{name} 'advantage.refit' to be fine-tune."
+    if config.cfr.keep_networks == 0:
+        yield f"{name} 'cfr.keep_networks' to be above 0."
+    if config.cfr.sampler == "public-chance" and config.public_chance.record == "hands":
+        yield f"{name} samples of infosets, but 'public_chance.record' is hands."
 
 
 def _nfsp_problems(config: RunConfig) -> Iterator[str]:

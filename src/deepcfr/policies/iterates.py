@@ -76,21 +76,31 @@ def thin(iterates: list[Iterate], every: int) -> list[Iterate]:
     return kept[::-1]
 
 
-def mean_iterate(iterates: list[Iterate]) -> Iterate:
-    """The mean of the networks of those iterates, of any, that are from the later half of the iterations up to the newest.
+def mean_weights(iterates: list[Iterate], player: int) -> Weights:
+    """The plain means of the weights of a player's networks, as in stochastic weight averaging (Izmailov et al. 2018).
 
-    Its weights are the plain means of theirs, as in stochastic weight averaging (Izmailov et al. 2018). That means
-    something only for networks that were fine-tuned from one another.
+    They mean something only for networks that were fine-tuned from one another.
     """
-    newest = iterates[-1]
-    later = [iterate for iterate in iterates if 2 * iterate.iteration > newest.iteration]
 
-    def mean(player: int, name: str) -> torch.Tensor:
-        every = torch.stack([iterate.networks[player][name] for iterate in later])
+    def mean(name: str) -> torch.Tensor:
+        every = torch.stack([iterate.networks[player][name] for iterate in iterates])
         return every.float().mean(0).to(every.dtype)
 
-    first, second = ({name: mean(player, name) for name in newest.networks[player]} for player in (0, 1))
-    return Iterate(newest.iteration, sum(i.weight for i in later), (first, second), None)
+    return {name: mean(name) for name in iterates[-1].networks[player]}
+
+
+def mean_iterate(iterates: list[Iterate]) -> Iterate:
+    """The mean of the networks of those iterates, of any, that are from the later half of all iterations."""
+    newest = iterates[-1]
+    later = [iterate for iterate in iterates if 2 * iterate.iteration > newest.iteration]
+    networks = (mean_weights(later, 0), mean_weights(later, 1))
+    return Iterate(newest.iteration, sum(i.weight for i in later), networks, None)
+
+
+def around(iterates: list[Iterate], iteration: int, share: float) -> list[Iterate]:
+    """Those kept iterates that are within `share` of an iteration, before or after it; the nearest one at least."""
+    near = [iterate for iterate in iterates if abs(iterate.iteration - iteration) <= share * iteration]
+    return near or [min(iterates, key=lambda iterate: abs(iterate.iteration - iteration))]
 
 
 def iterate_tensors(iterates: list[Iterate]) -> Weights:

@@ -109,6 +109,10 @@ class InfosetExamples:
                 odds /= _sums(odds, rounds, memory.filled("node").int())
             self._odds = odds / odds.max()
 
+    def replace_targets(self, targets: torch.Tensor) -> None:
+        """Take other targets for the same samples, float32 [samples, A]."""
+        self._targets = targets
+
     def __len__(self) -> int:
         return len(self._memory)
 
