@@ -198,6 +198,9 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     exploring = replace(RunConfig(), cfr=CFRConfig(exploration=0.2))
     assert list(unread_settings(exploring)) == ["cfr.exploration: not read, because 'cfr.sampler' is external"]
     assert list(unread_settings(with_key(exploring, "cfr.sampler", "outcome"))) == []
+    smooth = replace(RunConfig(), cfr=CFRConfig(average_smoothing=0.2))
+    assert list(unread_settings(smooth)) == ["cfr.average_smoothing: not read, because 'advantage.refit' is scratch"]
+    assert list(unread_settings(with_key(smooth, "advantage.refit", "fine-tune"))) == []
     lucky = replace(RunConfig(), cfr=CFRConfig(remove_luck=True))
     assert list(unread_settings(lucky)) == []
     assert "cfr.remove_luck: not read, because 'cfr.sampler' is outcome" in unread_settings(

@@ -249,6 +249,10 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
             ["'public_chance.panel'", "'public_chance.record'", "hands", "infosets"],
         ),
         ({**BOARDS, "average": {"held_out": 0.1}}, ["'average.held_out'", "0.1", "'public_chance.panel'"]),
+        (
+            {"cfr": {"average_smoothing": 0.1, "keep_networks": 0}},
+            ["'cfr.average_smoothing'", "'cfr.keep_networks'", "above 0"],
+        ),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
         ({"average": {"averaging": 1.0}}, ["'average.averaging'", "between 0 and 0.999999", "is 1"]),

@@ -60,4 +60,5 @@ def test_the_hulh_card_states_what_was_measured() -> None:
     for name, match in found["matches"].items():
         assert f"| gains against `{name}` | {match['mean']:+.1f} ± {match['interval']:.1f} mbb/g, " in card
         assert match["mean"] - match["interval"] > 0  # it beats both scripted styles
-    assert sum(file.stat().st_size for file in (MODELS / "hulh").rglob("*") if file.is_file()) < 4e6
+    # two advantage networks and an average network of 0.47 million numbers each
+    assert sum(file.stat().st_size for file in (MODELS / "hulh").rglob("*") if file.is_file()) < 6e6

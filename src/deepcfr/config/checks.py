@@ -115,7 +115,6 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     else:
         yield from _public_chance_problems(config)
         yield from _kept_networks_problems(config)
-        yield from _smoothing_problems(config)
         yield from _fit_problems("advantage", config.advantage)
         yield from _fit_problems("average", config.average)
 
@@ -192,6 +191,10 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         "hands have decisions of many pots": _changed(config, "advantage", ("pot_units",)) if by_hands else [],
         "its targets are no exact means of a panel": [] if panel else _changed(config, "advantage", ("compress",)),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
+        "'advantage.refit' is scratch": _changed(
+            config, "cfr", ("average_smoothing",) if config.advantage.refit == "scratch" else ()
+        ),
+        "the average is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if by_hands else ()),
         "an average strategy is fitted as it is": _changed(config, "average", ("compress", "pot_units")),
     }
     for section in ("advantage", "average"):
@@ -214,6 +217,8 @@ def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[st
 def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
     """A sentence if a strategy of networks that are kept is asked for before any is, or of weights that have no mean."""
     settings, every = config.evaluation, config.cfr.keep_networks
+    if config.cfr.average_smoothing > 0 and every == 0:
+        yield "'cfr.average_smoothing' is above 0, which needs 'cfr.keep_networks' to be above 0."
     if settings.policy == "average":
         return
     if settings.policy == "smoothed" and config.advantage.refit != "fine-tune":
@@ -226,20 +231,6 @@ def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
             f"'evaluation.policy' is {settings.policy}, and iteration {number(min(due))} is to be evaluated, but "
             f"'cfr.keep_networks' keeps no network before iteration {number(every)}."
         )
-
-
-def _smoothing_problems(config: RunConfig) -> Iterator[str]:
-    """A sentence for what the average network cannot be smoothed with."""
-    share = config.cfr.average_smoothing
-    if not 0 < share <= 1:
-        return
-    name = f"'cfr.average_smoothing' is {number(share)}, which needs"
-    if config.advantage.refit != "fine-tune":
-        yield f"{name} 'advantage.refit' to be fine-tune."
-    if config.cfr.keep_networks == 0:
-        yield f"{name} 'cfr.keep_networks' to be above 0."
-    if config.cfr.sampler == "public-chance" and config.public_chance.record == "hands":
-        yield f"{name} samples of infosets, but 'public_chance.record' is hands."
 
 
 def _nfsp_problems(config: RunConfig) -> Iterator[str]:

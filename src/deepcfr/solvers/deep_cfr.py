@@ -263,8 +263,8 @@ class DeepCFR:
         if not len(examples):
             self.average_network = self.new_average_network().zero_()
             return NO_FIT
-        if self.config.cfr.average_smoothing and self.iterates:
-            assert isinstance(examples, InfosetExamples)
+        fine_tuned = self.config.advantage.refit == "fine-tune"
+        if self.config.cfr.average_smoothing and self.iterates and fine_tuned and isinstance(examples, InfosetExamples):
             examples.replace_targets(self._smoothed_strategies())
         if self.average_network is None or config.refit == "scratch":
             self.average_network = self.new_average_network()
