@@ -43,7 +43,20 @@ def agents_table() -> list[str]:
         f"exploitability {up(result['exploitability'], 2)} | {ceil(measured[-1]['seconds'] / 60)} min, {len(measured)} "
         "exact evaluations included |"
     )
-    return [*lines, *quick_lines()]
+    return [*lines, *quick_lines(), limit_line()]
+
+
+def limit_line() -> str:
+    """What the shipped agent for limit hold'em gains in matches, for there is no exact evaluation of it."""
+    last = read_metrics(ROOT / "models" / "hulh" / "metrics.jsonl")[-1]
+    gains = "; ".join(
+        f"{match['mean']:+.1f} ± {match['interval']:.1f} against `{name.partition(' of ')[0]}`"
+        for name, match in load("hulh_model.json")["matches"].items()
+    )
+    return (
+        "| HULH, the shipped agent `models/hulh` (docs/hulh.md; `mccfr-1000` is one minute of Linear MCCFR on 1,000 buckets) "
+        f"| not exact, matches of duplicate deals: {gains} mbb/g | {ceil(last['seconds'] / 60)} min |"
+    )
 
 
 def quick_lines() -> list[str]:
@@ -181,8 +194,9 @@ def tabular_table() -> list[str]:
 
 def provenance() -> str:
     """Where each figure comes from: hardware, versions, and the commit of every measurement."""
-    made = json.loads((ROOT / "models" / "fhp" / "environment.json").read_text())
-    commits = {"`models/fhp`": made["commit"]}
+    made, limit = (json.loads((ROOT / "models" / name / "environment.json").read_text()) for name in ("fhp", "hulh"))
+    by = [limit["commit"], *(resumed["commit"] for resumed in limit.get("resumed", []))]
+    commits = {"`models/fhp`": made["commit"], "`models/hulh`": " and ".join(by)}
     notes = ""
     for name in ("small_games", "openspiel", "nfsp", "fhp", "raw_suits"):
         facts = load(f"{name}.json")
