@@ -54,8 +54,8 @@ def limit_line() -> str:
         for name, match in load("hulh_model.json")["matches"].items()
     )
     return (
-        "| HULH, the shipped agent `models/hulh` (docs/hulh.md; `mccfr-1000` is one minute of Linear MCCFR on 1,000 buckets) "
-        f"| not exact, matches of duplicate deals: {gains} mbb/g | {ceil(last['seconds'] / 60)} min |"
+        "| HULH, the shipped agent `models/hulh` (docs/hulh.md; `mccfr-1000` is one minute of Linear MCCFR on 1,000 "
+        f"buckets) | not exact, matches of duplicate deals: {gains} mbb/g | {ceil(last['seconds'] / 60)} min |"
     )
 
 
