@@ -25,11 +25,12 @@ from deepcfr.games.strength import (
     strength_tables,
     table_bytes,
 )
+from deepcfr.games.strength_kernels import UNIT
 from deepcfr.parallel import Workers
 from deepcfr.types import NO_CARD
 
 FHP = load_rules("fhp")
-STEP = 1 / strength_module.UNIT  # of the table's entries
+STEP = 1 / UNIT  # of the table's entries
 
 Hand = tuple[int, ...]
 Table = dict[tuple[Hand, Hand], npt.NDArray[np.float64]]  # [4] for a hand and a board

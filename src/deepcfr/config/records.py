@@ -22,7 +22,7 @@ class CFRConfig:
     #: weight of iteration t in the average strategy: that one, or t^2, as in Discounted CFR with gamma = 2
     average_weighting: Literal["same", "quadratic"] = "same"
     #: the average network is fitted to regret matching on the mean of the networks kept within this share of each
-    #: iteration, before and after it, where fits are noisy; 0 is to what was played
+    #: iteration, before and after it, where fits are noisy; 0, or as long as none is kept, is to what was played
     average_smoothing: float = 0.0
     fallback: Literal["highest", "uniform"] = "highest"  #: what to play when no advantage is positive
     #: what a traversal samples: the opponent's actions (external), one whole history (outcome), or boards with all hands

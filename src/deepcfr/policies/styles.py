@@ -21,7 +21,8 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.betting import CALL
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.strength import UNIT, HandStrengths, strength_tables
+from deepcfr.games.strength import HandStrengths, strength_tables
+from deepcfr.games.strength_kernels import UNIT
 from deepcfr.policies.base import Policy, UniformPolicy, board_strategy
 from deepcfr.ranges.boards import Board, Boards, RoundTree
 from deepcfr.types import Infosets
