@@ -18,9 +18,9 @@ from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, board_strategy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
-from deepcfr.policies.iterates import Iterate, around, compact, expand, iterate_weight, mean_iterate, mean_weights
+from deepcfr.policies.iterates import Iterate, compact, expand, iterate_weight, mean_iterate
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy, infoset_owner
+from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.regret_matching import regret_matching
 from deepcfr.policies.remembered import RememberedStrategies
 from deepcfr.ranges.boards import Board, Boards, RoundTree, round_trees
@@ -31,13 +31,13 @@ from deepcfr.sampling.luck import BoardLuck
 from deepcfr.sampling.outcome import traverse_outcomes
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, hand_memory_bytes, panel_rows
+from deepcfr.solvers.smoothing import smoothed_strategies
 from deepcfr.training.examples import WEIGHTS, InfosetExamples
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import Samples
 
 PLAYERS = (0, 1)
-_STRATEGIES = 1 << 14  # asked of a network at a time
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
 
 
@@ -265,37 +265,15 @@ class DeepCFR:
             return NO_FIT
         fine_tuned = self.config.advantage.refit == "fine-tune"
         if self.config.cfr.average_smoothing and self.iterates and fine_tuned and isinstance(examples, InfosetExamples):
-            examples.replace_targets(self._smoothed_strategies())
+            network, fallback = self._new_network("smoothed"), self.config.cfr.fallback
+            found = smoothed_strategies(
+                self.game, examples.memory, self.iterates, self.config.cfr.average_smoothing, network, fallback
+            )
+            examples.replace_targets(found)
         if self.average_network is None or config.refit == "scratch":
             self.average_network = self.new_average_network()
         self.average_iteration = t
         return fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
-
-    @torch.no_grad()
-    def _smoothed_strategies(self) -> torch.Tensor:
-        """What the strategy memory would hold if iterations had been played by means of the networks kept around them.
-
-        That is regret matching at every sample, float32 [samples, A], on the mean of the acting player's networks that
-        `around` names for the kept iteration nearest to the sample's.
-        """
-        assert isinstance(self.memories, InfosetMemories)
-        memory, game, share = self.memories.strategies, self.game, self.config.cfr.average_smoothing
-        result = memory.filled("target").clone()
-        kept = torch.tensor([iterate.iteration for iterate in self.iterates], device=game.device)
-        middle = (kept[1:] + kept[:-1]) / 2
-        nearest = torch.bucketize(memory.filled("iteration").float(), middle)
-        owner = infoset_owner(game)[memory.filled("node").long()]
-        network = self._new_network("smoothed")
-        for place, iterate in enumerate(self.iterates):
-            near = around(self.iterates, iterate.iteration, share)
-            for player in PLAYERS:
-                expand(network, mean_weights(near, player))
-                chosen = ((nearest == place) & (owner == player)).nonzero()[:, 0]
-                for part in torch.split(chosen, _STRATEGIES):
-                    infosets = memory[part].infosets
-                    legal = game.encoding.legal[infosets.node.long()]
-                    result[part] = regret_matching(network(infosets), legal, self.config.cfr.fallback)
-        return result
 
     def _keep_iterate(self, t: int) -> None:
         """Keep sigma^t, from the networks as they are before iteration t, if it is due."""

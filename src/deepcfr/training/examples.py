@@ -109,6 +109,11 @@ class InfosetExamples:
                 odds /= _sums(odds, rounds, memory.filled("node").int())
             self._odds = odds / odds.max()
 
+    @property
+    def memory(self) -> Memory:
+        """Where the samples are."""
+        return self._memory
+
     def replace_targets(self, targets: torch.Tensor) -> None:
         """Take other targets for the same samples, float32 [samples, A]."""
         self._targets = targets
