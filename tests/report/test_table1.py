@@ -19,6 +19,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    NFSPConfig,
     RunConfig,
     RuntimeConfig,
     SolveConfig,
@@ -71,7 +72,14 @@ def plan_of(folder: Path) -> Plan:
         runtime=RuntimeConfig(threads=1, checkpoint_every=1),
     )
     baselines = (Baseline("small", 3, 6.0, 20, 50), Baseline("large", 4, -11.0, 0))
-    return Plan(deep, baselines, HANDS, BOARDS)
+    nfsp = RunConfig(
+        game=str(game),
+        solver="nfsp",
+        nfsp=NFSPConfig(iterations=2, episodes=8, replay_capacity=100, reservoir_capacity=100, batch_size=16),
+        network=deep.network,
+        runtime=RuntimeConfig(threads=1, checkpoint_every=2),
+    )
+    return Plan(deep, baselines, HANDS, BOARDS, nfsp)
 
 
 @contextmanager
@@ -96,7 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Plan]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exploitability_module, "MOST_BOARDS", 100)
         progress = make_table(root, plan)
-    assert (progress.ran, progress.there, progress.matches, progress.finished) == (3, 0, 8, True)
+    assert (progress.ran, progress.there, progress.matches, progress.finished) == (4, 0, 10, True)
     return root, plan
 
 
@@ -137,7 +145,11 @@ def test_what_does_not_fit_is_refused_with_its_figures(tmp_path: Path, monkeypat
     small = plan_of(tmp_path)
     monkeypatch.setattr(make, "physical_memory", lambda: 1)
     progress = make_table(tmp_path, small, seeds=1)
-    assert (progress.ran, progress.matches, len(progress.left_out)) == (1, 3, 2)  # Deep CFR, two styles and itself
+    assert (progress.ran, progress.matches, len(progress.left_out)) == (
+        2,
+        4,
+        2,
+    )  # Deep CFR and NFSP; two styles, NFSP and itself
     assert not (tmp_path / "table1" / "quick" / "mccfr-3").exists()
 
 
@@ -177,6 +189,7 @@ def test_what_is_recorded_is_what_the_policies_gain(made: tuple[Path, Plan]) -> 
         deep = RunFolder.open(folder / f"deep-cfr-s{seed}").load_policy("average", pytest.fail)[0]
         rivals = {
             "mccfr-3": RunFolder.open(folder / "mccfr-3").load_policy("average", pytest.fail)[0],
+            "nfsp": RunFolder.open(folder / "nfsp").load_policy("average", pytest.fail)[0],
             "call": scripted_policy("call", deep.game),
             "uniform": scripted_policy("uniform", deep.game),
         }
@@ -198,7 +211,7 @@ def test_only_what_is_missing_is_done_again(made: tuple[Path, Plan]) -> None:
     root, plan = made
     again = partial(make_table, root, plan)
     assert again().ran == again().matches == 0
-    assert again().there == 3
+    assert again().there == 4
     file = root / "table1" / "quick" / "matches" / "deep-cfr-s1-against-call.json"
     before = file.read_text()
     file.unlink()
@@ -216,13 +229,14 @@ def test_the_table_stands_beside_the_papers(made: tuple[Path, Plan], monkeypatch
     folder = root / "table1" / "quick"
     monkeypatch.setitem(table1_report.EQUILIBRIUM, "cousin", (87.7, 89.7))
     lines = list(table_lines(read_table(root, "quick", plan)))
-    cells = " | ".join(
-        f"{result(folder, seed, 'mccfr-3')['mean']:+.1f} ± {result(folder, seed, 'mccfr-3')['interval']:.1f}"
-        for seed in (0, 1)
-    )
-    assert f"| Linear MCCFR, small abstract decisions | 3 | {cells} | +6 ± 2 | stated in table 1 |" in lines
+    rows = {"mccfr-3": "Linear MCCFR, small abstract decisions | 3", "nfsp": "NFSP | "}
+    for (name, start), published in zip(rows.items(), ("+6 ± 2", "+43 ± 2"), strict=True):
+        found = [result(folder, seed, name) for seed in (0, 1)]
+        cells = " | ".join(f"{match['mean']:+.1f} ± {match['interval']:.1f}" for match in found)
+        assert f"| {start} | {cells} | {published} | stated in table 1 |" in lines
     assert "| Linear MCCFR, large abstract decisions | 4 | left out | left out | -11 ± 2 | stated in table 1 |" in lines
-    assert "| NFSP |  | not played | not played | +43 ± 2 | stated in table 1 |" in lines
+    without = list(table_lines(read_table(root, "quick", replace(plan, nfsp=None))))
+    assert "| NFSP |  | not played | not played | +43 ± 2 | stated in table 1 |" in without
     assert any(line.startswith("* large abstract decisions are not part of this budget") for line in lines)
     assert any(line.startswith("| `mccfr-3` | 20 | ") for line in lines)
     own = result(folder, 0, "itself")

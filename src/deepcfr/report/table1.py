@@ -38,7 +38,7 @@ from deepcfr.solvers import mccfr
 Say = Callable[[str], None]
 NAME = "table1"
 MARGIN = 2.0  # of every value in the paper's table, mbb/g
-NFSP = 43.0  # what Deep CFR gains against NFSP in the paper, mbb/g
+NFSP, NFSP_PUBLISHED = "nfsp", 43.0  # of its folder, and what Deep CFR gains against NFSP in the paper, mbb/g
 MATCH_SEED = 0
 ITSELF = "itself"  # in place of a rival: the value of the first seat
 STYLES = ("call", "uniform")  # scripted ones that anything should beat
@@ -70,6 +70,7 @@ class Plan:
     baselines: tuple[Baseline, ...]
     hands: int  # deals of every match, each played in both seats
     boards: int  # runouts for the first seat's value
+    nfsp: RunConfig | None = None  # left out where there is none
 
 
 # not in the paper: what a minute of the simplest thing gives
@@ -94,9 +95,34 @@ PAPER = config_from_table(
         "runtime": {"device": "cuda", "threads": 16},
     }
 )
+
+
+def _nfsp(deep: RunConfig, iterations: int, reservoir: int) -> RunConfig:
+    """NFSP with the networks of `deep`, and on its machine; its own settings are not tuned to limit hold'em."""
+    start = default_config(deep.game, "nfsp")
+    settings = dataclasses.replace(start.nfsp, iterations=iterations, reservoir_capacity=reservoir)
+    runtime = dataclasses.replace(start.runtime, device=deep.runtime.device, threads=deep.runtime.threads)
+    return dataclasses.replace(
+        start, nfsp=settings, network=deep.network, evaluation=EvaluationConfig(), runtime=runtime
+    )
+
+
+_QUICK = default_config("hulh")
 PLANS: Mapping[Budget, Plan] = {
-    "quick": Plan(default_config("hulh"), (*_baselines(4_000, 8_000, 0, traversals=20_000), MINUTE), 1_000_000, 200),
-    "paper": Plan(PAPER, _baselines(20_000, 40_000, 80_000, traversals=50_000), 4_000_000, 2_000),
+    "quick": Plan(
+        _QUICK,
+        (*_baselines(4_000, 4_000, 0, traversals=20_000), MINUTE),
+        hands=1_000_000,
+        boards=200,
+        nfsp=_nfsp(_QUICK, 600, 10_000_000),
+    ),
+    "paper": Plan(
+        PAPER,
+        _baselines(20_000, 40_000, 80_000, traversals=50_000),
+        hands=4_000_000,
+        boards=2_000,
+        nfsp=_nfsp(PAPER, 8_000, 40_000_000),
+    ),
 }
 
 
@@ -136,7 +162,7 @@ def run_table(
     rivals = [b for b in plan.baselines if b.name not in left_out]
     ran = there = matches = 0
     for seed in range(seeds):
-        jobs = [deep_job(folder, plan, seed), *(baseline_job(folder, plan, b) for b in rivals if seed == 0)]
+        jobs = [deep_job(folder, plan, seed), *(rival_jobs(folder, plan, rivals) if seed == 0 else ())]
         summary = run_grid(jobs, observer, say)
         ran, there = ran + summary.ran, there + summary.there
         if not summary.finished:
@@ -169,6 +195,17 @@ def baseline_job(folder: Path, plan: Plan, baseline: Baseline) -> Job:
     return Job(folder / baseline.name, config, baseline.buckets)
 
 
+def rival_jobs(folder: Path, plan: Plan, baselines: Sequence[Baseline]) -> tuple[Job, ...]:
+    """The runs of those baselines, and of NFSP if the plan has it."""
+    nfsp = [Job(folder / NFSP, plan.nfsp)] if plan.nfsp else []
+    return (*(baseline_job(folder, plan, baseline) for baseline in baselines), *nfsp)
+
+
+def rival_names(plan: Plan, baselines: Sequence[Baseline]) -> tuple[str, ...]:
+    """Everything that a seed plays: runs of `rival_jobs`, scripted styles, and itself."""
+    return (*(b.name for b in baselines), *([NFSP] if plan.nfsp else []), *STYLES, ITSELF)
+
+
 def reason_to_leave_out(plan: Plan, baseline: Baseline) -> str | None:
     """Why a baseline is not played, as a sentence with what it would take; None if it is."""
     rules = load_rules(plan.deep.game)
@@ -192,9 +229,7 @@ def reason_to_leave_out(plan: Plan, baseline: Baseline) -> str | None:
 def play_seed(folder: Path, plan: Plan, rivals: Sequence[Baseline], seed: int, say: Say) -> int:
     """Play a seed's matches that are missing, those against styles and itself too; returns how many."""
     deep = deep_job(folder, plan, seed).path
-    missing = [
-        name for name in (*(b.name for b in rivals), *STYLES, ITSELF) if recorded(folder, plan, seed, name) is None
-    ]
+    missing = [name for name in rival_names(plan, rivals) if recorded(folder, plan, seed, name) is None]
     if not missing:
         return 0
     policy = _policy(deep, say)
@@ -229,5 +264,7 @@ def _terms(plan: Plan, name: str) -> dict[str, Any]:
     """What a recorded match must agree with to stand; runs are checked against the plan before they play."""
     baseline = next((b for b in plan.baselines if b.name == name), None)
     rival = [baseline.iterations, baseline.traversals, baseline.minutes] if baseline else []
+    if name == NFSP and plan.nfsp:
+        rival = [plan.nfsp.iterations, plan.nfsp.nfsp.episodes]
     size = {"boards": plan.boards} if name == ITSELF else {"hands": plan.hands}
     return size | {"seed": MATCH_SEED, "iterations": plan.deep.iterations, "rival": rival}

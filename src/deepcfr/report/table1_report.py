@@ -16,12 +16,14 @@ from deepcfr.report.table1 import (
     MARGIN,
     NAME,
     NFSP,
+    NFSP_PUBLISHED,
     PLANS,
     STYLES,
     Plan,
-    baseline_job,
     deep_job,
     recorded,
+    rival_jobs,
+    rival_names,
 )
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
@@ -53,8 +55,8 @@ def read_table(root: Path, budget: Budget, plan: Plan | None = None) -> Table:
     left_out = read_json(folder / "left-out.json") if (folder / "left-out.json").is_file() else {}
     rivals = [baseline for baseline in plan.baselines if baseline.name not in left_out]
     seeds = tuple(sorted(_seeds(folder)))
-    jobs = [*(deep_job(folder, plan, seed) for seed in seeds or (0,)), *(baseline_job(folder, plan, b) for b in rivals)]
-    names = [*(baseline.name for baseline in rivals), *STYLES, ITSELF]
+    jobs = [*(deep_job(folder, plan, seed) for seed in seeds or (0,)), *rival_jobs(folder, plan, rivals)]
+    names = rival_names(plan, rivals)
     found = {(seed, name): recorded(folder, plan, seed, name) for seed in seeds for name in names}
     problems = [(job, _problem(job)) for job in jobs]
     return Table(
@@ -132,7 +134,7 @@ def table_lines(table: Table) -> Iterator[str]:
             label += f", trained for {baseline.minutes:g} min"
         published = "" if baseline.published is None else f"{baseline.published:+g} ± {MARGIN:g}"
         yield _row(table, label, f"{baseline.buckets:,}", baseline.name, published)
-    yield _row(table, "NFSP", "", "nfsp", f"{NFSP:+g} ± {MARGIN:g}")
+    yield _row(table, "NFSP", "", NFSP, f"{NFSP_PUBLISHED:+g} ± {MARGIN:g}")
     for style in STYLES:
         yield _row(table, f"a player that {_ACTS[style]}", "", style, "")
     yield ""
