@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= 2
 
 .PHONY: setup browser run gpu test screens lint clean
 
@@ -29,8 +30,9 @@ browser:
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 	  || echo "chromium is not there and could not be installed: the tests in a browser are skipped."
 
+# A file's tests stay in one process, which takes up to a few GB; make test WORKERS=8 on a larger machine.
 test: setup browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # The pictures of the pages that the README shows, 1280 pixels wide; chromium must be there.
 screens: setup browser

@@ -17,7 +17,7 @@ from deepcfr.policies.ladder import LadderTable
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.lin import Progress, bot_config, jobs_of_seed, measures_of, recorded, run_lin
 from deepcfr.report.lin_figures import lin_picture
-from deepcfr.report.lin_report import LinResult, exact_values, gain, lin_section, read_lin, study_lines
+from deepcfr.report.lin_report import LinResult, exact_values, gain, lin_page, read_lin, study_lines
 from deepcfr.report.matches import Terms, load_players
 from deepcfr.report.studies import BUDGETS
 from deepcfr.report.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, PROFITS, LinName, LinStudy
@@ -202,7 +202,7 @@ def test_the_exact_table_compares_every_change_with_none(place: tuple[Path, dict
 def test_what_was_not_run_is_named_with_its_command(tmp_path: Path) -> None:
     studies = tiny(tmp_path)
     results = [read_lin(tmp_path, name, "quick", studies) for name in studies]
-    page = "\n".join(lin_section(results, "figures"))
+    page = "\n".join(lin_page(results, "figures"))
     for name in LIN_STUDIES:
         assert f"`deepcfr reproduce {name} --budget quick`" in page
     assert "|---" not in page

@@ -32,8 +32,9 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.report import table1_report
+from deepcfr.report.reproduction_page import write_reproduction
 from deepcfr.report.table1 import PAPER, PLANS, Baseline, Plan, Progress, baseline_job, reason_to_leave_out, run_table
-from deepcfr.report.table1_report import read_table, table_lines, table_section
+from deepcfr.report.table1_report import read_table, read_tables, table_lines
 from deepcfr.runs import costs
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
@@ -247,9 +248,26 @@ def test_the_table_stands_beside_the_papers(made: tuple[Path, Plan], monkeypatch
 
 def test_what_is_missing_is_named(made: tuple[Path, Plan], tmp_path: Path) -> None:
     root, plan = made
-    assert list(table_section(tmp_path))[-1] == "Not run: `deepcfr reproduce table1 --budget quick`."
+    assert not read_tables(tmp_path)
     longer = replace(plan, deep=replace(plan.deep, cfr=replace(plan.deep.cfr, iterations=3)))
     table = read_table(root, "quick", longer)
     assert [line.split(":")[0] for line in table.missing] == ["`deep-cfr-s0`", "`deep-cfr-s1`"]
     assert "cfr.iterations is 2 there and 3 here" in table.missing[0]
     assert "| not played | not played | +6 ± 2 |" in "\n".join(table_lines(table))
+
+
+def test_its_page_is_written_alone_where_there_are_no_other_runs(
+    made: tuple[Path, Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, plan = made
+    monkeypatch.setattr(table1_report, "PLANS", {"quick": plan, "paper": plan})
+    other = tmp_path / "reproduction.md"
+    other.write_text("of other runs")
+    page = tmp_path / "reproduction-table1.md"
+    assert write_reproduction(root, tmp_path, pytest.fail) == [page]
+    assert other.read_text() == "of other runs"
+    lines = page.read_text().splitlines()
+    assert lines[0] == "# Table 1: heads-up limit hold'em against card abstractions"
+    assert "## The quick budget" in lines
+    assert "## The paper budget" not in lines
+    assert [line for line in lines if line.startswith("| NFSP |")]

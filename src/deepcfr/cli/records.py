@@ -327,10 +327,10 @@ class Reproduce:
 
 @dataclass
 class Report:
-    """Write docs/reproduction.md from the runs of `reproduce`, or draw the convergence curves of runs of one game.
+    """Write the pages docs/reproduction*.md from the runs of `reproduce`, or draw convergence curves of runs of one game.
 
-    `deepcfr report` writes the page and its figures; `deepcfr report RUNS --out curves.svg` draws exact NashConv against
-    time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table;
+    `deepcfr report` writes those pages that have runs, and their figures; `deepcfr report RUNS --out curves.svg` draws
+    exact NashConv against time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table;
     `deepcfr report --run RUN` writes report.html again, the page of a run that every run folder has.
     """
 

@@ -176,11 +176,12 @@ def _judged(values: Sequence[Interval | None]) -> str:
 # The page
 
 
-def lin_section(results: Sequence[LinResult], figures: str) -> Iterator[str]:
-    """The section of the report; `figures` is the folder of the pictures of `lin_picture`."""
-    yield "## Lin's improvements to Monte Carlo CFR"
+def lin_page(results: Sequence[LinResult], figures: str) -> Iterator[str]:
+    """The page of the studies; `figures` is the folder of the pictures of `lin_picture`."""
+    yield "# Lin's improvements to Monte Carlo CFR"
     yield ""
     yield (
+        "Written by `deepcfr report` from run folders alone, which `deepcfr reproduce NAME` makes. "
         'Of Jonathan Lin (2024), "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No '
         "Limit Poker\"; see [lin.md](lin.md). Lin's numbers have no seeds and no intervals. Ours are means over seeds with "
         "Student's 95 % intervals. A bot *gains* or *loses* if the interval leaves out 0."
@@ -191,10 +192,9 @@ def lin_section(results: Sequence[LinResult], figures: str) -> Iterator[str]:
             yield from study_lines(result, f"{figures}/{picture_name(result)}.svg")
     absent = [result for result in results if not result.started]
     if absent:
-        yield "Not run:"
+        yield "## Not run"
         yield ""
         yield from (f"* {result.study.title}: `{_command(result)}`" for result in absent)
-        yield ""
 
 
 def picture_name(result: LinResult) -> str:
@@ -204,7 +204,7 @@ def picture_name(result: LinResult) -> str:
 
 def study_lines(result: LinResult, picture: str) -> Iterator[str]:
     """One study: what is measured, Lin's statement, the table, what is missing and what it cost."""
-    yield f"### {result.study.title} ({result.budget}, {result.game})"
+    yield f"## {result.study.title} ({result.budget}, {result.game})"
     yield ""
     deals = f" Matches are of {result.plan.deals:,} deals, each in both seats." if result.plan.deals else ""
     yield f"{result.study.about}{deals} Command: `{_command(result)}`."

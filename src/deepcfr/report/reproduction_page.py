@@ -1,32 +1,35 @@
-"""The page `docs/reproduction.md`: the paper's experiments as the run folders have them, with what is missing."""
+"""The pages `docs/reproduction*.md`: the papers' experiments as the run folders have them, with what is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import get_args
 
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
 from deepcfr.report.charts import require_matplotlib
 from deepcfr.report.lin_figures import lin_picture
-from deepcfr.report.lin_report import lin_section, picture_name, read_all_lin
+from deepcfr.report.lin_report import lin_page, picture_name, read_all_lin
 from deepcfr.report.quick_game import game_lines
 from deepcfr.report.reproduction import ArmResult, StudyResult, Warn, final, read_study
 from deepcfr.report.studies import BUDGETS, STUDIES, Budget, Published, Statement, change_of, shared_config
 from deepcfr.report.study_figures import Kind, study_picture, theorem_picture
-from deepcfr.report.table1_report import table_section
+from deepcfr.report.table1_report import read_tables, table_page
 from deepcfr.report.theorem import NAME as THEOREM
 from deepcfr.report.theorem_report import read_theorem, theorem_section
 from deepcfr.report.verdicts import arm_verdict, judge_statement, trends
 from deepcfr.runs.study import flat_settings
 
-PAGE = "reproduction.md"
+PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
 FIGURES = "figures"
 
 _OPENING = """# Reproduction of the paper's experiments
 
 Written by `deepcfr report` from run folders alone, which `deepcfr reproduce NAME` makes. *The paper* is Brown, Lerer, Gross
-and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019.
+and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Its table 1 has
+[a page of its own](reproduction-table1.md).
 
 * NashConv is exact: over all hands and all boards. Exploitability is half of it.
 * *Ours* is the mean over seeds with Student's 95 % interval, at the last iteration. *Ratio* is that mean over the
@@ -46,39 +49,42 @@ and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019.
 
 
 def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
-    """Write the page and its figures (SVG and PNG) into `out`, from the run folders under `root`; returns the files.
+    """Write the pages and their figures (SVG and PNG) into `out`, from the run folders under `root`; returns the files.
 
-    Figures of studies without a finished run are not drawn. Raises ConfigError if matplotlib is missing, or if there is no
-    run at all to report and a page that would be lost.
+    A page without any run behind it is left as it is, so runs of different machines may be reported one by one. Figures of
+    studies without a finished run are not drawn. Raises ConfigError if matplotlib is missing, or if there is no run at all
+    to report and a page that would be lost.
     """
     require_matplotlib()
-    if (out / PAGE).exists() and not any(root.rglob("config.toml")):
+    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in BUDGETS]
+    theorem, tables, lin = read_theorem(root), read_tables(root), read_all_lin(root)
+    started = bool(theorem.arms) or any(result.started for result in results)
+    pages: dict[str, Iterator[str]] = {}
+    if tables:
+        pages[TABLE_PAGE] = table_page(tables)
+    if any(found.started for found in lin):
+        pages[LIN_PAGE] = lin_page(lin, FIGURES)
+    if not (started or pages) and (out / PAGE).exists():
         raise ConfigError(
             f"There are no runs under '{root}', and '{out / PAGE}' would be replaced by an empty page. "
             "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
         )
-    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in BUDGETS]
-    theorem = read_theorem(root)
-    lin = read_all_lin(root)
-    files: dict[str, bytes] = {}
-    kinds: tuple[Kind, ...] = ("svg", "png")
-    for result in results:
-        if result.started and any(arm.runs for arm in result.arms.values()):
-            for kind in kinds:
+    if started or not pages:
+        picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
+        pages[PAGE] = chain(page_lines(results, root), theorem_section(theorem, picture))
+    files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
+    for kind in get_args(Kind):
+        for result in results:
+            if result.started and any(arm.runs for arm in result.arms.values()):
                 files[f"{FIGURES}/{_picture_name(result)}.{kind}"] = study_picture(result, kind)
-    if theorem.arms:
-        for kind in kinds:
+        if theorem.arms:
             files[f"{FIGURES}/{THEOREM}.{kind}"] = theorem_picture(theorem, kind)
-    for found in lin:
-        if found.started:
-            files |= {f"{FIGURES}/{picture_name(found)}.{kind}": lin_picture(found, kind) for kind in kinds}
-    picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
-    lines = [*page_lines(results, root), *theorem_section(theorem, picture), "", *table_section(root)]
-    lines += ["", *lin_section(lin, FIGURES)]
+        for found in lin:
+            if found.started:
+                files[f"{FIGURES}/{picture_name(found)}.{kind}"] = lin_picture(found, kind)
     for name, data in files.items():
         write_atomically(out / name, data)
-    write_atomically(out / PAGE, ("\n".join(lines) + "\n").encode())
-    return [out / PAGE, *(out / name for name in files)]
+    return [out / name for name in files]
 
 
 def page_lines(results: Sequence[StudyResult], root: Path) -> Iterator[str]:

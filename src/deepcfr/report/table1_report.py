@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,21 +103,25 @@ def _cost_row(job: Job) -> str:
     )
 
 
-def table_section(root: Path) -> Iterator[str]:
-    """The section of the report with the table at every budget that was begun."""
-    tables = [read_table(root, budget) for budget in BUDGETS]
-    begun = [table for table in tables if table.seeds]
-    yield "## Table 1: heads-up limit hold'em against card abstractions"
+def read_tables(root: Path) -> tuple[Table, ...]:
+    """The table at every budget that was begun."""
+    return tuple(table for budget in BUDGETS if (table := read_table(root, budget)).seeds)
+
+
+def table_page(tables: Iterable[Table]) -> Iterator[str]:
+    """The page with these tables."""
+    yield "# Table 1: heads-up limit hold'em against card abstractions"
     yield ""
-    if not begun:
-        yield f"Not run: `deepcfr reproduce {NAME} --budget quick`."
-        return
-    for table in begun:
+    yield f"Written by `deepcfr report` from run folders alone, which `deepcfr reproduce {NAME}` makes."
+    for table in tables:
+        yield ""
         yield from table_lines(table)
 
 
 def table_lines(table: Table) -> Iterator[str]:
     """The table at one budget."""
+    yield f"## The {table.budget} budget"
+    yield ""
     yield (
         f"Command: `deepcfr reproduce {NAME} --budget {table.budget}`, game {table.game}. What Deep CFR gains, with a 95 % "
         f"interval over {table.plan.hands:,} sampled deals, each played in both seats ([matches.md](matches.md)). "
@@ -146,7 +150,6 @@ def table_lines(table: Table) -> Iterator[str]:
         yield "| run | iterations | nodes touched | minutes | hardware | commit |"
         yield "|---|---|---|---|---|---|"
         yield from table.cost
-    yield ""
 
 
 _ACTS = {"call": "always checks and calls", "uniform": "acts uniformly at random"}
