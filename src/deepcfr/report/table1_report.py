@@ -11,6 +11,7 @@ from deepcfr.errors import DeepCFRError
 from deepcfr.files import read_json
 from deepcfr.games.presets import load_rules
 from deepcfr.report.studies import BUDGETS, Budget
+from deepcfr.report.table import provenance
 from deepcfr.report.table1 import (
     ITSELF,
     MARGIN,
@@ -95,11 +96,11 @@ def _problem(job: Job) -> str | None:
 def _cost_row(job: Job) -> str:
     run = RunFolder.open(job.path)
     last = read_metrics(run.metrics_path)[-1]
-    environment = read_json(job.path / "environment.json") if (job.path / "environment.json").is_file() else {}
-    hardware = f"{environment.get('processor', 'not recorded')}, {environment.get('threads', '?')} threads"
+    _, commits, hardware = provenance(job.path)
+    short = ", then ".join(commit[:10] for commit in commits.split(", then "))
     return (
         f"| `{job.path.name}` | {last['iteration']:,} | {last['total_nodes_touched']:,} | {last['seconds'] / 60:.1f} | "
-        f"{hardware} | {str(environment.get('commit', 'not recorded'))[:10]} |"
+        f"{hardware} | {short} |"
     )
 
 
