@@ -2,7 +2,7 @@
 
     python benchmarks/mccfr_python.py        # writes benchmarks/results/mccfr_python.json
 
-The plain implementation is `deepcfr.report.plain_mccfr`; a test holds it to the compiled solver's regrets. Lin (2024,
+The plain implementation is `deepcfr.report.bench.plain_mccfr`; a test holds it to the compiled solver's regrets. Lin (2024,
 section 6.1) reports a factor of about 60 for an iteration on an M1 Max, before and after all work on threads.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from deepcfr.report.bench_threads import bench_threads
+from deepcfr.report.bench.threads import bench_threads
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from deepcfr.abstraction.files import save_abstraction
 from deepcfr.config import AnyConfig, EvaluationConfig, NetworkConfig, RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
-from deepcfr.report.bench_tabular import random_abstraction
+from deepcfr.report.bench.tabular import random_abstraction
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
 

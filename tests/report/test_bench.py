@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepcfr.errors import ConfigError
-from deepcfr.report import bench
+from deepcfr.report.bench import deep_cfr as bench
 
 
 def test_our_side_stops_at_the_first_evaluation_that_is_good_enough() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from command_line import deepcfr
 from deepcfr.config import NFSPConfig
-from deepcfr.report import bench_nfsp as module
+from deepcfr.report.bench import nfsp as module
 
 
 def test_matched_settings_learn_from_as_many_examples_of_an_episode() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.presets import load_rules
-from deepcfr.report import bench_tabular
-from deepcfr.report.bench_tabular import Workload, measure_full_width, random_abstraction
+from deepcfr.report.bench import tabular as bench_tabular
+from deepcfr.report.bench.tabular import Workload, measure_full_width, random_abstraction
 
 TINY = Workload(
     repetitions=2,

@@ -15,9 +15,9 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.intervals import interval_of
 from deepcfr.policies.ladder import LadderTable
 from deepcfr.policies.styles import STYLES
-from deepcfr.report.lin import Progress, bot_config, jobs_of_seed, measures_of, recorded, run_lin
-from deepcfr.report.lin_figures import lin_picture
-from deepcfr.report.lin_report import LinResult, exact_values, gain, lin_page, read_lin, study_lines
+from deepcfr.report.lin.figures import lin_picture
+from deepcfr.report.lin.page import LinResult, exact_values, gain, lin_page, read_lin, study_lines
+from deepcfr.report.lin.runs import Progress, bot_config, jobs_of_seed, measures_of, recorded, run_lin
 from deepcfr.report.matches import Terms, load_players
 from deepcfr.report.studies import BUDGETS
 from deepcfr.report.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, PROFITS, LinName, LinStudy

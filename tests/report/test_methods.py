@@ -11,7 +11,7 @@ from deepcfr.abstraction.files import save_abstraction
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
-from deepcfr.report.bench_tabular import random_abstraction
+from deepcfr.report.bench.tabular import random_abstraction
 from deepcfr.report.methods import method_of, methods_of
 from deepcfr.runs.folder import RunFolder
 

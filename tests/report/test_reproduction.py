@@ -17,9 +17,10 @@ from command_line import deepcfr, problem
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
-from deepcfr.report.quick_game import GAME, count_infosets, equilibrium_job
-from deepcfr.report.reproduction import StudyResult, at_nodes, common_nodes, final, jobs_of, read_study
-from deepcfr.report.reproduction_page import page_lines, settings_lines, write_reproduction
+from deepcfr.report.reproduction.page import page_lines, settings_lines, write_reproduction
+from deepcfr.report.reproduction.quick_game import GAME, count_infosets, equilibrium_job
+from deepcfr.report.reproduction.results import StudyResult, at_nodes, common_nodes, final, jobs_of, read_study
+from deepcfr.report.reproduction.verdicts import arm_verdict, judge, judge_statement
 from deepcfr.report.studies import (
     BUDGETS,
     STUDIES,
@@ -36,7 +37,6 @@ from deepcfr.report.studies import (
     arm_path,
     base_arm,
 )
-from deepcfr.report.verdicts import arm_verdict, judge, judge_statement
 from deepcfr.runs.folder import RunFolder
 
 # A study of Kuhn poker, whose runs are made up: what arms are called says nothing of what they would find.
@@ -320,8 +320,8 @@ def test_a_study_without_runs_is_named_with_its_command(tmp_path: Path) -> None:
 def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepcfr.report.reproduction_page.STUDIES", {STUDY.name: STUDY})
-    monkeypatch.setattr("deepcfr.report.reproduction_page.BUDGETS", ("quick",))
+    monkeypatch.setattr("deepcfr.report.reproduction.page.STUDIES", {STUDY.name: STUDY})
+    monkeypatch.setattr("deepcfr.report.reproduction.page.BUDGETS", ("quick",))
     first = write_reproduction(root, tmp_path / "first", pytest.fail)
     assert [path.relative_to(tmp_path / "first").as_posix() for path in first] == [
         "reproduction.md", "figures/fig4-left-quick.svg", "figures/fig4-left-quick.png",
@@ -339,7 +339,7 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
 
 
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
-    from deepcfr.report.study_figures import arm_curve, study_picture
+    from deepcfr.report.reproduction.figures import arm_curve, study_picture
 
     result = read(root)
     curve = arm_curve(result.arms["few"])
@@ -353,7 +353,7 @@ def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
 
 
 def test_a_sweep_is_drawn_over_its_setting_and_the_papers_points_on_their_game(root: Path) -> None:
-    from deepcfr.report import study_figures
+    from deepcfr.report.reproduction import figures as study_figures
 
     swept = dataclasses.replace(STUDY, swept="advantage.steps")
     svg = study_figures.study_picture(read(root, swept), "svg").decode()
@@ -448,10 +448,10 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
     tabular = {"game": "kuhn", "solve.algorithm": "linear-cfr", "solve.iterations": 4, "runtime.threads": 1}
     arms = (Arm("plain", "plain", small), Arm("tables", "tables", tabular, tabular=True))
     study = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
-    for module in ("studies", "reproduction_page"):
+    for module in ("studies", "reproduction.page"):
         monkeypatch.setattr(f"deepcfr.report.{module}.STUDIES", {"fig4-left": study})
-    monkeypatch.setattr("deepcfr.report.reproduction_page.BUDGETS", ("quick",))
-    monkeypatch.setattr("deepcfr.report.quick_game._ITERATIONS", 3)
+    monkeypatch.setattr("deepcfr.report.reproduction.page.BUDGETS", ("quick",))
+    monkeypatch.setattr("deepcfr.report.reproduction.quick_game._ITERATIONS", 3)
     command = ("reproduce", "fig4-left", "--seeds", 2, "--out", tmp_path / "runs", "--json")
     assert deepcfr(*command).json == {
         "study": "fig4-left", "budget": "quick", "seeds": 2, "jobs": 5, "ran": 5, "there": 0, "finished": True,

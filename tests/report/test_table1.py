@@ -31,10 +31,19 @@ from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.report import table1_report
-from deepcfr.report.reproduction_page import write_reproduction
-from deepcfr.report.table1 import PAPER, PLANS, Baseline, Plan, Progress, baseline_job, reason_to_leave_out, run_table
-from deepcfr.report.table1_report import read_table, read_tables, table_lines
+from deepcfr.report.reproduction.page import write_reproduction
+from deepcfr.report.table1 import page as table1_report
+from deepcfr.report.table1.page import read_table, read_tables, table_lines
+from deepcfr.report.table1.runs import (
+    PAPER,
+    PLANS,
+    Baseline,
+    Plan,
+    Progress,
+    baseline_job,
+    reason_to_leave_out,
+    run_table,
+)
 from deepcfr.runs import costs
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics

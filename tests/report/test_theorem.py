@@ -17,8 +17,9 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tabular import round_views
-from deepcfr.report import theorem
-from deepcfr.report.theorem import (
+from deepcfr.report.theorem1 import runs as theorem
+from deepcfr.report.theorem1.page import read_theorem, theorem_section
+from deepcfr.report.theorem1.runs import (
     Constants,
     approximation_bound,
     arm_config,
@@ -28,7 +29,6 @@ from deepcfr.report.theorem import (
     sampling_bound,
     snapshot,
 )
-from deepcfr.report.theorem_report import read_theorem, theorem_section
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR

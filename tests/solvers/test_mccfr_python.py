@@ -11,8 +11,8 @@ from deepcfr.config import TabularConfig
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.report.bench_threads import Workload, bench_threads
-from deepcfr.report.plain_mccfr import PlainMCCFR
+from deepcfr.report.bench.plain_mccfr import PlainMCCFR
+from deepcfr.report.bench.threads import Workload, bench_threads
 from deepcfr.solvers.mccfr import MCCFR
 
 

@@ -21,25 +21,25 @@ def reproduce_command(command: Reproduce) -> None:
         raise ConfigError(f"--arms is for the paper's figures, and {command.what} is none.")
     console = open_console(command.json)
     if command.what == "theorem1":
-        from deepcfr.report.theorem import run_theorem
+        from deepcfr.report.theorem1.runs import run_theorem
 
         run_theorem(command.out, command.seeds, console.print)
         facts: dict[str, Any] = {"finished": True}
     elif command.what == "table1":
-        from deepcfr.report.table1 import run_table
+        from deepcfr.report.table1.runs import run_table
         from deepcfr.web.run_report import ReportingObserver
 
         observer = partial(ReportingObserver, console)
         facts = dataclasses.asdict(run_table(command.out, command.budget, command.seeds, observer, console.print))
     elif command.what in LIN_STUDIES:
-        from deepcfr.report.lin import run_lin
+        from deepcfr.report.lin.runs import run_lin
         from deepcfr.web.run_report import ReportingObserver
 
         observer = partial(ReportingObserver, console)
         where = (command.out, command.what, command.budget, command.seeds)
         facts = dataclasses.asdict(run_lin(*where, observer, console.print))
     else:
-        from deepcfr.report.reproduction import jobs_of
+        from deepcfr.report.reproduction.results import jobs_of
         from deepcfr.runs.study import run_grid
         from deepcfr.web.run_report import ReportingObserver
 
@@ -93,7 +93,7 @@ def _report_runs(command: Report) -> None:
 
 
 def _report_reproduction(command: Report) -> None:
-    from deepcfr.report.reproduction_page import write_reproduction
+    from deepcfr.report.reproduction.page import write_reproduction
 
     if command.png:
         raise ConfigError("--png is for fig2; the figures of the page are written as SVG and as PNG anyway.")
@@ -114,19 +114,19 @@ def bench_command(command: Bench) -> None:
     if command.iterations < 1:
         raise ConfigError(f"--iterations must be at least 1, but is {command.iterations}.")
     if command.what == "tabular":
-        from deepcfr.report.bench_tabular import bench_tabular
+        from deepcfr.report.bench.tabular import bench_tabular
 
         facts = bench_tabular(command.seed, console.print)
     elif command.what == "nfsp":
-        from deepcfr.report.bench_nfsp import bench_nfsp
+        from deepcfr.report.bench.nfsp import bench_nfsp
 
         facts = bench_nfsp(command.seed, console.print)
     elif command.what == "threads":
-        from deepcfr.report.bench_threads import bench_threads
+        from deepcfr.report.bench.threads import bench_threads
 
         facts = bench_threads(command.seed, console.print)
     else:
-        from deepcfr.report.bench import bench_fhp, bench_openspiel
+        from deepcfr.report.bench.deep_cfr import bench_fhp, bench_openspiel
 
         if command.what == "openspiel":
             facts = bench_openspiel(command.iterations, command.seed, console.print)

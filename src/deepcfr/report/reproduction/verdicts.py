@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from deepcfr.evaluation.intervals import Interval, contrast, student_t_95
-from deepcfr.report.reproduction import ArmResult, StudyResult, at_iteration, at_nodes, common_nodes, final
+from deepcfr.report.reproduction.results import ArmResult, StudyResult, at_iteration, at_nodes, common_nodes, final
 from deepcfr.report.studies import Below, Filled, LevelsOff, NotAbove, Statement, Test
 
 Outcome = Literal["holds", "not shown", "does not hold", "cannot be said"]

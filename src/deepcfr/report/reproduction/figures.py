@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.charts import STYLE, plain
-from deepcfr.report.reproduction import ArmResult, StudyResult, at_iteration, final
+from deepcfr.report.reproduction.results import ArmResult, StudyResult, at_iteration, final
 from deepcfr.report.studies import Published, arm_config
-from deepcfr.report.theorem_report import TheoremResult
+from deepcfr.report.theorem1.page import TheoremResult
 from deepcfr.runs.study import flat_settings
 
 Kind = Literal["svg", "png"]

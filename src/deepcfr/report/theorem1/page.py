@@ -12,7 +12,7 @@ from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.report.studies import LEAST_SEEDS
 from deepcfr.report.table import provenance
-from deepcfr.report.theorem import (
+from deepcfr.report.theorem1.runs import (
     BOUNDED,
     GAME,
     ITERATIONS,

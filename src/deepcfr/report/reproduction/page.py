@@ -10,16 +10,16 @@ from typing import get_args
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
 from deepcfr.report.charts import require_matplotlib
-from deepcfr.report.lin_figures import lin_picture
-from deepcfr.report.lin_report import lin_page, picture_name, read_all_lin
-from deepcfr.report.quick_game import game_lines
-from deepcfr.report.reproduction import ArmResult, StudyResult, Warn, final, read_study
+from deepcfr.report.lin.figures import lin_picture
+from deepcfr.report.lin.page import lin_page, picture_name, read_all_lin
+from deepcfr.report.reproduction.figures import Kind, study_picture, theorem_picture
+from deepcfr.report.reproduction.quick_game import game_lines
+from deepcfr.report.reproduction.results import ArmResult, StudyResult, Warn, final, read_study
+from deepcfr.report.reproduction.verdicts import arm_verdict, judge_statement, trends
 from deepcfr.report.studies import BUDGETS, STUDIES, Budget, Published, Statement, change_of, shared_config
-from deepcfr.report.study_figures import Kind, study_picture, theorem_picture
-from deepcfr.report.table1_report import read_tables, table_page
-from deepcfr.report.theorem import NAME as THEOREM
-from deepcfr.report.theorem_report import read_theorem, theorem_section
-from deepcfr.report.verdicts import arm_verdict, judge_statement, trends
+from deepcfr.report.table1.page import read_tables, table_page
+from deepcfr.report.theorem1.page import read_theorem, theorem_section
+from deepcfr.report.theorem1.runs import NAME as THEOREM
 from deepcfr.runs.study import flat_settings
 
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"

@@ -9,7 +9,7 @@ from typing import Literal
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.charts import STYLE, plain
-from deepcfr.report.lin_report import LinResult, bot_gains, exact_values, gain, labels_of
+from deepcfr.report.lin.page import LinResult, bot_gains, exact_values, gain, labels_of
 from deepcfr.report.studies.lin import PROFITS, WIN_RATES
 
 Kind = Literal["svg", "png"]

@@ -13,7 +13,7 @@ from deepcfr.config import NetworkConfig, NFSPConfig, RunConfig, RuntimeConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.games.presets import load_game
-from deepcfr.report.bench import Say
+from deepcfr.report.bench.deep_cfr import Say
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.nfsp import NFSP
 

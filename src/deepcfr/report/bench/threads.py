@@ -13,8 +13,8 @@ from typing import Any
 from deepcfr.config import TabularConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
-from deepcfr.report.bench_tabular import random_abstraction
-from deepcfr.report.plain_mccfr import PlainMCCFR
+from deepcfr.report.bench.plain_mccfr import PlainMCCFR
+from deepcfr.report.bench.tabular import random_abstraction
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tabular import TabularRecord

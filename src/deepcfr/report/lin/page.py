@@ -11,7 +11,7 @@ from deepcfr.errors import DeepCFRError
 from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_source
 from deepcfr.policies.styles import STYLES
-from deepcfr.report.lin import Key, bot_config, jobs_of_seed, measures_of, recorded, records_folder
+from deepcfr.report.lin.runs import Key, bot_config, jobs_of_seed, measures_of, recorded, records_folder
 from deepcfr.report.studies import BUDGETS, LEAST_SEEDS, Budget
 from deepcfr.report.studies.lin import (
     EARLY,

@@ -19,7 +19,7 @@ from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_source
 from deepcfr.report.methods import Method
-from deepcfr.report.quick_game import equilibrium_job
+from deepcfr.report.reproduction.quick_game import equilibrium_job
 from deepcfr.report.studies import (
     LEAST_SEEDS,
     Arm,

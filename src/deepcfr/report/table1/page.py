@@ -12,7 +12,7 @@ from deepcfr.files import read_json
 from deepcfr.games.presets import load_rules
 from deepcfr.report.studies import BUDGETS, Budget
 from deepcfr.report.table import provenance
-from deepcfr.report.table1 import (
+from deepcfr.report.table1.runs import (
     ITSELF,
     MARGIN,
     NAME,

@@ -1,0 +1,1 @@
+"""Speeds: ours against a peer in the same process."""

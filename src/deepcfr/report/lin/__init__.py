@@ -1,0 +1,1 @@
+"""Lin's experiments: runs, matches, and their page."""

@@ -1,0 +1,1 @@
+"""The paper's experiments from run folders: means over seeds, verdicts, figures and the pages."""
