@@ -13,30 +13,30 @@ from deepcfr.errors import ConfigError
 
 
 def reproduce_command(command: Reproduce) -> None:
-    from deepcfr.report.studies import STUDIES, require_seeds
+    from deepcfr.report.studies import STUDIES, number_of_seeds
     from deepcfr.report.studies.lin import LIN_STUDIES
 
-    require_seeds(command.seeds)
+    seeds = number_of_seeds(command.seeds, command.what, command.budget)
     if command.arms and command.what not in STUDIES:
         raise ConfigError(f"--arms is for the paper's figures, and {command.what} is none.")
     console = open_console(command.json)
     if command.what == "theorem1":
         from deepcfr.report.theorem1.runs import run_theorem
 
-        run_theorem(command.out, command.seeds, console.print)
+        run_theorem(command.out, seeds, console.print)
         facts: dict[str, Any] = {"finished": True}
     elif command.what == "table1":
         from deepcfr.report.table1.runs import run_table
         from deepcfr.web.run_report import ReportingObserver
 
         observer = partial(ReportingObserver, console)
-        facts = dataclasses.asdict(run_table(command.out, command.budget, command.seeds, observer, console.print))
+        facts = dataclasses.asdict(run_table(command.out, command.budget, seeds, observer, console.print))
     elif command.what in LIN_STUDIES:
         from deepcfr.report.lin.runs import run_lin
         from deepcfr.web.run_report import ReportingObserver
 
         observer = partial(ReportingObserver, console)
-        where = (command.out, command.what, command.budget, command.seeds)
+        where = (command.out, command.what, command.budget, seeds)
         facts = dataclasses.asdict(run_lin(*where, observer, console.print))
     else:
         from deepcfr.report.reproduction.results import jobs_of
@@ -44,10 +44,10 @@ def reproduce_command(command: Reproduce) -> None:
         from deepcfr.web.run_report import ReportingObserver
 
         assert command.what in STUDIES
-        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, command.seeds, command.arms)
+        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, seeds, command.arms)
         facts = dataclasses.asdict(run_grid(jobs, lambda: ReportingObserver(console), console.print))
     if command.json:
-        print_json({"study": command.what, "budget": command.budget, "seeds": command.seeds} | facts)
+        print_json({"study": command.what, "budget": command.budget, "seeds": seeds} | facts)
     elif facts["finished"]:
         console.print("All runs are there. Write the report with: deepcfr report")
     else:

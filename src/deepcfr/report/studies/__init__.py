@@ -6,7 +6,7 @@ from deepcfr.report.studies.arms import (
     arm_path,
     change_of,
     find_arm,
-    require_seeds,
+    number_of_seeds,
     shared_config,
 )
 from deepcfr.report.studies.plans import SHARED, STUDIES, base_arm
@@ -50,6 +50,6 @@ __all__ = [
     "base_arm",
     "change_of",
     "find_arm",
-    "require_seeds",
+    "number_of_seeds",
     "shared_config",
 ]
