@@ -160,7 +160,7 @@ def figure2_table() -> list[str]:
 
 def tabular_table() -> list[str]:
     """Speeds of the tabular solvers, and what abstraction takes."""
-    facts, races, cards = load("tabular.json"), load("races.json"), load("abstraction.json")
+    facts, races, cards, plain = (load(f"{name}.json") for name in ("tabular", "races", "abstraction", "mccfr_python"))
     features = cards["features of all flop hands"]
     lines = [
         "| tabular (`deepcfr bench tabular` unless said) | figure |",
@@ -177,6 +177,9 @@ def tabular_table() -> list[str]:
         f"| FHP, lossless MCCFR | {down(facts['fhp_mccfr_nodes_per_second'] / 1e6, 1)} million nodes/s |",
         f"| HULH, MCCFR on 1,000 (random) buckets a round | {down(facts['hulh_mccfr_nodes_per_second'] / 1e6, 1)} million "
         "nodes/s |",
+        f"| FHP, MCCFR on {plain['buckets']:,} (random) buckets, {plain['threads']} threads against plain Python and one "
+        f"thread, same run (`benchmarks/mccfr_python.py`) | {floor(plain['python_ratio'])} ×, "
+        f"{down(plain['threads_ratio'], 2)} × |",
         f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts "
         f"(`benchmarks/abstraction.py`) | {ceil(features['seconds'])} s |",
     ]
@@ -202,7 +205,7 @@ def provenance() -> str:
         facts = load(f"{name}.json")
         commits[f"`{name}.json`"] = facts["environment"]["commit"]
         notes += f" `{name}.json`: {facts['note']}." if "note" in facts else ""
-    for name in ("tabular", "abstraction", "races"):
+    for name in ("tabular", "abstraction", "races", "mccfr_python"):
         commits[f"`{name}.json`"] = load(f"{name}.json")["environment"]["commit"]
     for name in ("fhp_solve", "figure2"):
         made_by = sorted({run["commit"][:10] for run in load(f"{name}.json").values()})
