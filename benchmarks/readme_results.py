@@ -43,7 +43,18 @@ def agents_table() -> list[str]:
         f"exploitability {up(result['exploitability'], 2)} | {ceil(measured[-1]['seconds'] / 60)} min, {len(measured)} "
         "exact evaluations included |"
     )
-    return [*lines, *quick_lines(), limit_line()]
+    return [*lines, *quick_lines(), pot_line(), limit_line()]
+
+
+def pot_line() -> str:
+    """What training on flop hold'em with pot bets reached."""
+    facts = load("fhp_pot.json")
+    result = facts["result"]
+    return (
+        f"| FHP with pot bets, `{facts['environment']['command']}`, t = {result['iterations']} | NashConv "
+        f"{up(result['nash_conv'], 2)} mbb/g | {ceil(result['seconds'] / 60)} min, {len(facts['curve'])} exact evaluations "
+        "included |"
+    )
 
 
 def limit_line() -> str:
@@ -205,7 +216,7 @@ def provenance() -> str:
         facts = load(f"{name}.json")
         commits[f"`{name}.json`"] = facts["environment"]["commit"]
         notes += f" `{name}.json`: {facts['note']}." if "note" in facts else ""
-    for name in ("tabular", "abstraction", "races", "mccfr_python"):
+    for name in ("tabular", "abstraction", "races", "mccfr_python", "fhp_pot"):
         commits[f"`{name}.json`"] = load(f"{name}.json")["environment"]["commit"]
     for name in ("fhp_solve", "figure2"):
         made_by = sorted({run["commit"][:10] for run in load(f"{name}.json").values()})
