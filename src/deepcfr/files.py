@@ -13,8 +13,11 @@ from deepcfr.errors import CheckpointError
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write to a temporary name, sync, rename. Raises CheckpointError if the disk or the folder refuses."""
-    temporary = path.with_name(path.name + ".tmp")
+    """Write to a temporary name, sync, rename. Raises CheckpointError if the disk or the folder refuses.
+
+    Two processes may write the same file at once; the later one's is there in the end.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as file:
