@@ -190,7 +190,7 @@ def test_the_average_policy_is_the_linear_average_with_the_default_options_too(
 ) -> None:
     solver, _ = kuhn
     other = DeepCFR(KUHN, CONFIG, iteration=solver.iteration)
-    other.memories = solver.memories
+    other.collector = solver.collector
     other.fit_average(replace(CONFIG.average, scale_targets=FitConfig().scale_targets))
     distance = other.average_policy().probabilities(EVERY) - weighted_mean_strategy(solver)
     assert distance.abs().max() < 0.06

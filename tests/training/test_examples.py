@@ -8,7 +8,7 @@ from deepcfr.games.base import infoset_rounds
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
-from deepcfr.training.examples import InfosetExamples, linear_weights
+from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
 from deepcfr.training.losses import advantage_loss
 from deepcfr.training.networks import build_network
 from deepcfr.types import Encoding, Infosets, Samples
@@ -16,7 +16,9 @@ from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network
 
 
 def examples_in(memory: Memory) -> InfosetExamples:
-    return InfosetExamples(memory, memory.encoding.legal, advantage_loss, linear_weights, NEWEST, FitConfig())
+    return InfosetExamples(
+        memory, Objective(memory.encoding.legal, advantage_loss, linear_weights, NEWEST), FitConfig()
+    )
 
 
 def test_the_loss_is_a_weighted_sum_in_units_of_the_networks_scale() -> None:
@@ -36,7 +38,7 @@ def test_the_loss_is_a_weighted_sum_in_units_of_the_networks_scale() -> None:
 def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
     data, network = advantages(count=50), new_network()
     config = FitConfig(merge_infosets=True)
-    examples = InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, config)
+    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
     mean = data.mean(linear_weights(data.samples.iteration, NEWEST))
     index = torch.tensor([7])
     infoset = data.index[index]
@@ -49,7 +51,7 @@ def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
 def test_weighted_draws_take_the_place_of_weights_in_the_loss() -> None:
     data, network = advantages(count=50), new_network()
     alike, drawn = (
-        InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, FitConfig(draw=draw))
+        InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), FitConfig(draw=draw))
         for draw in ("uniform", "weighted")
     )
     assert alike.odds is None
@@ -71,7 +73,9 @@ def test_balanced_draws_take_as_much_weight_from_every_round() -> None:
     round_ = infoset_rounds(game)
     assert round_[game.infoset[game.actor >= 0]].tolist() == game.round[game.actor >= 0].tolist()
     config = FitConfig(draw="balanced")
-    examples = InfosetExamples(memory, game.encoding.legal, advantage_loss, linear_weights, 7, config, rounds=round_)
+    examples = InfosetExamples(
+        memory, Objective(game.encoding.legal, advantage_loss, linear_weights, 7, rounds=round_), config
+    )
     odds = examples.odds
     assert odds is not None
     early = round_[memory.filled("node").long()] == 0
@@ -106,7 +110,9 @@ def test_a_group_is_a_node_in_a_game_without_cards() -> None:
 def test_the_scale_is_one_unless_targets_are_scaled(scaled: bool) -> None:
     data = advantages(unit=100.0)
     config = FitConfig(scale_targets=scaled)
-    scale = InfosetExamples(data.memory, GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, config).scale()
+    scale = InfosetExamples(
+        data.memory, Objective(GAME.encoding.legal, advantage_loss, linear_weights, NEWEST), config
+    ).scale()
     assert (scale > 50) if scaled else (scale == 1)
 
 
@@ -123,7 +129,7 @@ def test_targets_are_divided_by_the_unit_of_their_infoset() -> None:
         memory = Memory(game.encoding, 10)
         memory.add(Samples(Infosets(node, cards), found, torch.full((4,), 3, dtype=torch.int32)), stream=0)
         examples = InfosetExamples(
-            memory, game.encoding.legal, advantage_loss, linear_weights, NEWEST, FitConfig(), in_unit
+            memory, Objective(game.encoding.legal, advantage_loss, linear_weights, NEWEST, unit=in_unit), FitConfig()
         )
         scales.append(examples.scale())
         with torch.no_grad():

@@ -11,7 +11,7 @@ from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
-from deepcfr.training.examples import InfosetExamples, linear_weights, quadratic_weights, uniform_weights
+from deepcfr.training.examples import InfosetExamples, Objective, linear_weights, quadratic_weights, uniform_weights
 from deepcfr.training.fit import FitResult, fit, steps_for
 from deepcfr.training.losses import advantage_loss, strategy_loss
 from deepcfr.training.networks import SplitNetwork
@@ -36,13 +36,13 @@ ALONE = Workers(1)
 
 def fitted(data: Data, config: FitConfig, **changes: object) -> tuple[SplitNetwork, FitResult]:
     chosen = {"loss": advantage_loss, "weights": linear_weights, "stream": key(1, "fit"), "workers": ALONE} | changes
-    examples = InfosetExamples(data.memory, LEGAL, chosen["loss"], chosen["weights"], NEWEST, config)  # type: ignore[arg-type]
+    examples = InfosetExamples(data.memory, Objective(LEGAL, chosen["loss"], chosen["weights"], NEWEST), config)  # type: ignore[arg-type]
     network = new_network()
     return network, fit(network, examples, config, chosen["stream"], chosen["workers"])  # type: ignore[arg-type]
 
 
 def examples_of(data: Data, config: FitConfig) -> InfosetExamples:
-    return InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, config)
+    return InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
 
 
 # Weights

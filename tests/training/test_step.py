@@ -11,7 +11,7 @@ from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator
 from deepcfr.training.draw import Draw
-from deepcfr.training.examples import InfosetExamples, Loss, linear_weights
+from deepcfr.training.examples import InfosetExamples, Loss, Objective, linear_weights
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.losses import advantage_loss, strategy_loss
 from deepcfr.training.networks import SplitNetwork, build_network
@@ -22,7 +22,7 @@ from fit_data import LEGAL, NEWEST, Data, Downhill, advantages, new_network, pre
 
 def fitted(data: Data, config: FitConfig, workers: Workers) -> tuple[SplitNetwork, FitResult]:
     network = new_network()
-    examples = InfosetExamples(data.memory, LEGAL, advantage_loss, linear_weights, NEWEST, config)
+    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
     return network, fit(network, examples, config, 7, workers)
 
 
@@ -49,7 +49,7 @@ class ReadsBack(TorchDispatchMode):
 @pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
 def test_a_step_reads_nothing_back_from_the_device(loss: Loss, options: dict[str, object]) -> None:
     data, config = advantages(), FitConfig(batch_size=32, **options)  # type: ignore[arg-type]
-    examples = InfosetExamples(data.memory, LEGAL, loss, linear_weights, NEWEST, config)
+    examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)
     descent = Descent(new_network(kind="paper"), examples, config, Workers(1))
     descent.start_stage(block=3, batch=32)
     draw = Draw(examples, 0.0, 1, torch.device("cpu"))
@@ -104,7 +104,9 @@ def test_replayed_steps_have_the_numbers_of_the_others(options: dict[str, float]
     for graphs in (False, True):
         network = build_network(game.encoding, NetworkConfig(width=16), generator(2))
         config = FitConfig(steps=60, batch_size=512, schedule="cosine", graphs=graphs, **options)  # type: ignore[arg-type]
-        examples = InfosetExamples(memory, game.encoding.legal, advantage_loss, linear_weights, NEWEST, config)
+        examples = InfosetExamples(
+            memory, Objective(game.encoding.legal, advantage_loss, linear_weights, NEWEST), config
+        )
         results.append((network, fit(network, examples, config, 3, Workers(1))))
     (plain, result), (replayed, same) = results
     assert same.steps == result.steps == 60

@@ -33,6 +33,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "public_chance.samples": (1, 1_000_000),
     "memory.advantage_capacity": (1, 10**10),
     "memory.strategy_capacity": (1, 10**10),
+    "memory.shards": (1, 100_000),
     "network.width": (1, 8192),
     "network.layers": (1, 64),
     "network.card_width": (1, 64),
@@ -114,6 +115,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield from _nfsp_problems(config)
     else:
         yield from _public_chance_problems(config)
+        yield from _shard_problems(config)
         yield from _kept_networks_problems(config)
         yield from _fit_problems("advantage", config.advantage)
         yield from _fit_problems("average", config.average)
@@ -133,6 +135,32 @@ def _public_chance_problems(config: RunConfig) -> Iterator[str]:
         yield (
             f"'average.held_out' is {config.average.held_out}, but hands of both players are drawn together, and they are "
             "the same hands only with 'public_chance.panel'."
+        )
+
+
+def _shard_problems(config: RunConfig) -> Iterator[str]:
+    """One sentence for every setting that memories in several shards do not offer."""
+    shards = config.memory.shards
+    if shards == 1:
+        return
+    wrong = {
+        "cfr.sampler": config.cfr.sampler == "public-chance",
+        "cfr.average_smoothing": config.cfr.average_smoothing > 0,
+        "advantage.merge_infosets": config.advantage.merge_infosets,
+        "average.merge_infosets": config.average.merge_infosets,
+        "advantage.held_out": config.advantage.held_out > 0,
+        "average.held_out": config.average.held_out > 0,
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            section, setting = name.split(".")
+            value = getattr(getattr(config, section), setting)
+            yield f"'{name}' is {str(value).lower()}, which needs all of a memory in one place: set 'memory.shards' to 1."
+    least = min(config.cfr.traversals, config.memory.advantage_capacity, config.memory.strategy_capacity)
+    if shards > least:
+        yield (
+            f"'memory.shards' must be at most {number(least)}, so that every shard has a traversal and a sample, but is "
+            f"{number(shards)}."
         )
 
 

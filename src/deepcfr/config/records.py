@@ -66,6 +66,9 @@ class MemoryConfig:
     kind: Literal["reservoir", "window"] = "reservoir"
     advantage_capacity: int = 40_000_000  #: samples in each player's advantage memory: infosets, or hands of each round
     strategy_capacity: int = 40_000_000  #: samples in the strategy memory; hands of each round and player
+    #: equal parts of the traversals and of each memory, which may be in different processes. Results depend on how many
+    #: there are, and not on where they are
+    shards: int = 1
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from deepcfr.ranges.boards import Boards, OnBoard, count_boards
 from deepcfr.ranges.public_chance import BoardSampler, visited_boards
 from deepcfr.ranges.sweep import sweep
 from deepcfr.rng import generator, key
-from deepcfr.solvers.deep_cfr import panel_stream
+from deepcfr.solvers.board_collector import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import build_network

@@ -29,7 +29,7 @@ from deepcfr.ranges.scratch import Scratch
 from deepcfr.ranges.sweep import reach_at_exits, reach_rows
 from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
-from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
+from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples, Objective
 from deepcfr.training.losses import strategy_loss
 from deepcfr.types import NO_CARD, HandSamples, Infosets, Samples
 
@@ -55,7 +55,7 @@ def solved_examples(
         return hands.strategy_examples(WEIGHTS["uniform"], 1, plan)
     infosets = draw_infosets(solved, game, min(wanted, most or MOST_INFOSETS), stream, first_round)
     legal, rounds = game.encoding.legal, infoset_rounds(game)
-    return InfosetExamples(infosets, legal, strategy_loss, WEIGHTS["uniform"], 1, plan, rounds=rounds)
+    return InfosetExamples(infosets, Objective(legal, strategy_loss, WEIGHTS["uniform"], 1, rounds=rounds), plan)
 
 
 def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> Memory:

@@ -5,39 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-
-import numpy as np
-import torch
 
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.errors import TrainingError
-from deepcfr.games.base import Deals, Game, card_codes
+from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy, board_strategy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
 from deepcfr.policies.iterates import Iterate, compact, expand, iterate_weight, mean_iterate
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
-from deepcfr.policies.regret_matching import regret_matching
-from deepcfr.policies.remembered import RememberedStrategies
-from deepcfr.ranges.boards import Board, Boards, RoundTree, round_trees
-from deepcfr.ranges.public_chance import RoundPart, check_settings, drawn_infosets, traverse_boards
+from deepcfr.ranges.boards import Board, RoundTree, round_trees
 from deepcfr.rng import generator, key
-from deepcfr.sampling.external import Strategy, Traversals, traverse
-from deepcfr.sampling.luck import BoardLuck
-from deepcfr.sampling.outcome import traverse_outcomes
+from deepcfr.solvers.board_collector import BoardCollector
+from deepcfr.solvers.collector import Collector, Current
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import HandMemories, InfosetMemories, hand_memory_bytes, panel_rows
+from deepcfr.solvers.histories import PLAYERS, HistoryCollector
+from deepcfr.solvers.memories import Memories, hand_memory_bytes, panel_rows
 from deepcfr.solvers.smoothing import smoothed_strategies
 from deepcfr.training.examples import WEIGHTS, InfosetExamples
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.types import Samples
 
-PLAYERS = (0, 1)
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
 
 
@@ -57,15 +48,6 @@ class IterationRecord:
     strategy_samples: int
 
 
-@dataclass(frozen=True)
-class Collected:
-    """What one player's traversals in one iteration did."""
-
-    traversals: int
-    nodes_touched: int
-    evaluated: int
-
-
 @dataclass
 class DeepCFR:
     """The state of a run, all that a checkpoint needs: iterate over `iterations()` to advance it.
@@ -80,9 +62,8 @@ class DeepCFR:
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)
     average_network: SplitNetwork | None = field(init=False, default=None)
-    memories: InfosetMemories | HandMemories = field(init=False)
     table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
-    remembered: RememberedStrategies = field(init=False, default_factory=RememberedStrategies)  # on a panel of boards
+    collector: Collector = field(init=False)  # of samples, with the memories that keep them
     iterates: list[Iterate] = field(init=False, default_factory=list)  # kept for SD-CFR, oldest first
     smoothed: Iterate | None = field(init=False, default=None)  # their `mean_iterate`, in an export that left them out
     workers: Workers = field(init=False)
@@ -94,23 +75,16 @@ class DeepCFR:
             poker_game(game)
         on_cores = game.device == "cpu" or cfr.sampler == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
-        self.table = None
-        if cfr.first_round == "table":
-            self.table = FirstRoundTable(poker_game(game), cfr)
+        self.table = FirstRoundTable(poker_game(game), cfr) if cfr.first_round == "table" else None
         if cfr.sampler == "public-chance":
-            check_settings(poker_game(game).rules, self.config.public_chance)
-        if cfr.sampler == "public-chance" and self.config.public_chance.record == "hands":
-            poker, first = poker_game(game), 1 if self.table else 0
-            rows = panel_rows(poker, self.config.public_chance)
-            self.memories = HandMemories(poker, self.config.memory, round_trees(poker), first, rows, cfr)
+            self.collector = BoardCollector(poker_game(game), self.config, self.table, self.workers)
         else:
-            self.memories = InfosetMemories(game, self.config.memory)
+            self.collector = HistoryCollector(game, self.config, self.table, self.workers)
 
-    @cached_property
-    def boards(self) -> Boards:
-        """What public-chance traversals sample from: all boards of the game, made when training begins."""
-        game = poker_game(self.game)
-        return Boards(game, merge=game.suits == "canonical", keep=True)
+    @property
+    def memories(self) -> Memories:
+        """Of advantages for each player, and of strategies."""
+        return self.collector.memories
 
     def iterations(self) -> Iterator[IterationRecord]:
         """Algorithm 1's outer loop, from where the state is up to the configured number of iterations."""
@@ -123,8 +97,7 @@ class DeepCFR:
         found, fits = [], []
         start = time.perf_counter()
         for player in PLAYERS:
-            by_boards = self.config.cfr.sampler == "public-chance"
-            found.append(self._traverse_boards(t, player) if by_boards else self._collect(t, player))
+            found.append(self.collector.collect(t, player, self.current()))
             fits.append(self._fit_advantages(t, player))
         fit_seconds = sum(result.seconds for result in fits)
         self.iteration = t
@@ -144,106 +117,6 @@ class DeepCFR:
             strategy_samples=strategy_samples,
         )
 
-    def _collect(self, t: int, traverser: int) -> Collected:
-        """K external-sampling or outcome-sampling traversals for one player."""
-        assert isinstance(self.memories, InfosetMemories)
-        total, chunk = self.config.cfr.traversals, self.config.cfr.chunk
-        deal_stream, action_stream = self._stream("deal", t, traverser), self._stream("action", t, traverser)
-        first_round = self.first_round_strategy()
-        luck = (
-            BoardLuck(poker_game(self.game), self._stream("luck", t, traverser))
-            if self.config.cfr.remove_luck
-            else None
-        )
-
-        def run_chunk(first: int) -> Traversals:
-            count = min(chunk, total - first)
-            deals = self.game.deal(count, deal_stream, first)
-            mine, theirs = (
-                self._strategy(self.advantage_networks[player], player, deals, first_round) for player in PLAYERS
-            )
-            if self.config.cfr.sampler == "external":
-                off = None
-                if luck:
-                    cards = poker_game(self.game).deal_cards(count, deal_stream, first)
-                    off = luck.of_histories(cards, np.arange(first, first + count), self.game.device)
-                return traverse(self.game, deals, traverser, (mine, theirs), action_stream, t, off)
-            exploration = self.config.cfr.exploration
-            return traverse_outcomes(self.game, deals, traverser, (mine, theirs), exploration, action_stream, t)
-
-        touched = evaluated = 0
-        starts = range(0, total, chunk)
-        for first, found in zip(starts, self.workers.map(run_chunk, starts), strict=True):
-            advantages, strategies = self._after_table(found.advantages, found.strategies, t)
-            self.memories.advantages[traverser].add(advantages, self._stream("advantage slot", t, traverser, first))
-            self.memories.strategies.add(strategies, self._stream("strategy slot", t, traverser, first))
-            touched += found.nodes_touched
-            evaluated += int(found.decisions[1 if self.table else 0 :].sum())  # a table is not a network
-        return Collected(total, touched, evaluated)
-
-    def _after_table(self, advantages: Samples, strategies: Samples, t: int) -> tuple[Samples, Samples]:
-        """What is left for the memories once the table, if there is one, has taken the first round's samples."""
-        if self.table is None:
-            return advantages, strategies
-        early = [self.game.round[s.infosets.node.long()] == 0 for s in (advantages, strategies)]
-        self.table.add_samples(advantages[early[0]], strategies[early[1]], t)
-        return advantages[~early[0]], strategies[~early[1]]
-
-    def _traverse_boards(self, t: int, player: int) -> Collected:
-        """A public-chance traversal for one player."""
-        settings, memories = self.config.public_chance, self.memories
-        policy = self.current_policy()
-        if settings.panel:
-            strategy, stream = self.remembered.of(policy, self._matching()), panel_stream(self.config)
-        else:
-            strategy, stream = board_strategy(policy), self._stream("boards", t, player)
-        found = traverse_boards(self.boards, strategy, player, settings, t, stream, self.workers)
-        if self.table:
-            self.table.add_strategy(player, t)
-            self.table.add_values(found.first_values, player, t)
-        most = max(map(len, found.advantages))
-        for round_ in range(1 if self.table else 0, len(self.boards.rounds)):
-            tree, slots = self.boards.rounds[round_], self._stream("slot", t, player, round_)
-            part = RoundPart.of(tree, player)
-            if not len(part.nodes):
-                continue
-            hands = (found.advantages[round_], found.strategies[round_])
-            if isinstance(memories, HandMemories):
-                memories.add(player, round_, hands, slots)
-                continue
-            # a traversal of histories meets every round once, so rounds of which fewer hands were recorded count more
-            times, actions = most / max(1, len(hands[0])), self.game.encoding.num_actions
-            advantages, strategies = (
-                drawn_infosets(h, tree, part, actions, times, self._stream("infosets", slots, i))
-                for i, h in enumerate(hands)
-            )
-            memories.advantages[player].add(advantages, slots)
-            memories.strategies.add(strategies, slots + 1)
-        return Collected(
-            found.boards, found.nodes_touched, self.remembered.asked() if settings.panel else found.evaluated
-        )
-
-    def _strategy(self, network: SplitNetwork, player: int, deals: Deals, first_round: FirstRound | None) -> Strategy:
-        """sigma^t of one player on some deals: what it sees in each round is encoded once, before the traversals."""
-        game, fallback = self.game, self.config.cfr.fallback
-        with torch.no_grad():
-            rounds = deals.views.shape[2]
-            views = deals.views[:, player].flatten(0, 1)
-            # many deals share a hand before the board comes, so distinct views are encoded once
-            _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
-            example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
-            example[view] = torch.arange(len(view), device=view.device)
-            hands = network.encode_cards(views[example])
-            nodes = network.encode_nodes()
-
-        @torch.no_grad()
-        def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-            infoset = game.infoset[node]
-            advantage = network.joint(hands[view[row * rounds + game.round[node]]] + nodes[infoset])
-            return regret_matching(advantage, game.legal[node], fallback)
-
-        return strategy if first_round is None else with_table(game, strategy, first_round, deals, player)
-
     def _fit_advantages(self, t: int, player: int) -> FitResult:
         config = self.config.advantage
         examples = self.memories.advantage_examples(player, WEIGHTS[self.config.cfr.weighting], t, config)
@@ -252,7 +125,7 @@ class DeepCFR:
         if config.refit == "scratch" or self.advantage_networks[player].is_zero():
             self.advantage_networks[player] = self._new_network("advantage", t, player)
         stream = self._stream("advantage fit", t, player)
-        self.remembered.changed(player)
+        self.collector.changed(player)
         return fit(self.advantage_networks[player], examples, config, stream, self.workers)
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
@@ -339,8 +212,11 @@ class DeepCFR:
 
     def current_policy(self) -> Policy:
         """The newest iteration's strategy as a policy."""
-        policy = self._matching()
-        return WithFirstRound(policy, self.table.strategy()) if self.table else policy
+        return self.current().policy()
+
+    def current(self) -> Current:
+        """sigma^t, from the networks and the table as they are."""
+        return Current(self._matching(), self.first_round_strategy())
 
     def _matching(self) -> RegretMatchingPolicy:
         networks = (self.advantage_networks[0], self.advantage_networks[1])
@@ -353,27 +229,6 @@ class DeepCFR:
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self.config.seed, *purpose)
-
-
-def panel_stream(config: RunConfig) -> int:
-    """The stream of all chance in a run's panel: which boards it has, and which hands of them are remembered."""
-    return key(config.seed, "panel")
-
-
-def with_table(game: Game, later: Strategy, table: FirstRound, deals: Deals, player: int) -> Strategy:
-    """A strategy for traversals that plays `table` in the first round and `later` after it."""
-    column = table.columns(deals.views[:, player, 0].cpu().numpy())
-
-    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        first = game.round[node] == 0
-        result = torch.empty(len(node), game.encoding.num_actions, device=node.device)
-        if not bool(first.all()):
-            result[~first] = later(node[~first], row[~first])
-        rows = table.rows(node[first].cpu().numpy(), column[row[first].cpu().numpy()], result.shape[1])
-        result[first] = torch.from_numpy(rows).to(result)
-        return result
-
-    return strategy
 
 
 def memory_bytes(game: Game, config: RunConfig) -> int:

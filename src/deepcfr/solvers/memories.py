@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
+from typing import Protocol
 
 import torch
 
@@ -17,18 +18,38 @@ from deepcfr.policies.iterates import iterate_weight, iteration_weight
 from deepcfr.policies.remembered import BYTES_REMEMBERED
 from deepcfr.ranges.boards import RoundTree, kept_bytes
 from deepcfr.ranges.public_chance import RoundPart, visited_boards
-from deepcfr.training.examples import Examples, InfosetExamples, Weights
+from deepcfr.training.examples import Examples, InfosetExamples, Objective, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.training.losses import advantage_loss, strategy_loss
 from deepcfr.types import HandSamples
 
 
+class Memories(Protocol):
+    """What a run keeps of its traversals: advantages of each player, and strategies."""
+
+    def named(self) -> Sequence[tuple[str, Store]]:
+        """Every memory with its name in a checkpoint."""
+
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """What a player's advantage network is fitted to."""
+
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """What the average network is fitted to."""
+
+    def compression(self, config: FitConfig) -> float:
+        """How negative targets of advantages are compressed; 0 if they are as they are."""
+
+    def sizes(self) -> tuple[tuple[int, int], int]:
+        """Samples of advantages of each player, and of strategies."""
+
+
 @dataclass
 class InfosetMemories:
-    """One memory of advantages for each player and one of strategies, as in Algorithm 1."""
+    """One memory of advantages for each player and one of strategies, as in Algorithm 1; `suffix` is of their names."""
 
     game: Game
     config: MemoryConfig
+    suffix: str = ""
     advantages: list[Memory] = field(init=False)
     strategies: Memory = field(init=False)
 
@@ -39,19 +60,23 @@ class InfosetMemories:
 
     def named(self) -> list[tuple[str, Store]]:
         """Every memory with its name in a checkpoint."""
-        return [("advantage-0", self.advantages[0]), ("advantage-1", self.advantages[1]), ("strategy", self.strategies)]
+        memories = {"advantage-0": self.advantages[0], "advantage-1": self.advantages[1], "strategy": self.strategies}
+        return [(name + self.suffix, memory) for name, memory in memories.items()]
+
+    def memory(self, name: str) -> Memory:
+        """A memory by its name, without the suffix."""
+        return self.strategies if name == "strategy" else self.advantages[int(name[-1])]
 
     def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What a player's advantage network is fitted to."""
-        memory, legal = self.advantages[player], self.game.encoding.legal
-        unit = poker_game(self.game).pot if config.pot_units else None
-        rounds = infoset_rounds(self.game)
-        return InfosetExamples(memory, legal, advantage_loss, weights, t, config, unit, rounds)
+        return self._examples(f"advantage-{player}", weights, t, config)
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
         """What the average network is fitted to."""
-        memory, legal, rounds = self.strategies, self.game.encoding.legal, infoset_rounds(self.game)
-        return InfosetExamples(memory, legal, strategy_loss, weights, t, config, rounds=rounds)
+        return self._examples("strategy", weights, t, config)
+
+    def _examples(self, name: str, weights: Weights, t: int, config: FitConfig) -> Examples:
+        return InfosetExamples(self.memory(name), objective_of(self.game, name, weights, t, config), config)
 
     def compression(self, config: FitConfig) -> float:  # noqa: ARG002
         """Nothing: of noisy targets it would move the mean."""
@@ -60,6 +85,14 @@ class InfosetMemories:
     def sizes(self) -> tuple[tuple[int, int], int]:
         """Samples of advantages of each player, and of strategies."""
         return (len(self.advantages[0]), len(self.advantages[1])), len(self.strategies)
+
+
+def objective_of(game: Game, memory: str, weights: Weights, t: int, config: FitConfig) -> Objective:
+    """What a fit to the infosets of a memory minimises; the memory's name says what its targets are."""
+    legal, rounds = game.encoding.legal, infoset_rounds(game)
+    if memory == "strategy":
+        return Objective(legal, strategy_loss, weights, t, rounds=rounds)
+    return Objective(legal, advantage_loss, weights, t, poker_game(game).pot if config.pot_units else None, rounds)
 
 
 @dataclass

@@ -8,7 +8,7 @@ import torch
 
 from deepcfr.errors import TrainingError
 from deepcfr.rng import addressed_uniforms, generator, key
-from deepcfr.training.examples import Examples
+from deepcfr.training.examples import IndexedExamples
 
 _CANDIDATES = 1 << 18  # examples whose groups are looked up at a time
 
@@ -20,7 +20,7 @@ class Draw:
     training example. Other streams hold out others, so in a run every network misses different ones.
     """
 
-    def __init__(self, examples: Examples, share: float, stream: int, device: torch.device) -> None:
+    def __init__(self, examples: IndexedExamples, share: float, stream: int, device: torch.device) -> None:
         self._examples, self._share, self._device = examples, share, device
         self._generator = generator(stream, str(device))
         self._groups = key(stream, "held out")

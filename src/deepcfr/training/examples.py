@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -13,6 +14,7 @@ from deepcfr.config.records import Weighting
 from deepcfr.games.base import card_codes
 from deepcfr.memory.reservoir import Memory
 from deepcfr.training.networks import SplitNetwork
+from deepcfr.types import Samples
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 Weights = Callable[[torch.Tensor, int], torch.Tensor]
@@ -26,14 +28,6 @@ class Examples(Protocol):
     def share(self) -> int:
         """At most this many examples go to one call of `loss` that wants a gradient, so that it stays in the cache."""
 
-    @property
-    def draws(self) -> int:
-        """Indices are drawn below this number; several may stand for one example, each for another part of it."""
-
-    @property
-    def odds(self) -> torch.Tensor | None:
-        """The probability with which each index is taken once it is drawn, float32 [draws]; None if all always are."""
-
     def __len__(self) -> int: ...
 
     def scale(self) -> float:
@@ -45,6 +39,18 @@ class Examples(Protocol):
         It must not read a value back from the device, and outputs must be made float32 before they meet the targets:
         under autocast networks return bfloat16.
         """
+
+
+class IndexedExamples(Examples, Protocol):
+    """Examples that are all here, so that they are drawn by their numbers."""
+
+    @property
+    def draws(self) -> int:
+        """Indices are drawn below this number; several may stand for one example, each for another part of it."""
+
+    @property
+    def odds(self) -> torch.Tensor | None:
+        """The probability with which each index is taken once it is drawn, float32 [draws]; None if all always are."""
 
     def group(self, index: torch.Tensor) -> torch.Tensor:
         """A number, int64 [I], that examples share if one tells the target of another: they are held out together."""
@@ -72,14 +78,71 @@ WEIGHTS: dict[Weighting, Weights] = {
 }
 
 
-class InfosetExamples:
-    """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
+@dataclass(frozen=True)
+class Objective:
+    """What a fit to samples of infosets minimises.
 
     `legal` is bool [K, A], `unit`, float32 [K], what targets at each public infoset are divided by, and `rounds`, int64
     [K], the round of each, which balanced draws need. `weights(sample iterations, iteration)` gives the weight of each
-    sample: of its loss, or of its chance to be drawn. With `merge_infosets` every sample's target is first replaced by the
-    weighted mean target of all samples of the same infoset: the loss changes by a constant only, so the minimiser is the
-    same, but mini-batches lose the sampling noise.
+    sample: of its loss, or of its chance to be drawn.
+    """
+
+    legal: torch.Tensor
+    loss: Loss
+    weights: Weights
+    iteration: int
+    unit: torch.Tensor | None = None
+    rounds: torch.Tensor | None = None
+
+    def of(self, network: SplitNetwork, batch: Samples, config: FitConfig) -> torch.Tensor:
+        """The sum of the losses of a mini-batch, drawn as `config` says."""
+        predicted = network(batch.infosets).float()
+        weights = self.weights if config.draw == "uniform" else uniform_weights
+        targets = self.in_units(batch.target, batch.infosets.node) / network.scale
+        weight = weights(batch.iteration, self.iteration)
+        return self.loss(predicted, targets, self.legal[batch.infosets.node], weight)
+
+    def in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
+        """Targets [I, A] at public infosets `node`, int [I], as they are fitted."""
+        return targets if self.unit is None else targets / self.unit[node][:, None]
+
+    def mean_square(self, memory: Memory, targets: torch.Tensor, most: int = _SCALE_SAMPLES) -> float:
+        """That of the legal targets, float32 [samples, A], from an even subset of about `most` samples of a memory."""
+        some = slice(0, None, 1 + len(memory) // most)
+        node = memory.filled("node")[some].int()
+        return float(self.in_units(targets[some], node)[self.legal[node]].double().square().mean())
+
+    def mass(self, memory: Memory) -> torch.Tensor:
+        """The sum of the samples' weights in each round, float64 [K]; all in the first if rounds are not known."""
+        weight = self.weights(memory.filled("iteration"), self.iteration).double()
+        sums = torch.zeros(len(self.legal), dtype=torch.float64, device=weight.device)
+        if self.rounds is None:
+            sums[0] = weight.sum()
+            return sums
+        by_node = torch.zeros_like(sums).index_add_(0, memory.filled("node").int(), weight)
+        return sums.index_add_(0, self.rounds, by_node)
+
+    def odds(self, memory: Memory, config: FitConfig, mass: torch.Tensor | None = None) -> torch.Tensor | None:
+        """The chance with which each sample is taken once it is drawn, float32; None if it always is.
+
+        Balanced draws take as much weight from every round, of which `mass` [K] is in a memory that this is a part of.
+        """
+        if config.draw == "uniform" or not len(memory):
+            return None
+        odds = self.weights(memory.filled("iteration"), self.iteration)
+        if config.draw == "balanced":
+            assert self.rounds is not None
+            by_round = self.mass(memory) if mass is None else mass
+            odds /= by_round[self.rounds].float()[memory.filled("node").int()]
+        return odds / odds.max()
+
+
+class InfosetExamples:
+    """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
+
+    See `Objective` for the arguments. With `merge_infosets` every sample's target is first replaced by the weighted mean
+    target of all samples of the same infoset: the loss changes by a constant only, so the minimiser is the same, but
+    mini-batches lose the sampling noise. `mass` is for a memory that is a part of one.
     """
 
     share = 1 << 40  # a worker's part of a mini-batch is never cut further
@@ -87,27 +150,16 @@ class InfosetExamples:
     def __init__(
         self,
         memory: Memory,
-        legal: torch.Tensor,
-        loss: Loss,
-        weights: Weights,
-        iteration: int,
+        objective: Objective,
         config: FitConfig,
-        unit: torch.Tensor | None = None,
-        rounds: torch.Tensor | None = None,
+        mass: torch.Tensor | None = None,
     ) -> None:
-        self._unit = unit
-        self._memory, self._legal, self._loss, self._weights, self._iteration = memory, legal, loss, weights, iteration
-        self._scaled = config.scale_targets
+        self._memory, self.objective, self._config = memory, objective, config
         self._targets = memory.filled("target")
         if config.merge_infosets and len(memory):
-            self._targets = memory.mean_targets(weights(memory.filled("iteration"), iteration))
-        self._odds = None
-        if config.draw != "uniform" and len(memory):
-            odds = weights(memory.filled("iteration"), iteration)
-            if config.draw == "balanced":
-                assert rounds is not None
-                odds /= _sums(odds, rounds, memory.filled("node").int())
-            self._odds = odds / odds.max()
+            weight = objective.weights(memory.filled("iteration"), objective.iteration)
+            self._targets = memory.mean_targets(weight)
+        self._odds = objective.odds(memory, config, mass)
 
     @property
     def memory(self) -> Memory:
@@ -133,24 +185,17 @@ class InfosetExamples:
 
     def scale(self) -> float:
         """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
-        if not self._scaled:
+        if not self._config.scale_targets:
             return 1.0
-        some = slice(0, None, 1 + len(self) // _SCALE_SAMPLES)
-        node = self._memory.filled("node")[some].int()
-        mean = float(self._in_units(self._targets[some], node)[self._legal[node]].double().square().mean())
+        mean = self.objective.mean_square(self._memory, self._targets)
         return math.sqrt(mean) if mean > 0 else 1.0
 
-    def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
-        batch = self._memory[index]
-        predicted = network(batch.infosets).float()
-        legal = self._legal[batch.infosets.node]
-        weights = self._weights if self._odds is None else uniform_weights
-        weight = weights(batch.iteration, self._iteration)
-        targets = self._in_units(self._targets[index], batch.infosets.node)
-        return self._loss(predicted, targets / network.scale, legal, weight)
+    def samples(self, index: torch.Tensor) -> Samples:
+        """Those of the examples `index`, int64 [I], with the targets that are fitted."""
+        return replace(self._memory[index], target=self._targets[index])
 
-    def _in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
-        return targets if self._unit is None else targets / self._unit[node][:, None]
+    def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
+        return self.objective.of(network, self.samples(index), self._config)
 
     def group(self, index: torch.Tensor) -> torch.Tensor:
         """The cards that the player sees, or the node in a game without cards.
@@ -162,10 +207,3 @@ class InfosetExamples:
         if not cards.shape[1]:
             return self._memory.filled("node")[index].long()
         return card_codes(cards, self._memory.encoding)
-
-
-def _sums(weight: torch.Tensor, rounds: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
-    """For every sample at a public infoset `node`, int [I], the sum of `weight` [I] over all those of its round."""
-    by_node = torch.zeros(len(rounds), dtype=torch.float64, device=weight.device).index_add_(0, node, weight.double())
-    by_round = torch.zeros_like(by_node).index_add_(0, rounds, by_node)
-    return by_round[rounds].float()[node]

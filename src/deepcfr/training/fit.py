@@ -15,6 +15,7 @@ from deepcfr.parallel import Workers, flushed_denormals
 from deepcfr.training.draw import Draw
 from deepcfr.training.examples import Examples
 from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.shards import BlockDraw, ShardedExamples
 from deepcfr.training.step import Descent, Row
 
 _REPORT = 100  # losses are read from the device, and checked, this often
@@ -44,11 +45,17 @@ def fit(network: SplitNetwork, examples: Examples, config: FitConfig, stream: in
     with flushed_denormals():
         network.scale.fill_(examples.scale())
         descent = Descent(network, examples, config, workers)
-        draw = Draw(examples, config.held_out, stream, descent.device)
-        watch = _Watch(descent, draw, config) if config.held_out else None
         total = steps_for(config, len(examples))
+        blocks = list(_blocks(config, total))
+        draw: Draw | BlockDraw
+        watch = None
+        if isinstance(examples, ShardedExamples):
+            draw = BlockDraw(examples, stream, [block.batch * (block.last - block.first) for block in blocks])
+        else:
+            draw = Draw(examples, config.held_out, stream, descent.device)
+            watch = _Watch(descent, draw, config) if config.held_out else None
         last = drawn = 0
-        for block in _blocks(config, total):
+        for block in blocks:
             if block.opens_stage:
                 descent.start_stage(block.room, block.batch)
             descent.run(draw, [_row(config, step, total) for step in range(block.first, block.last)])

@@ -21,6 +21,7 @@ from deepcfr.parallel import Workers, flushed_denormals
 from deepcfr.training.draw import Draw
 from deepcfr.training.examples import Examples
 from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.shards import BlockDraw
 
 Row = tuple[float, float, int]  # of one step: learning rate, rate of the weight average, steps in the mean loss
 _WARM_UP = 3  # steps before a capture, in which libraries allocate their workspaces and Adam its state
@@ -56,7 +57,7 @@ class Descent:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._warm = 0
 
-    def run(self, draw: Draw, rows: Sequence[Row]) -> None:
+    def run(self, draw: Draw | BlockDraw, rows: Sequence[Row]) -> None:
         """As many steps as there are `rows`, at most a block, on examples from `draw`."""
         draw.fill(self._index[: len(rows)])
         self._schedule[: len(rows)] = torch.tensor(rows, dtype=torch.float64).to(self.device)

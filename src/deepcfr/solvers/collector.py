@@ -1,0 +1,44 @@
+"""What an iteration of Deep CFR needs besides its fits: traversals in, samples out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from deepcfr.policies.base import Policy
+from deepcfr.policies.first_round import FirstRound, WithFirstRound
+from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.solvers.memories import Memories
+
+
+@dataclass(frozen=True)
+class Current:
+    """sigma^t: regret matching on a network for each player, and a table for the first round where there is one."""
+
+    matching: RegretMatchingPolicy
+    first_round: FirstRound | None
+
+    def policy(self) -> Policy:
+        """The whole strategy as one policy."""
+        return WithFirstRound(self.matching, self.first_round) if self.first_round else self.matching
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What one player's traversals in one iteration did."""
+
+    traversals: int  # histories from a deal, or boards
+    nodes_touched: int
+    evaluated: int  # infosets at which networks were asked for a strategy
+
+
+class Collector(Protocol):
+    """Runs traversals somewhere, and keeps what they find in memories there."""
+
+    memories: Memories
+
+    def collect(self, t: int, traverser: int, current: Current) -> Collected:
+        """All of iteration t's traversals for one player, who finds advantages; what they find is then in the memories."""
+
+    def changed(self, player: int) -> None:
+        """The player's network is another from now on."""

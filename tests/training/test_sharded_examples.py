@@ -1,0 +1,148 @@
+"""Memories in shards: what is drawn from them together is what would be drawn from everything they have seen."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from deepcfr.config import FitConfig, NetworkConfig
+from deepcfr.games.base import infoset_rounds
+from deepcfr.games.presets import load_game
+from deepcfr.memory.reservoir import Memory
+from deepcfr.parallel import Workers
+from deepcfr.rng import generator, key
+from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
+from deepcfr.training.fit import fit
+from deepcfr.training.losses import advantage_loss
+from deepcfr.training.networks import build_network
+from deepcfr.training.shards import BlockDraw, Order, ShardedExamples, ShardSampler, Survey
+from deepcfr.types import Infosets, Samples
+
+GAME = load_game("leduc")
+ROUNDS = infoset_rounds(GAME)
+NEWEST = 9
+OBJECTIVE = Objective(GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, rounds=ROUNDS)
+DRAWS = 60_000
+
+
+class Here:
+    """Shards in this process."""
+
+    def __init__(self, memories: dict[int, Memory]) -> None:
+        self.memories = memories
+        self.samplers: dict[int, ShardSampler] = {}
+
+    def survey(self, order: Order) -> Mapping[int, Survey]:
+        self.samplers = {n: ShardSampler(memory, OBJECTIVE, order.config) for n, memory in self.memories.items()}
+        return {n: sampler.survey() for n, sampler in self.samplers.items()}
+
+    def aim(self, order: Order, mass: torch.Tensor) -> None:  # noqa: ARG002
+        for sampler in self.samplers.values():
+            sampler.aim(mass)
+
+    def draw(
+        self,
+        order: Order,  # noqa: ARG002
+        counts: Mapping[int, int],
+        stream: int,
+    ) -> Callable[[], Mapping[int, Samples]]:
+        return lambda: {n: sampler.draw(counts[n], key(stream, n)) for n, sampler in self.samplers.items()}
+
+
+def memory(capacity: int, seen: int, first: int) -> Memory:
+    """A reservoir that has seen so many samples, told apart by the first number of their targets, from `first` on."""
+    draw = np.random.default_rng(first)
+    result = Memory(GAME.encoding, capacity)
+    node = torch.from_numpy(draw.integers(0, len(GAME.encoding.legal), seen).astype(np.int32))
+    target = torch.zeros(seen, GAME.encoding.num_actions)
+    target[:, 0] = torch.arange(first, first + seen)
+    iteration = torch.from_numpy(draw.integers(1, NEWEST + 1, seen).astype(np.int32))
+    result.add(Samples(Infosets(node, torch.zeros(seen, 2, dtype=torch.uint8)), target, iteration), stream=first)
+    return result
+
+
+@pytest.fixture(scope="module")
+def unequal() -> dict[int, Memory]:
+    """One that is not full, one that has seen a few times as much as it holds, and one that has never been used."""
+    return {0: memory(50, 30, 1_000), 1: memory(40, 130, 2_000), 2: memory(10, 0, 3_000)}
+
+
+def drawn(memories: dict[int, Memory], config: FitConfig, stream: int = 5) -> Samples:
+    examples = ShardedExamples(Here(memories), Order("advantage-0", linear_weights, NEWEST, config), OBJECTIVE)
+    return examples.ask(DRAWS, stream)()
+
+
+@pytest.mark.parametrize("draw", ["uniform", "weighted", "balanced"])
+def test_draws_are_in_proportion_to_what_was_seen(unequal: dict[int, Memory], draw: str) -> None:
+    """Every sample that is held stands for seen / held samples, times its weight where draws are weighted (χ²)."""
+    found = drawn(unequal, FitConfig(draw=draw))  # type: ignore[arg-type]
+    chance = {}
+    for part in unequal.values():
+        held = part[slice(0, None)]
+        weight = linear_weights(held.iteration, NEWEST).double() if draw != "uniform" else torch.ones(len(held))
+        times = part.seen / max(1, len(part))
+        for name, w, node in zip(held.target[:, 0].tolist(), weight.tolist(), held.infosets.node.tolist(), strict=True):
+            chance[name] = (times * w, int(ROUNDS[node]))
+    if draw == "balanced":
+        of_round = {r: sum(c for c, other in chance.values() if other == r) for r in (0, 1)}
+        chance = {name: (c / of_round[r], r) for name, (c, r) in chance.items()}
+    total = sum(c for c, _ in chance.values())
+    names, counts = np.unique(found.target[:, 0].numpy(), return_counts=True)
+    assert set(names) <= set(chance)
+    got = dict(zip(names, counts, strict=True))
+    expected = [DRAWS * c / total for c, _ in chance.values()]
+    assert chisquare([got.get(name, 0) for name in chance], expected).pvalue > 1e-3
+
+
+def test_mini_batches_mix_shards(unequal: dict[int, Memory]) -> None:
+    """In any stretch of a block the shards are in proportion, not one after the other."""
+    of_second = drawn(unequal, FitConfig()).target[:, 0] >= 2_000
+    for part in of_second.float().split(DRAWS // 10):
+        assert float(part.mean()) == pytest.approx(130 / 160, abs=0.02)
+
+
+def test_blocks_are_drawn_once_each_and_in_order(unequal: dict[int, Memory]) -> None:
+    config = FitConfig()
+    order = Order("advantage-0", linear_weights, NEWEST, config)
+    network = build_network(GAME.encoding, NetworkConfig(kind="mlp", width=8, layers=1), generator(3))
+    examples = ShardedExamples(Here(unequal), order, OBJECTIVE)
+    draw = BlockDraw(examples, 7, [12, 8])
+    losses = []
+    for number, size in enumerate((12, 8)):
+        index = torch.empty(size // 4, 4, dtype=torch.int64)
+        draw.fill(index)
+        assert index.flatten().tolist() == list(range(size))
+        expected = examples.ask(size, key(7, "block", number))()
+        with torch.no_grad():
+            loss = examples.loss(network, index.flatten())
+            torch.testing.assert_close(loss, OBJECTIVE.of(network, expected, config))
+        losses.append(float(loss))
+    assert losses[0] != losses[1]
+
+
+def test_the_scale_is_that_of_everything_that_was_seen(unequal: dict[int, Memory]) -> None:
+    order = Order("advantage-0", linear_weights, NEWEST, FitConfig())
+    scale = ShardedExamples(Here(unequal), order, OBJECTIVE).scale()
+    alone = [InfosetExamples(unequal[n], OBJECTIVE, FitConfig()).scale() for n in (0, 1)]
+    assert scale**2 == pytest.approx((30 * alone[0] ** 2 + 130 * alone[1] ** 2) / 160)
+    fitted_as_they_are = Order("strategy", linear_weights, NEWEST, FitConfig(scale_targets=False))
+    assert ShardedExamples(Here(unequal), fitted_as_they_are, OBJECTIVE).scale() == 1
+
+
+def test_a_fit_to_shards_approaches_a_fit_to_the_whole() -> None:
+    """The mean squared error on all samples, of which neither fit needs to have seen each."""
+    whole = memory(300, 300, 0)
+    parts = {n: memory(100, 0, 0) for n in range(3)}
+    for n, part in parts.items():
+        part.add(whole[slice(100 * n, 100 * n + 100)], stream=n)
+    config, errors = FitConfig(steps=300, batch_size=64, learning_rate=1e-2, schedule="cosine"), []
+    everything = InfosetExamples(whole, OBJECTIVE, config)
+    order = Order("advantage-0", linear_weights, NEWEST, config)
+    for examples in (everything, ShardedExamples(Here(parts), order, OBJECTIVE)):
+        network = build_network(GAME.encoding, NetworkConfig(kind="mlp", width=32, layers=2), generator(4))
+        fit(network, examples, config, 11, Workers(1))
+        with torch.no_grad():
+            errors.append(float(everything.loss(network, torch.arange(300))))
+    assert errors[1] == pytest.approx(errors[0], rel=0.1)
