@@ -9,6 +9,8 @@ from typing import Any
 
 from deepcfr.config import OPENSPIEL, RunConfig, RuntimeConfig, SolveConfig, config_from_table
 
+LOCAL_CLUSTER = "local"  # the address of a cluster that is begun on this machine
+
 
 def default_solve_config() -> SolveConfig:
     """The configuration that `solve` starts from: iterations may be short or long, so checkpoints go by the clock."""
@@ -26,6 +28,15 @@ def default_config(game: str, solver: str = "deep-cfr") -> RunConfig:
     if game.startswith(OPENSPIEL):
         return config_from_table({"game": game, **_TUNED["leduc"]})
     return config_from_table({"game": game, **_MODEST})
+
+
+def default_cluster_config(game: str) -> RunConfig:
+    """The configuration that `train GAME --ray` starts from: external sampling, whose memories can be in many places."""
+    tuned = _TUNED.get(game, _MODEST)
+    if tuned.get("cfr", {}).get("sampler") == "public-chance":
+        tuned = _EXTERNAL
+    fits = {name: tuned.get(name, {}) | {"merge_infosets": False} for name in ("advantage", "average")}
+    return config_from_table({"game": game, **tuned, **fits, "cfr": {**tuned["cfr"], "average_smoothing": 0.0}})
 
 
 _SMALL_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
@@ -127,6 +138,24 @@ _MODEST: dict[str, Any] = {
     },
     "evaluation": {"at": [16, 32]},
     "runtime": {"checkpoint_every": 16},
+}
+# Flop hold'em on a cluster: the paper's traversals, and fits as for heads-up limit hold'em. Not tuned.
+_EXTERNAL: dict[str, Any] = {
+    "cfr": {"iterations": 40, "traversals": 10_000, "chunk": 625, "remove_luck": True, "first_round": "table"},
+    "memory": {"advantage_capacity": 10_000_000, "strategy_capacity": 10_000_000, "shards": 8},
+    "network": {"card_width": 1, "strength": True},
+    "advantage": {
+        "steps": 300,
+        "batch_size": 4_096,
+        "draw": "balanced",
+        "optimizer": "muon",
+        "learning_rate": 2e-3,
+        "schedule": "cosine",
+        "refit": "fine-tune",
+        "pot_units": True,
+    },
+    "average": {"steps": 3_000, "batch_size": 4_096, "draw": "balanced", **_ADAM_FIT},
+    "evaluation": {"at": [20]},
 }
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the

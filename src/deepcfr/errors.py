@@ -27,3 +27,11 @@ class CheckpointError(DeepCFRError):
 
 class TrainingError(DeepCFRError):
     """Training that cannot go on, such as a loss that is not a number."""
+
+
+class ClusterError(DeepCFRError):
+    """A cluster that is not there, is too small, or runs other code."""
+
+
+class WorkerLost(ClusterError):
+    """A process of a run that ended, or is on a machine that is gone."""

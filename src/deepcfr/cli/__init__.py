@@ -14,7 +14,7 @@ from tyro.conf import subcommand
 
 from deepcfr.cli import measuring, playing, records, reporting, running
 from deepcfr.config import RunConfig, SolveConfig, load_config, load_solve_config
-from deepcfr.defaults import default_config, default_solve_config
+from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config, default_config, default_solve_config
 from deepcfr.errors import DeepCFRError
 from deepcfr.games.rules import PRESETS
 
@@ -71,14 +71,31 @@ def parse_command(arguments: list[str]) -> Any:
 
     The settings of `train` and `solve` start from their --config or defaults, so these are read twice: first for those.
     """
+    arguments = _with_address(arguments)
     preset = next((word for word in arguments if word in PRESETS), None)  # whose defaults --help shows
     command = _read(arguments, default_config(preset) if preset else RunConfig(), default_solve_config())
     if isinstance(command, records.Train):
-        base = load_config(command.config) if command.config else default_config(command.game, command.solver)
+        if command.config:
+            base = load_config(command.config)
+        elif command.ray is not None:
+            base = default_cluster_config(command.game)
+        else:
+            base = default_config(command.game, command.solver)
         return _read(arguments, base, default_solve_config())
     if isinstance(command, records.Solve) and command.config:
         return _read(arguments, RunConfig(), load_solve_config(command.config))
     return command
+
+
+def _with_address(arguments: list[str]) -> list[str]:
+    """The arguments with the value that `--ray` has when none is given: the next word is another option, or nothing."""
+    found = list(arguments)
+    for place, word in enumerate(arguments):
+        following = arguments[place + 1 : place + 2]
+        if word == "--ray" and (not following or following[0].startswith("--")):
+            found.insert(place + 1, LOCAL_CLUSTER)
+            break
+    return found
 
 
 def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:

@@ -28,6 +28,7 @@ from deepcfr.report.studies import StudyName
 from deepcfr.report.studies.lin import LinName
 
 MOST_ITERATIONS = 100_000_000  # what a run by the clock does not come to
+DEFAULT_SHARDS = 8  # of memories on a cluster
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
 PolicyName = Literal["own", "average", "network", "current", "sd-cfr", "smoothed"]
 
@@ -66,6 +67,8 @@ class Train:
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
+    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
+    workers: int = 2  # processes of such a cluster that run traversals and keep memories
     seed: int = 0
     solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp reads its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
@@ -79,8 +82,10 @@ class Train:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
     def run_config(self) -> RunConfig:
-        """The settings as one validated record."""
+        """The settings as one validated record; on a cluster memories are in several shards."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
+        if self.ray is not None and self.memory.shards == 1:
+            sections["memory"] = dataclasses.replace(self.memory, shards=max(DEFAULT_SHARDS, self.workers))
         return validate_config(RunConfig(game=self.game, **sections))
 
 
@@ -136,6 +141,8 @@ class Resume:
     run: Positional[Path]  # a run folder
     iterations: int | None = None  # go on to so many iterations, more than were asked for at first
     minutes: float | None = None  # go on until the run has had so many minutes in all, more than it has had
+    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
+    workers: int = 2  # processes of such a cluster that run traversals and keep memories
     json: bool = False  # print one JSON object, and progress to standard error
 
 

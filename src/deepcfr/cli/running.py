@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
 from deepcfr.cli.records import Abstract, Export, Games, Models, Resume, Solve, Train, check_minutes
 from deepcfr.config import RunConfig, SolveConfig
-from deepcfr.errors import CheckpointError, ConfigError
+from deepcfr.errors import CheckpointError, ClusterError, ConfigError
+
+if TYPE_CHECKING:
+    from deepcfr.runs.train import Cluster
 
 
 def games_command(command: Games) -> None:
@@ -32,21 +35,35 @@ def models_command(command: Models) -> None:
 
 
 def train_command(command: Train) -> None:
-    _start(command.run_config(), command.out, command.json)
+    config, cluster = command.run_config(), _cluster(command)
+    _start(config, command.out, command.json, cluster)
+
+
+def _cluster(command: Train | Resume) -> Cluster | None:
+    """Where the command's traversals are to run; None is in this process."""
+    if command.ray is None:
+        return None
+    try:
+        from deepcfr.runs.ray_collector import RayCluster
+    except ImportError as error:
+        raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
+    return RayCluster(command.ray, command.workers)
 
 
 def solve_command(command: Solve) -> None:
     _start(command.run_config(), command.out, command.json)
 
 
-def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool) -> None:
+def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: Cluster | None = None) -> None:
     from deepcfr.games.presets import load_source
     from deepcfr.runs.costs import cost_notes
     from deepcfr.runs.folder import RunFolder
 
     abstraction = config.abstraction_folder if isinstance(config, SolveConfig) else None
     cost_notes(config, load_source(config.game), abstraction)  # refuses what cannot be before a folder is made
-    _run(RunFolder.create(out, config), as_json)
+    if cluster:
+        cluster.connect()
+    _run(RunFolder.create(out, config), as_json, cluster)
 
 
 def abstract_command(command: Abstract) -> None:
@@ -87,16 +104,16 @@ def resume_command(command: Resume) -> None:
     if command.minutes is not None:
         check_minutes(command.minutes)
         run.allow(command.minutes)
-    _run(run, command.json)
+    _run(run, command.json, _cluster(command))
 
 
-def _run(run: Any, as_json: bool) -> None:
+def _run(run: Any, as_json: bool, cluster: Cluster | None = None) -> None:
     from deepcfr.runs.train import train
     from deepcfr.web.run_report import ReportingObserver
 
     console = open_console(as_json)
     with ReportingObserver(console) as observer:
-        summary = train(run, observer)
+        summary = train(run, observer, cluster)
     observer.conclude(run, summary)
     if as_json:
         unmeasured = {"game": run.source.name, "unit": run.source.milli_unit}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 
@@ -11,6 +11,29 @@ from deepcfr.rng import generator
 from deepcfr.types import Encoding, Infosets, Samples
 
 MemoryKind = Literal["reservoir", "window"]
+INFOSET_COLUMNS = ("node", "cards", "iteration", "target")
+
+
+class Stored(Protocol):
+    """A memory as checkpoints see it, wherever its rows are."""
+
+    seen: int  # rows ever added
+
+    def __len__(self) -> int: ...
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What `contents` has and `restore` takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the filled rows."""
+
+    def contents(self) -> dict[str, torch.Tensor]:
+        """The filled part of every column, for a checkpoint."""
+
+    def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
+        """Take back what `contents` returned."""
 
 
 def bytes_per_sample(encoding: Encoding) -> int:
@@ -56,6 +79,16 @@ class Store:
         )
         drawn = (chance * (arrival + 1)).long()
         return torch.where(arrival < self.capacity, arrival, drawn)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What `contents` has and `restore` takes."""
+        return tuple(self.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the filled rows."""
+        return sum(column.nbytes for column in self.contents().values())
 
     def filled(self, name: str) -> torch.Tensor:
         """The filled part of a column, without a copy."""

@@ -28,6 +28,7 @@ from deepcfr.policies.ladder import LadderTable
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.build import Solver, build_ladder_solver, build_solver
+from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
 
@@ -35,6 +36,7 @@ Warn = Callable[[str], None]
 # settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
 _YOUNG_RULES = {"betting": "limit", "stack": 0, "limp": True}
 _YOUNG_NETWORK = {"strength": False, "node_embedding": False, "runouts": False}
+_YOUNG_MEMORY = {"shards": 1}
 _YOUNG_SOLVE = {
     "exploration_start": 0.0,
     "exploration_slope": -2.5e-7,
@@ -120,6 +122,15 @@ class RunFolder:
             resumed = [*recorded.get("resumed", []), {"iteration": iteration, **now}]
             write_atomically(path, json_bytes(recorded | {"resumed": resumed}))
 
+    def note_loss(self, iteration: int, reached: int, reason: str) -> None:
+        """Add to `environment.json` that a worker was lost, and which iterations are done again because of it."""
+        path = self.path / "environment.json"
+        if not path.is_file():
+            return
+        recorded = read_json(path)
+        loss = {"goes_on_from": iteration, "done_again": reached - iteration, "reason": reason}
+        write_atomically(path, json_bytes(recorded | {"losses": [*recorded.get("losses", []), loss]}))
+
     @property
     def abstraction_path(self) -> Path | None:
         """The run's own copy of its abstraction; None for runs that take none."""
@@ -152,7 +163,7 @@ class RunFolder:
         parts: list[dict[str, Any]] = [_without(dataclasses.asdict(self.source), _YOUNG_RULES)]
         if isinstance(self.config, RunConfig):
             parts += [_without(dataclasses.asdict(self.config.network), _YOUNG_NETWORK)]
-            parts += [dataclasses.asdict(self.config.memory)]
+            parts += [_without(dataclasses.asdict(self.config.memory), _YOUNG_MEMORY)]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
@@ -170,8 +181,10 @@ class RunFolder:
         """The newest good checkpoint; see `newest_checkpoint`."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
-    def load_solver(self, warn: Warn, *, memories: bool) -> tuple[Solver, float]:
+    def load_solver(self, warn: Warn, *, memories: bool, collecting: Collecting | None = None) -> tuple[Solver, float]:
         """The solver as the newest good checkpoint has it (or new), and the seconds it has run so far.
+
+        `collecting` makes the collector of Deep CFR, if traversals are not to run in this process.
 
         Without `memories` it is for use, not for training, and lives on the CPU whatever it was trained on.
         """
@@ -186,7 +199,8 @@ class RunFolder:
         if isinstance(self.source, LadderRules):
             solver: Solver = build_ladder_solver(LadderGame(self.source), config, abstraction)
         else:
-            solver = build_solver(self.game(config.runtime.device if memories else "cpu"), config, abstraction)
+            game = self.game(config.runtime.device if memories else "cpu")
+            solver = build_solver(game, config, abstraction, collecting)
         if checkpoint is None:
             return solver, 0.0
         restore(solver, checkpoint, memories=memories)

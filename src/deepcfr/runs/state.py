@@ -81,8 +81,8 @@ def state_bytes(solver: Solver, memories: bool) -> int:
         return solver.layout.size  # a byte an entry, and then compressed
     if not isinstance(solver, NetworkSolver):
         return sum(array.nbytes for _, array in state_arrays(solver, memories))
-    columns = [c for _, memory in solver.memories.named() for c in memory.contents().values()] if memories else []
-    return sum(c.nbytes for c in columns) + (iterate_bytes(solver.iterates) if isinstance(solver, DeepCFR) else 0)
+    stored = sum(memory.nbytes for _, memory in solver.memories.named()) if memories else 0
+    return stored + (iterate_bytes(solver.iterates) if isinstance(solver, DeepCFR) else 0)
 
 
 def put_back(
@@ -107,7 +107,7 @@ def put_back(
     else:
         _put_back_deep_cfr(solver, state, tensors)
     for name, memory in solver.memories.named() if memories else []:
-        columns = {column: np.load(folder / f"memory-{name}-{column}.npy") for column in memory.columns}
+        columns = {column: np.load(folder / f"memory-{name}-{column}.npy") for column in memory.column_names}
         memory.restore(
             {column: torch.from_numpy(array) for column, array in columns.items()}, int(state["memories"][name])
         )

@@ -10,14 +10,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
+from deepcfr.errors import WorkerLost
 from deepcfr.evaluation.exploitability import exploitability, refusal_of
 from deepcfr.evaluation.result import Exploitability
+from deepcfr.games.presets import GameSource
 from deepcfr.machine import resident_memory
 from deepcfr.policies.base import Policy
 from deepcfr.runs.costs import cost_notes, time_notes
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import append_metrics, truncate_metrics
+from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
 from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.training.fit import FitResult
@@ -68,17 +71,58 @@ def catch_interrupt() -> Iterator[Interrupt]:
         signal.signal(signal.SIGINT, before)
 
 
-def train(run: RunFolder, observer: Observer) -> Summary:
+_ATTEMPTS = 3  # to get past a checkpoint
+
+
+class Cluster(Protocol):
+    """Where a run's traversals run and its memories are, if not in this process."""
+
+    def connect(self) -> None:
+        """Join it, and see that it can carry the run. Raises ClusterError."""
+
+    def collecting(self, source: GameSource) -> Collecting:
+        """What makes the collector of a run of the game. Raises ClusterError if the cluster cannot carry it."""
+
+
+def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) -> Summary:
     """Carry a run on from its newest checkpoint to its last iteration, or to the end of its time.
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
-    Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C
-    finishes the iteration, with its evaluation if one is due, and saves.
-    Raises CheckpointError, ConfigError, TrainingError.
+    Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C finishes the iteration, with its
+    evaluation if one is due, and saves. If a worker of the cluster is lost, the run goes on from its newest checkpoint
+    with others; what came after it is computed again, the same as before.
+    Raises CheckpointError, ConfigError, TrainingError, and ClusterError if workers were lost three times with no new
+    checkpoint in between.
     """
+    at, times = -1, 0
+    while True:
+        try:
+            return _train(run, observer, cluster.collecting(run.source) if cluster else None)
+        except WorkerLost as error:
+            found, done = run.checkpoint(observer.warn), read_metrics(run.metrics_path)
+            iteration, reached = found.iteration if found else 0, done[-1]["iteration"] if done else 0
+            at, times = iteration, times + 1 if iteration == at else 1
+            run.note_loss(iteration, reached, str(error))
+            if times == _ATTEMPTS:
+                raise
+            observer.warn(
+                f"{error} The run goes on from iteration {iteration}, and does again what came after it: "
+                f"{reached - iteration} whole iterations and a part of one."
+            )
+
+
+def _train(run: RunFolder, observer: Observer, collecting: Collecting | None) -> Summary:
     notes = cost_notes(run.config, run.source, run.abstraction_path)
-    solver, before = run.load_solver(observer.warn, memories=True)
-    notes += time_notes(solver, run.config)
+    solver, before = run.load_solver(observer.warn, memories=True, collecting=collecting)
+    try:
+        return _carry_on(run, solver, before, observer, notes + time_notes(solver, run.config))
+    finally:
+        if isinstance(solver, DeepCFR):
+            solver.collector.close()
+
+
+def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: list[str]) -> Summary:
+    """The loop, after `before` seconds of earlier sessions."""
     truncate_metrics(run.metrics_path, solver.iteration)
     observer.start(run, solver, notes)
     started = time.perf_counter() - before

@@ -41,6 +41,9 @@ class BoardCollector:
         """See `Collector`."""
         self._remembered.changed(player)
 
+    def close(self) -> None:
+        """Nothing is kept open."""
+
     def collect(self, t: int, traverser: int, current: Current) -> Collected:
         """See `Collector`."""
         settings = self._config.public_chance

@@ -11,6 +11,7 @@ from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import NOT_LISTED
 from deepcfr.games.rules import PokerRules
+from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.solvers.mccfr import MCCFR
@@ -25,13 +26,20 @@ Solver = NetworkSolver | TabularSolver
 Record = IterationRecord | NFSPRecord | TabularRecord
 
 
-def build_solver(game: PokerGame | OpenSpielGame, config: AnyConfig, abstraction: Abstraction | None = None) -> Solver:
+def build_solver(
+    game: PokerGame | OpenSpielGame,
+    config: AnyConfig,
+    abstraction: Abstraction | None = None,
+    collecting: Collecting | None = None,
+) -> Solver:
     """A new solver for the game, before its first iteration; `abstraction` is for Monte Carlo CFR on poker games.
+
+    `collecting` is for Deep CFR: what makes the collector, if traversals are not to run in this process.
 
     Raises ConfigError and GameError for what the solver does not offer.
     """
     if isinstance(config, RunConfig):
-        return NFSP(game, config) if config.solver == "nfsp" else DeepCFR(game, config)
+        return NFSP(game, config) if config.solver == "nfsp" else DeepCFR(game, config, collecting)
     settings, threads = config.solve, config.runtime.threads
     if settings.algorithm == "mccfr":
         if settings.abstraction == TEXTURE:

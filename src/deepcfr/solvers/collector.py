@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from deepcfr.config import RunConfig
+from deepcfr.games.base import Game
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import Memories
 
 
@@ -42,3 +46,10 @@ class Collector(Protocol):
 
     def changed(self, player: int) -> None:
         """The player's network is another from now on."""
+
+    def close(self) -> None:
+        """End what was begun elsewhere; nothing can be collected any more."""
+
+
+Collecting = Callable[[Game, RunConfig, FirstRoundTable | None], Collector]
+"""What makes the collector of a run; the table is the run's own, which the collector adds to."""

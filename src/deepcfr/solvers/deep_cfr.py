@@ -20,7 +20,7 @@ from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.ranges.boards import Board, RoundTree, round_trees
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
-from deepcfr.solvers.collector import Collector, Current
+from deepcfr.solvers.collector import Collecting, Collector, Current
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.memories import Memories, hand_memory_bytes, panel_rows
@@ -57,6 +57,7 @@ class DeepCFR:
 
     game: Game
     config: RunConfig
+    collecting: Collecting | None = None  # None is in this process
     iteration: int = 0
     nodes_touched: int = 0
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
@@ -76,7 +77,9 @@ class DeepCFR:
         on_cores = game.device == "cpu" or cfr.sampler == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
         self.table = FirstRoundTable(poker_game(game), cfr) if cfr.first_round == "table" else None
-        if cfr.sampler == "public-chance":
+        if self.collecting:
+            self.collector = self.collecting(game, self.config, self.table)
+        elif cfr.sampler == "public-chance":
             self.collector = BoardCollector(poker_game(game), self.config, self.table, self.workers)
         else:
             self.collector = HistoryCollector(game, self.config, self.table, self.workers)

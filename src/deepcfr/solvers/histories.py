@@ -38,6 +38,7 @@ PLAYERS = (0, 1)
 class Found:
     """What the traversals of one chunk did, and the samples that belong to the first round's table."""
 
+    shard: int
     nodes_touched: int
     evaluated: int
     for_table: tuple[Samples, Samples] | None  # advantages and strategies
@@ -63,7 +64,7 @@ class HistoryShards:
             memories.advantages[traverser].add(samples.advantages, traversals.stream("advantage slot", first))
             memories.strategies.add(samples.strategies, traversals.stream("strategy slot", first))
             evaluated = int(samples.decisions[1 if current.first_round else 0 :].sum())  # a table is not a network
-            yield Found(samples.nodes_touched, evaluated, for_table)
+            yield Found(number, samples.nodes_touched, evaluated, for_table)
 
     def named(self) -> list[tuple[str, Store]]:
         """Every memory with its name in a checkpoint."""
@@ -86,6 +87,9 @@ class HistoryCollector:
 
     def changed(self, player: int) -> None:
         """Nothing is remembered of strategies."""
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
 
 def collected(found: Iterable[Found], traversals: int, table: FirstRoundTable | None, t: int) -> Collected:

@@ -13,7 +13,7 @@ from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, PublicChanceConfi
 from deepcfr.games.base import Game, infoset_rounds
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
-from deepcfr.memory.reservoir import Memory, Store
+from deepcfr.memory.reservoir import Memory, Store, Stored
 from deepcfr.policies.iterates import iterate_weight, iteration_weight
 from deepcfr.policies.remembered import BYTES_REMEMBERED
 from deepcfr.ranges.boards import RoundTree, kept_bytes
@@ -27,7 +27,7 @@ from deepcfr.types import HandSamples
 class Memories(Protocol):
     """What a run keeps of its traversals: advantages of each player, and strategies."""
 
-    def named(self) -> Sequence[tuple[str, Store]]:
+    def named(self) -> Sequence[tuple[str, Stored]]:
         """Every memory with its name in a checkpoint."""
 
     def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:

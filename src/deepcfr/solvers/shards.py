@@ -9,7 +9,7 @@ import torch
 
 from deepcfr.config import FitConfig
 from deepcfr.games.base import Game
-from deepcfr.memory.reservoir import Store
+from deepcfr.memory.reservoir import Stored
 from deepcfr.rng import key
 from deepcfr.solvers.memories import InfosetMemories, objective_of
 from deepcfr.training.examples import Weights
@@ -53,9 +53,9 @@ class ShardedMemories:
 
     game: Game
     shards: Shards
-    stores: Callable[[], Sequence[tuple[str, Store]]]
+    stores: Callable[[], Sequence[tuple[str, Stored]]]
 
-    def named(self) -> Sequence[tuple[str, Store]]:
+    def named(self) -> Sequence[tuple[str, Stored]]:
         """See `Memories`."""
         return self.stores()
 

@@ -1,0 +1,190 @@
+"""Runs on a Ray cluster of this machine: the same as without it, whatever happens to the workers."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, RuntimeConfig
+from deepcfr.defaults import LOCAL_CLUSTER
+from deepcfr.errors import ClusterError, ConfigError
+from deepcfr.files import read_json
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.train import train
+from deepcfr.solvers.deep_cfr import DeepCFR
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
+
+from deepcfr.runs import ray_collector  # noqa: E402
+from deepcfr.runs.ray_collector import RayCluster, RayHosts  # noqa: E402
+
+FIT = FitConfig(steps=20, batch_size=64)
+CONFIG = RunConfig(
+    game="leduc",
+    cfr=CFRConfig(iterations=4, traversals=60, chunk=16),
+    memory=MemoryConfig(advantage_capacity=2_000, strategy_capacity=2_000, shards=3),
+    network=NetworkConfig(kind="mlp", width=16, layers=1),
+    advantage=FIT,
+    average=FIT,
+    runtime=RuntimeConfig(threads=1, checkpoint_every=2),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
+    yield
+    ray.shutdown()
+
+
+class Quiet:
+    """An observer that keeps warnings, and may do something at the end of an iteration."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.at: dict[int, Any] = {}
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def iteration(self, record: Any, seconds: float) -> None:  # noqa: ARG002
+        self.at.pop(record.iteration, lambda: None)()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+def run(path: Path, cluster: RayCluster | None, observer: Quiet | None = None) -> DeepCFR:
+    folder = RunFolder.create(path, CONFIG)
+    assert train(folder, observer or Quiet(), cluster).finished  # type: ignore[arg-type]
+    solver, _ = folder.load_solver(pytest.fail, memories=True)
+    assert isinstance(solver, DeepCFR)
+    return solver
+
+
+def assert_same(one: DeepCFR, other: DeepCFR) -> None:
+    assert (one.iteration, one.nodes_touched) == (other.iteration, other.nodes_touched)
+    theirs = dict(other.memories.named())
+    assert len(theirs) == 9
+    for name, store in one.memories.named():
+        assert store.seen == theirs[name].seen > 0
+        contents = theirs[name].contents()
+        assert all(torch.equal(column, contents[c]) for c, column in store.contents().items()), name
+    both = [[*solver.advantage_networks, solver.average_network] for solver in (one, other)]
+    for network, same in zip(*both, strict=True):
+        assert network is not None
+        assert same is not None
+        state = same.state_dict()
+        assert all(torch.equal(weight, state[name]) for name, weight in network.state_dict().items())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> DeepCFR:
+    return run(tmp_path_factory.mktemp("alone") / "run", None)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_change_nothing(tmp_path: Path, alone: DeepCFR, workers: int) -> None:
+    assert_same(alone, run(tmp_path / "run", RayCluster(LOCAL_CLUSTER, workers)))
+
+
+def worker_pids() -> list[int]:
+    """The processes that are actors of this test."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"ray::_Worker" in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def test_a_worker_that_dies_changes_nothing_and_is_reported(tmp_path: Path, alone: DeepCFR) -> None:
+    observer = Quiet()
+
+    def kill() -> None:
+        pids = worker_pids()
+        assert len(pids) == 2
+        os.kill(pids[0], signal.SIGKILL)
+
+    observer.at = {1: kill, 3: kill}
+    solver = run(tmp_path / "run", RayCluster(LOCAL_CLUSTER, 2), observer)
+    assert_same(alone, solver)
+    first, second = observer.warnings
+    assert "goes on from iteration 0" in first
+    assert "1 whole iterations" in first
+    assert "goes on from iteration 2" in second
+    losses = read_json(tmp_path / "run" / "environment.json")["losses"]
+    assert [(loss["goes_on_from"], loss["done_again"]) for loss in losses] == [(0, 1), (2, 1)]
+    assert [line for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines() if line].__len__() == 4
+
+
+def test_a_worker_that_dies_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collect = RayHosts.ask
+
+    def ask(self: RayHosts, host: int, method: str, *arguments: Any) -> Any:
+        if method == "collect" and arguments[0] == 3:
+            ray.kill(self._actors[host])
+        return collect(self, host, method, *arguments)
+
+    monkeypatch.setattr(RayHosts, "ask", ask)
+    observer = Quiet()
+    folder = RunFolder.create(tmp_path / "run", CONFIG)
+    with pytest.raises(ClusterError, match="was lost"):
+        train(folder, observer, RayCluster(LOCAL_CLUSTER, 2))  # type: ignore[arg-type]
+    assert len(observer.warnings) == 2
+    monkeypatch.undo()
+    assert train(folder, observer, None).finished  # type: ignore[arg-type]  # with what there is, and without Ray
+
+
+def test_too_many_workers_are_refused() -> None:
+    start = time.monotonic()
+    with pytest.raises(ConfigError, match="--workers must be at least 1"):
+        RayCluster(LOCAL_CLUSTER, 0)
+    with pytest.raises(ConfigError, match="every one needs a shard"):
+        RayCluster(LOCAL_CLUSTER, 4).collecting(RunFolder_source())(None, CONFIG, None)  # type: ignore[arg-type]
+    with pytest.raises(ClusterError, match="5 workers need as many cores, and the cluster has 3"):
+        RayCluster(LOCAL_CLUSTER, 5).connect()
+    assert time.monotonic() - start < 30
+
+
+def RunFolder_source() -> Any:
+    from deepcfr.games.presets import load_source
+
+    return load_source("leduc")
+
+
+def test_other_code_on_a_worker_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_collector, "code_version", lambda: "code of another day")
+    with pytest.raises(ClusterError, match="code of another day"):
+        RayHosts(RunFolder_source(), CONFIG, 1)
+
+
+def test_wrong_addresses_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    for address, reason in (
+        ("nowhere", "HOST:PORT"),
+        ("127.0.0.1:1", "Nothing answers"),
+        ("127.0.0.1:99999", "Nothing"),
+    ):
+        with pytest.raises(ClusterError, match=reason):
+            RayCluster(address, 2).connect()
+
+
+def test_a_server_that_is_not_rays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It listens and says nothing; `ray.init` would wait for it for minutes."""
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_collector, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(ray, "init", lambda *_, **__: time.sleep(5))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="did not answer"):
+            RayCluster(address, 2).connect()

@@ -1,0 +1,123 @@
+"""Shards in other processes, here played by objects of this one: the same samples and networks as without them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_shards import CONFIG, LEDUC, contents
+
+from deepcfr.config import CFRConfig, RunConfig
+from deepcfr.games.base import Game
+from deepcfr.games.presets import load_game
+from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.solvers.remote import RemoteCollector, shares
+from deepcfr.solvers.shard_host import ShardHost
+
+
+class HostsHere:
+    """Hosts in this process; what they are given cannot be written to, as it could not be in another one."""
+
+    def __init__(self, game: Game, config: RunConfig, count: int) -> None:
+        self.numbers = shares(config.memory.shards, count)
+        self.hosts = [ShardHost(game, config, numbers) for numbers in self.numbers]
+        self.puts = 0
+
+    def put(self, value: dict[str, np.ndarray[Any, Any]]) -> Any:
+        self.puts += 1
+        kept = {name: array.copy() for name, array in value.items()}
+        for array in kept.values():
+            array.flags.writeable = False
+        return kept
+
+    def ask(self, host: int, method: str, *arguments: Any) -> Callable[[], Any]:
+        found = getattr(self.hosts[host], method)(*arguments)
+        return lambda: found
+
+    def close(self) -> None:
+        self.hosts.clear()
+
+
+def remote(count: int, kept: list[HostsHere] | None = None) -> Any:
+    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+        hosts = HostsHere(game, config, count)
+        if kept is not None:
+            kept.append(hosts)
+        return RemoteCollector(game, config, table, hosts)
+
+    return collecting
+
+
+def finished(config: RunConfig, collecting: Any = None, game: Game = LEDUC) -> DeepCFR:
+    solver = DeepCFR(game, config, collecting)
+    for _ in solver.iterations():
+        pass
+    solver.fit_average()
+    return solver
+
+
+def assert_same(one: DeepCFR, other: DeepCFR) -> None:
+    mine, theirs = contents(one), contents(other)
+    assert list(mine) == list(theirs)
+    for name, columns in mine.items():
+        assert all(torch.equal(column, theirs[name][c]) for c, column in columns.items()), name
+    networks = zip(
+        [*one.advantage_networks, one.average_network], [*other.advantage_networks, other.average_network], strict=True
+    )
+    for network, same in networks:
+        assert network is not None
+        assert same is not None
+        state = same.state_dict()
+        assert all(torch.equal(weight, state[name]) for name, weight in network.state_dict().items())
+
+
+@pytest.mark.parametrize("draw", ["uniform", "balanced"])
+def test_one_process_and_three_hold_and_learn_the_same(draw: Any) -> None:
+    config = replace(CONFIG, advantage=replace(CONFIG.advantage, draw=draw))
+    alone = finished(config)
+    assert alone.nodes_touched > 0
+    for count in (1, 3):
+        other = finished(config, remote(count))
+        assert other.nodes_touched == alone.nodes_touched
+        assert_same(alone, other)
+
+
+def test_a_table_of_the_first_round_is_the_same_too() -> None:
+    cfr = CFRConfig(iterations=2, traversals=40, chunk=9, first_round="table", remove_luck=True)
+    config = replace(CONFIG, game="fhp-mini", cfr=cfr, network=replace(CONFIG.network, width=8))
+    game = load_game("fhp-mini")
+    alone, other = finished(config, game=game), finished(config, remote(2), game)
+    assert alone.table
+    assert other.table
+    assert np.abs(alone.table.regret).sum() > 0
+    assert all(np.array_equal(a, other.table.arrays()[name]) for name, a in alone.table.arrays().items())
+    assert_same(alone, other)
+
+
+def test_networks_are_sent_once_after_each_fit() -> None:
+    kept: list[HostsHere] = []
+    finished(CONFIG, remote(2, kept))
+    assert kept[0].puts == 2 + 2 * CONFIG.cfr.iterations - 1  # the fit that ends the run is asked for no more
+
+
+def test_a_checkpoint_goes_on_with_other_processes(tmp_path: Path) -> None:
+    """Saved by two, taken up by three, by none, and the other way round: as if nothing had happened."""
+    whole = finished(CONFIG)
+    for first, second in ((remote(2), remote(3)), (remote(2), None), (None, remote(2))):
+        begun = DeepCFR(LEDUC, CONFIG, first)
+        next(begun.iterations())
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        save_checkpoint(folder, begun, "fingerprint", 1.0, keep=1)
+        found = newest_checkpoint(folder, "fingerprint", pytest.fail)
+        assert found
+        solver = DeepCFR(LEDUC, CONFIG, second)
+        restore(solver, found)
+        for _ in solver.iterations():
+            pass
+        solver.fit_average()
+        assert_same(whole, solver)
