@@ -1,11 +1,14 @@
 """Deep CFR with its memories in shards: what each holds depends on its number, and not on where it is."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig
+from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, validate_config
+from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
@@ -124,3 +127,38 @@ def test_the_records_count_all_shards() -> None:
     for player in (0, 1):
         assert last.advantage_samples[player] == sum(len(stores[f"advantage-{player}-shard-{n}"]) for n in range(3))
     assert last.strategy_samples == sum(len(stores[f"strategy-shard-{n}"]) for n in range(3))
+
+
+def test_memories_in_files_hold_the_same(tmp_path: Path) -> None:
+    """With the bytes that a checkpoint of a full memory has."""
+    small = replace(CONFIG.memory, advantage_capacity=90, strategy_capacity=60)
+    solver = solved(replace(CONFIG, memory=small))
+    in_files = solved(replace(CONFIG, memory=replace(small, files=str(tmp_path / "memory"))))
+    for name, columns in contents(solver).items():
+        for column, tensor in columns.items():
+            assert torch.equal(contents(in_files)[name][column], tensor)
+            held = np.load(tmp_path / "memory" / f"{name}-{column}.npy")
+            np.save(tmp_path / "saved.npy", tensor.numpy())
+            assert np.array_equal(held, tensor.numpy())
+            assert (tmp_path / "saved.npy").stat().st_size == (
+                tmp_path / "memory" / f"{name}-{column}.npy"
+            ).stat().st_size
+
+
+@pytest.mark.parametrize(
+    "section, setting, value",
+    [
+        ("cfr", "sampler", "public-chance"),
+        ("cfr", "average_smoothing", 0.1),
+        ("advantage", "merge_infosets", True),
+        ("average", "held_out", 0.1),
+        ("memory", "shards", 51),
+    ],
+)
+def test_what_shards_do_not_offer_is_refused_in_a_sentence(section: str, setting: str, value: object) -> None:
+    config = replace(CONFIG, **{section: replace(getattr(CONFIG, section), **{setting: value})})
+    with pytest.raises(ConfigError, match=rf"{section}\.{setting}") as caught:
+        validate_config(config)
+    assert len(caught.value.problems) == 1
+    if section != "memory":
+        assert validate_config(with_shards(1, config)).memory.shards == 1

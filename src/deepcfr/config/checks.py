@@ -141,6 +141,8 @@ def _public_chance_problems(config: RunConfig) -> Iterator[str]:
 def _shard_problems(config: RunConfig) -> Iterator[str]:
     """One sentence for every setting that memories in several shards do not offer."""
     shards = config.memory.shards
+    if config.memory.files and config.runtime.device != "cpu":
+        yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
     if shards == 1:
         return
     wrong = {
@@ -216,6 +218,7 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
             *_changed(config, "public_chance", () if by_boards else _names(boards)),
         ],
         "a panel keeps all of its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
+        "memories of hands are no files": _changed(config, "memory", ("files",) if by_hands and not panel else ()),
         "hands have decisions of many pots": _changed(config, "advantage", ("pot_units",)) if by_hands else [],
         "its targets are no exact means of a panel": [] if panel else _changed(config, "advantage", ("compress",)),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),

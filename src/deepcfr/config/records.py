@@ -69,6 +69,9 @@ class MemoryConfig:
     #: equal parts of the traversals and of each memory, which may be in different processes. Results depend on how many
     #: there are, and not on where they are
     shards: int = 1
+    #: a folder for the memories, which are files there and need no room elsewhere, on the machine of each shard; without
+    #: one they are in memory. A run writes over what is there, and resumes from its checkpoints and not from these files
+    files: str = ""
 
 
 @dataclass(frozen=True)

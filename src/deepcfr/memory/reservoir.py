@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, Protocol
 
+import numpy as np
 import torch
 
 from deepcfr.games.base import card_codes
@@ -106,15 +108,30 @@ class Store:
 
 
 class Memory(Store):
-    """A store of infoset samples: advantages or strategies."""
+    """A store of infoset samples: advantages or strategies.
 
-    def __init__(self, encoding: Encoding, capacity: int, kind: MemoryKind = "reservoir", device: str = "cpu") -> None:
+    With `files`, the beginning of their paths, its columns are files that the system keeps in memory as far as there is
+    room; where there are already some, they are overwritten.
+    """
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        capacity: int,
+        kind: MemoryKind = "reservoir",
+        device: str = "cpu",
+        files: Path | None = None,
+    ) -> None:
         self.encoding = encoding
+        shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
+            "node": (node_type(encoding), ()),
+            "cards": (torch.uint8, (sum(encoding.card_groups),)),
+            "iteration": (torch.int32, ()),
+            "target": (torch.float32, (encoding.num_actions,)),
+        }
         columns = {
-            "node": torch.empty(capacity, dtype=node_type(encoding), device=device),
-            "cards": torch.empty(capacity, sum(encoding.card_groups), dtype=torch.uint8, device=device),
-            "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
-            "target": torch.empty(capacity, encoding.num_actions, dtype=torch.float32, device=device),
+            name: _column(files and files.with_name(f"{files.name}-{name}.npy"), (capacity, *shape), dtype, device)
+            for name, (dtype, shape) in shapes.items()
         }
         super().__init__(columns, capacity, kind)
 
@@ -145,6 +162,15 @@ class Memory(Store):
         sums = torch.zeros(groups, weighted.shape[1], dtype=torch.float64, device=group.device)
         sums.index_add_(0, group, weighted)
         return (sums / total[:, None]).float()[group]
+
+
+def _column(path: Path | None, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+    """An array with any contents, in memory or, with `path`, in a file as `numpy.save` writes it."""
+    if path is None:
+        return torch.empty(shape, dtype=dtype, device=device)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = torch.empty(0, dtype=dtype).numpy().dtype
+    return torch.from_numpy(np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape))
 
 
 def _last_writers(slot: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:

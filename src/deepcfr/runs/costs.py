@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import disk_usage
 
 import torch
 
@@ -45,7 +46,9 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
         return [_size(game), *unread_settings(config)]
     poker, is_nfsp = PokerGame(source, config.network.suits), config.solver == "nfsp"
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else deep_cfr.memory_bytes(poker, config)
-    if available and needed > 0.9 * available:
+    if config.memory.files and not is_nfsp:
+        _require_disk(Path(config.memory.files), needed)
+    elif available and needed > 0.9 * available:
         names = "nfsp.reservoir_capacity or nfsp.replay" if is_nfsp else "memory.advantage_capacity or memory.strategy"
         raise ConfigError(
             f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
@@ -61,6 +64,17 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
     notes += unread_settings(config)
     reason = refusal(source)
     return [*notes, reason] if reason else notes
+
+
+def _require_disk(folder: Path, needed: int) -> None:
+    """Raise ConfigError if files of memories do not fit into the folder, which may be there already or not."""
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    free = disk_usage(there).free
+    if needed > free:
+        raise ConfigError(
+            f"The memories need up to {needed / 1e9:.1f} GB in '{folder}', where {free / 1e9:.1f} GB are free: lower "
+            "memory.advantage_capacity or memory.strategy_capacity, or set memory.files to another folder."
+        )
 
 
 def _board_note(game: PokerGame, settings: PublicChanceConfig) -> str:

@@ -36,7 +36,7 @@ Warn = Callable[[str], None]
 # settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
 _YOUNG_RULES = {"betting": "limit", "stack": 0, "limp": True}
 _YOUNG_NETWORK = {"strength": False, "node_embedding": False, "runouts": False}
-_YOUNG_MEMORY = {"shards": 1}
+_YOUNG_MEMORY = {"shards": 1, "files": ""}
 _YOUNG_SOLVE = {
     "exploration_start": 0.0,
     "exploration_slope": -2.5e-7,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -54,9 +55,12 @@ class InfosetMemories:
     strategies: Memory = field(init=False)
 
     def __post_init__(self) -> None:
-        encoding, device, kind = self.game.encoding, self.game.device, self.config.kind
-        self.advantages = [Memory(encoding, self.config.advantage_capacity, kind, device) for _ in (0, 1)]
-        self.strategies = Memory(encoding, self.config.strategy_capacity, kind, device)
+        self.advantages = [self._memory(f"advantage-{player}", self.config.advantage_capacity) for player in (0, 1)]
+        self.strategies = self._memory("strategy", self.config.strategy_capacity)
+
+    def _memory(self, name: str, capacity: int) -> Memory:
+        files = Path(self.config.files) / (name + self.suffix) if self.config.files else None
+        return Memory(self.game.encoding, capacity, self.config.kind, self.game.device, files)
 
     def named(self) -> list[tuple[str, Store]]:
         """Every memory with its name in a checkpoint."""
