@@ -6,14 +6,18 @@ run computes depends on its seed, so what was lost is computed again, and nothin
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
@@ -23,14 +27,22 @@ import torch
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RaySystemError, RayTaskError
 
 import deepcfr
-from deepcfr.config import RunConfig
+from deepcfr.config import FitConfig, RunConfig
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.errors import ClusterError, ConfigError, DeepCFRError, WorkerLost
 from deepcfr.games.base import Game
 from deepcfr.games.presets import GameSource, build_game
+from deepcfr.parallel import Workers
+from deepcfr.rng import generator
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.remote import RemoteCollector, shares
-from deepcfr.solvers.shard_host import ShardHost
+from deepcfr.solvers.memories import objective_of
+from deepcfr.solvers.remote import RemoteCollector, RemoteShards, shares
+from deepcfr.solvers.shard_host import ShardHost, Weights, arrays_of, put_arrays
+from deepcfr.training.examples import Examples
+from deepcfr.training.fit import FitResult, fit
+from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.training.shards import Order, ShardedExamples, Survey
+from deepcfr.training.team import Team
 
 _CONNECT_SECONDS = 20
 _PATIENCE_SECONDS = 120
@@ -40,10 +52,12 @@ _START_SECONDS = 300  # of actors: importing torch and making tables of hand str
 class RayCluster:
     """Where a run's workers are: the address of a Ray cluster, or one on this machine that lives as long as the process."""
 
-    def __init__(self, address: str, workers: int) -> None:
+    def __init__(self, address: str, workers: int, learners: int = 0) -> None:
         if workers < 1:
             raise ConfigError(f"--workers must be at least 1, but is {workers}.")
-        self.address, self.workers = address, workers
+        if learners < 0:
+            raise ConfigError(f"--learners must not be negative, but is {learners}.")
+        self.address, self.workers, self.learners = address, workers, learners
         self._patience = 0  # seconds
 
     def collecting(self, source: GameSource) -> Callable[[Game, RunConfig, FirstRoundTable | None], RemoteCollector]:
@@ -56,7 +70,9 @@ class RayCluster:
                     f"'memory.shards' is {shards:,}, and there are {self.workers:,} workers: every one needs a shard."
                 )
             self.connect()
-            return RemoteCollector(game, config, table, RayHosts(source, config, self.workers))
+            hosts = RayHosts.begun(source, config, self.workers)
+            fitting = RayLearners(source, config, hosts, self.learners) if self.learners else fit
+            return RemoteCollector(game, config, table, hosts, fitting)
 
         return collector
 
@@ -68,9 +84,13 @@ class RayCluster:
         if not ray.is_initialized():
             _join(self.address)
         end = time.monotonic() + self._patience
-        while (there := ray.cluster_resources().get("CPU", 0)) < self.workers:
+        needed = self.workers + self.learners
+        while (there := ray.cluster_resources().get("CPU", 0)) < needed:
             if time.monotonic() >= end:
-                raise ClusterError(f"{self.workers:,} workers need as many cores, and the cluster has {there:,.0f}.")
+                beside = f" and {self.learners:,} learners" if self.learners else ""
+                raise ClusterError(
+                    f"{self.workers:,} workers{beside} need a core each, and the cluster has {there:,.0f}."
+                )
             time.sleep(1)
         self._patience = _PATIENCE_SECONDS
 
@@ -140,15 +160,20 @@ class _Worker:
 class RayHosts:
     """Actors on the cluster that `ray` is connected to; see `Hosts`."""
 
-    def __init__(self, source: GameSource, config: RunConfig, count: int) -> None:
-        self.numbers = shares(config.memory.shards, count)
-        actor = ray.remote(_Worker).options(num_cpus=1)
-        self._actors = [actor.remote(source, config, numbers) for numbers in self.numbers]
-        for worker, handle in enumerate(self._actors):
-            found = self._wait(handle.version.remote(), worker, _START_SECONDS)
+    def __init__(self, numbers: Sequence[Sequence[int]], actors: Sequence[Any]) -> None:
+        self.numbers, self.actors = numbers, actors
+
+    @classmethod
+    def begun(cls, source: GameSource, config: RunConfig, count: int) -> RayHosts:
+        """So many new ones, which run the same code as this process. Raises ClusterError."""
+        actor, numbers = ray.remote(_Worker).options(num_cpus=1), shares(config.memory.shards, count)
+        hosts = cls(numbers, [actor.remote(source, config, some) for some in numbers])
+        for worker, handle in enumerate(hosts.actors):
+            found = hosts._wait(handle.version.remote(), worker, _START_SECONDS)
             if found != code_version():
-                self.close()
+                hosts.close()
                 raise ClusterError(f"Worker {worker} has {found}, and this process has {code_version()}.")
+        return hosts
 
     def put(self, value: Any) -> Any:
         """See `Hosts`."""
@@ -156,7 +181,7 @@ class RayHosts:
 
     def ask(self, host: int, method: str, *arguments: Any) -> Callable[[], Any]:
         """See `Hosts`. What waits raises WorkerLost if the worker is gone."""
-        found = self._actors[host].call.remote(method, *arguments)
+        found = self.actors[host].call.remote(method, *arguments)
         return lambda: self._wait(found, host)
 
     def _wait(self, found: Any, worker: int, seconds: float | None = None) -> Any:
@@ -174,5 +199,121 @@ class RayHosts:
 
     def close(self) -> None:
         """See `Hosts`."""
-        for handle in self._actors:
+        for handle in self.actors:
             ray.kill(handle)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A fit, as learners are told of it."""
+
+    order: Order
+    surveys: Mapping[int, Survey]
+    weights: Weights
+    stream: int
+
+
+class _Desk:
+    """An actor where the fits of a run are asked for, one after the other, and where their results are left."""
+
+    def __init__(self) -> None:
+        self._jobs: list[_Job | None] = []
+        self._results: list[tuple[Weights, FitResult] | DeepCFRError] = []
+        self._news = asyncio.Condition()
+
+    async def give(self, job: _Job | None) -> None:
+        async with self._news:
+            self._jobs.append(job)
+            self._news.notify_all()
+
+    async def job(self, number: int) -> _Job | None:
+        async with self._news:
+            await self._news.wait_for(lambda: len(self._jobs) > number)
+            return self._jobs[number]
+
+    async def leave(self, result: tuple[Weights, FitResult] | DeepCFRError) -> None:
+        async with self._news:
+            self._results.append(result)
+            self._news.notify_all()
+
+    async def result(self) -> tuple[Weights, FitResult] | DeepCFRError:
+        async with self._news:
+            await self._news.wait_for(lambda: bool(self._results))
+            return self._results.pop()
+
+
+class RayLearners:
+    """Processes of Ray Train that fit networks together, for as long as the run lasts; see `Fitting`."""
+
+    def __init__(self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int) -> None:
+        self._desk = ray.remote(_Desk).options(num_cpus=0).remote()
+        settings = {
+            "source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors, "desk": self._desk
+        }  # fmt: skip
+        self._ended = ray.remote(_run_team).options(num_cpus=0).remote(settings, count)
+
+    def __call__(
+        self,
+        network: SplitNetwork,
+        examples: Examples,
+        config: FitConfig,  # noqa: ARG002
+        stream: int,
+        workers: Workers,  # noqa: ARG002
+    ) -> FitResult:
+        assert isinstance(examples, ShardedExamples)
+        ray.get(self._desk.give.remote(_Job(examples.order, examples.surveys, arrays_of(network), stream)))
+        result = self._desk.result.remote()
+        done, _ = ray.wait([result, self._ended])
+        if self._ended in done:
+            raise WorkerLost("The learners ended before their fit.")
+        found = ray.get(result)
+        if isinstance(found, DeepCFRError):
+            raise found
+        put_arrays(network, found[0])
+        return found[1]
+
+
+def _run_team(settings: dict[str, Any], count: int) -> None:
+    """A task that lasts as long as the learners."""
+    from ray.train import RunConfig as TrainConfig
+    from ray.train import ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    gpu = settings["config"].runtime.device != "cpu"
+    with TemporaryDirectory() as folder:  # of records that nobody reads
+        TorchTrainer(
+            _learn,
+            train_loop_config=settings,
+            torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
+            scaling_config=ScalingConfig(num_workers=count, use_gpu=gpu),
+            run_config=TrainConfig(storage_path=folder),
+        ).fit()
+
+
+def _learn(settings: dict[str, Any]) -> None:
+    """What each learner does: every fit that is asked for, with the others."""
+    import ray.train
+    import ray.train.torch
+
+    config: RunConfig = settings["config"]
+    context, desk, device = ray.train.get_context(), settings["desk"], str(ray.train.torch.get_device())
+    team = Team(context.get_world_rank(), context.get_world_size())
+    game = build_game(settings["source"], config.network.suits, device)
+    shards, workers = RemoteShards(RayHosts(settings["numbers"], settings["actors"])), Workers(1)
+    for number in count():
+        job: _Job | None = ray.get(desk.job.remote(number))
+        if job is None:
+            return
+        network = build_network(game.encoding, config.network, generator(0)).to(device)
+        put_arrays(network, job.weights)
+        order = job.order
+        objective = objective_of(game, order.memory, order.weights, order.iteration, order.config)
+        examples = ShardedExamples(shards, order, objective, job.surveys)
+        found: tuple[Weights, FitResult] | DeepCFRError
+        try:
+            result = fit(network, examples, order.config, job.stream, workers, team)
+            found = (arrays_of(network), result)
+        except DeepCFRError as error:
+            found = error
+        if team.rank == 0:
+            ray.get(desk.leave.remote(found))

@@ -12,9 +12,10 @@ from deepcfr.policies.remembered import RememberedStrategies
 from deepcfr.ranges.boards import Boards, round_trees
 from deepcfr.ranges.public_chance import BoardPass, RoundPart, check_settings, drawn_infosets, traverse_boards
 from deepcfr.rng import key
-from deepcfr.solvers.collector import Collected, Current
+from deepcfr.solvers.collector import Collected, Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, panel_rows
+from deepcfr.training.fit import fit
 
 
 class BoardCollector:
@@ -22,6 +23,7 @@ class BoardCollector:
 
     def __init__(self, game: PokerGame, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
         self._game, self._config, self._table, self._workers = game, config, table, workers
+        self.fit: Fitting = fit
         self._remembered = RememberedStrategies()  # on a panel of boards
         settings = config.public_chance
         check_settings(game.rules, settings)

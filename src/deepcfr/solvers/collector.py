@@ -6,13 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from deepcfr.config import RunConfig
+from deepcfr.config import FitConfig, RunConfig
 from deepcfr.games.base import Game
+from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import Memories
+from deepcfr.training.examples import Examples
+from deepcfr.training.fit import FitResult
+from deepcfr.training.networks import SplitNetwork
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,19 @@ class Collected:
     evaluated: int  # infosets at which networks were asked for a strategy
 
 
+class Fitting(Protocol):
+    """What fits a network to examples: `training.fit.fit`, or the same in other processes."""
+
+    def __call__(
+        self, network: SplitNetwork, examples: Examples, config: FitConfig, stream: int, workers: Workers
+    ) -> FitResult: ...
+
+
 class Collector(Protocol):
-    """Runs traversals somewhere, and keeps what they find in memories there."""
+    """Runs traversals somewhere, keeps what they find in memories there, and has networks fitted to these."""
 
     memories: Memories
+    fit: Fitting
 
     def collect(self, t: int, traverser: int, current: Current) -> Collected:
         """All of iteration t's traversals for one player, who finds advantages; what they find is then in the memories."""

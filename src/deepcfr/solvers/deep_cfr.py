@@ -26,7 +26,7 @@ from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.memories import Memories, hand_memory_bytes, panel_rows
 from deepcfr.solvers.smoothing import smoothed_strategies
 from deepcfr.training.examples import WEIGHTS, InfosetExamples
-from deepcfr.training.fit import FitResult, fit
+from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import SplitNetwork, build_network
 
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
@@ -129,7 +129,7 @@ class DeepCFR:
             self.advantage_networks[player] = self._new_network("advantage", t, player)
         stream = self._stream("advantage fit", t, player)
         self.collector.changed(player)
-        return fit(self.advantage_networks[player], examples, config, stream, self.workers)
+        return self.collector.fit(self.advantage_networks[player], examples, config, stream, self.workers)
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
@@ -149,7 +149,7 @@ class DeepCFR:
         if self.average_network is None or config.refit == "scratch":
             self.average_network = self.new_average_network()
         self.average_iteration = t
-        return fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
+        return self.collector.fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
 
     def _keep_iterate(self, t: int) -> None:
         """Keep sigma^t, from the networks as they are before iteration t, if it is due."""

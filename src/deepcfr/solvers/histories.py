@@ -24,10 +24,11 @@ from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, Traversals, traverse
 from deepcfr.sampling.luck import BoardLuck
 from deepcfr.sampling.outcome import traverse_outcomes
-from deepcfr.solvers.collector import Collected, Current
+from deepcfr.solvers.collector import Collected, Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import InfosetMemories, Memories
 from deepcfr.solvers.shards import ShardedMemories, ShardFits
+from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Samples
 
@@ -77,6 +78,7 @@ class HistoryCollector:
     def __init__(self, game: Game, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
         self._shards = shards = HistoryShards(game, config, range(config.memory.shards), workers)
         self._table, self._traversals = table, config.cfr.traversals
+        self.fit: Fitting = fit
         self.memories: Memories = shards.memories[0]
         if config.memory.shards > 1:
             self.memories = ShardedMemories(game, ShardFits(game, shards.memories), shards.named)

@@ -10,12 +10,13 @@ import torch
 from deepcfr.config import RunConfig
 from deepcfr.games.base import Game
 from deepcfr.memory.reservoir import INFOSET_COLUMNS, bytes_per_sample
-from deepcfr.solvers.collector import Collected, Current
+from deepcfr.solvers.collector import Collected, Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import collected, part_of_memory
 from deepcfr.solvers.memories import Memories
-from deepcfr.solvers.shard_host import samples_of
+from deepcfr.solvers.shard_host import arrays_of, samples_of
 from deepcfr.solvers.shards import ShardedMemories
+from deepcfr.training.fit import fit
 from deepcfr.training.shards import Order, Survey
 from deepcfr.types import Samples
 
@@ -64,22 +65,57 @@ class RemoteStore:
         self.seen = seen
 
 
-class RemoteCollector:
-    """All shards of a run, in the processes of `hosts`: a `Collector`, and the `Shards` of its memories."""
+class RemoteShards:
+    """The shards of all hosts as fits see them; see `Shards`."""
 
-    def __init__(self, game: Game, config: RunConfig, table: FirstRoundTable | None, hosts: Hosts) -> None:
-        self._game, self._config, self._table, self._hosts = game, config, table, hosts
+    def __init__(self, hosts: Hosts) -> None:
+        self.hosts = hosts
+
+    def survey(self, order: Order) -> Mapping[int, Survey]:
+        """See `Shards`."""
+        return _by_number(self.of_all("survey", order))
+
+    def aim(self, order: Order, mass: torch.Tensor) -> None:
+        """See `Shards`."""
+        self.of_all("aim", order, mass)
+
+    def draw(self, order: Order, counts: Mapping[int, int], stream: int) -> Callable[[], Mapping[int, Samples]]:
+        """See `Shards`."""
+        waiting = [
+            self.hosts.ask(host, "draw", order, {n: counts[n] for n in numbers}, stream)
+            for host, numbers in enumerate(self.hosts.numbers)
+        ]
+        return lambda: {n: samples_of(b) for n, b in _by_number([wait() for wait in waiting]).items()}
+
+    def of_all(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of every host returns."""
+        waiting = [self.hosts.ask(host, method, *arguments) for host in range(len(self.hosts.numbers))]
+        return [wait() for wait in waiting]
+
+
+class RemoteCollector:
+    """A `Collector` whose shards are in the processes of `hosts`; `fitting` fits networks, in this process by default."""
+
+    def __init__(
+        self,
+        game: Game,
+        config: RunConfig,
+        table: FirstRoundTable | None,
+        hosts: Hosts,
+        fitting: Fitting = fit,
+    ) -> None:
+        self._game, self._config, self._table, self.fit = game, config, table, fitting
+        self._shards = RemoteShards(hosts)
         self._weights: list[Any] = [None, None]  # both players' networks, where hosts find them
-        self.memories: Memories = ShardedMemories(game, self, self.named)
+        self.memories: Memories = ShardedMemories(game, self._shards, self.named)
 
     def collect(self, t: int, traverser: int, current: Current) -> Collected:
         """See `Collector`."""
         for player, network in enumerate(current.matching.networks):
             if self._weights[player] is None:
-                state = network.state_dict()
-                self._weights[player] = self._hosts.put({name: w.cpu().numpy() for name, w in state.items()})
+                self._weights[player] = self._shards.hosts.put(arrays_of(network))
         regret = self._table.regret if self._table else None
-        parts = self._all("collect", t, traverser, regret, *self._weights)
+        parts = self._shards.of_all("collect", t, traverser, regret, *self._weights)
         found = sorted((chunk for part in parts for chunk in part), key=lambda chunk: chunk.shard)  # which is stable
         return collected(found, self._config.cfr.traversals, self._table, t)
 
@@ -89,38 +125,18 @@ class RemoteCollector:
 
     def close(self) -> None:
         """See `Collector`."""
-        self._hosts.close()
-
-    def survey(self, order: Order) -> Mapping[int, Survey]:
-        """See `Shards`."""
-        return _by_number(self._all("survey", order))
-
-    def aim(self, order: Order, mass: torch.Tensor) -> None:
-        """See `Shards`."""
-        self._all("aim", order, mass)
-
-    def draw(self, order: Order, counts: Mapping[int, int], stream: int) -> Callable[[], Mapping[int, Samples]]:
-        """See `Shards`."""
-        waiting = [
-            self._hosts.ask(host, "draw", order, {n: counts[n] for n in numbers}, stream)
-            for host, numbers in enumerate(self._hosts.numbers)
-        ]
-        return lambda: {n: samples_of(b) for n, b in _by_number([wait() for wait in waiting]).items()}
+        self._shards.hosts.close()
 
     def named(self) -> list[tuple[str, RemoteStore]]:
         """Every memory with its name in a checkpoint, shard by shard."""
         found = []
-        for host, sizes in enumerate(self._all("seen")):
+        for host, sizes in enumerate(self._shards.of_all("seen")):
             for name, seen in sizes.items():
                 number = int(name.rsplit("-", 1)[1])
                 part, row = part_of_memory(self._config.memory, number), bytes_per_sample(self._game.encoding)
                 capacity = part.strategy_capacity if name.startswith("strategy") else part.advantage_capacity
-                found.append((number, name, RemoteStore(self._hosts, host, name, seen, capacity, row)))
+                found.append((number, name, RemoteStore(self._shards.hosts, host, name, seen, capacity, row)))
         return [(name, store) for _, name, store in sorted(found, key=lambda entry: entry[0])]
-
-    def _all(self, method: str, *arguments: Any) -> list[Any]:
-        waiting = [self._hosts.ask(host, method, *arguments) for host in range(len(self._hosts.numbers))]
-        return [wait() for wait in waiting]
 
 
 def shares(shards: int, hosts: int) -> list[list[int]]:

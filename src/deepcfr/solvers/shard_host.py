@@ -19,7 +19,7 @@ from deepcfr.solvers.collector import Current
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import Found, HistoryShards
 from deepcfr.solvers.shards import ShardFits
-from deepcfr.training.networks import build_network
+from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.training.shards import Order, Survey
 from deepcfr.types import Infosets, Samples
 
@@ -44,7 +44,7 @@ class ShardHost:
         `regret` is that of the table of the first round, if there is one.
         """
         for network, arrays in zip(self._networks, weights, strict=True):
-            network.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()})
+            put_arrays(network, arrays)
         if self._table:
             self._table.regret[:] = regret
         networks, fallback = (self._networks[0], self._networks[1]), self._config.cfr.fallback
@@ -79,6 +79,16 @@ class ShardHost:
 
     def _store(self, memory: str) -> Store:
         return dict(self._shards.named())[memory]
+
+
+def arrays_of(network: SplitNetwork) -> Weights:
+    """A network's weights as arrays."""
+    return {name: weight.cpu().numpy() for name, weight in network.state_dict().items()}
+
+
+def put_arrays(network: SplitNetwork, weights: Weights) -> None:
+    """Take back what `arrays_of` returned."""
+    network.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
 
 
 def block_of(samples: Samples) -> Block:

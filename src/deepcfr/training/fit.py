@@ -12,11 +12,13 @@ import torch
 from deepcfr.config import FitConfig
 from deepcfr.errors import TrainingError
 from deepcfr.parallel import Workers, flushed_denormals
+from deepcfr.rng import key
 from deepcfr.training.draw import Draw
 from deepcfr.training.examples import Examples
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.training.shards import BlockDraw, ShardedExamples
 from deepcfr.training.step import Descent, Row
+from deepcfr.training.team import Team
 
 _REPORT = 100  # losses are read from the device, and checked, this often
 _STAGES = 4  # batch sizes of a fit whose batches grow
@@ -35,21 +37,30 @@ class FitResult:
     held_out_loss: float | None = None  # of the weights that were kept; None if nothing was held out
 
 
-def fit(network: SplitNetwork, examples: Examples, config: FitConfig, stream: int, workers: Workers) -> FitResult:
+def fit(
+    network: SplitNetwork,
+    examples: Examples,
+    config: FitConfig,
+    stream: int,
+    workers: Workers,
+    team: Team | None = None,
+) -> FitResult:
     """Fit `network` in place to `examples`, with mini-batches drawn from `stream`.
 
-    Every worker takes the gradient of an equal share of the mini-batch, in pieces of `examples.share` at most.
+    Every worker takes the gradient of an equal share of the mini-batch, in pieces of `examples.share` at most. In a team,
+    which only shards serve, this process draws its share of every mini-batch, and all end with the same weights.
     Raises TrainingError when the loss stops being a number. Source: Algorithm 1 and section 5.2.
     """
     start = time.perf_counter()
     with flushed_denormals():
         network.scale.fill_(examples.scale())
-        descent = Descent(network, examples, config, workers)
+        descent = Descent(network, examples, config, workers, team)
         total = steps_for(config, len(examples))
-        blocks = list(_blocks(config, total))
+        blocks = list(_blocks(config, total, team))
         draw: Draw | BlockDraw
         watch = None
         if isinstance(examples, ShardedExamples):
+            stream = key(stream, "rank", team.rank) if team else stream
             draw = BlockDraw(examples, stream, [block.batch * (block.last - block.first) for block in blocks])
         else:
             draw = Draw(examples, config.held_out, stream, descent.device)
@@ -60,7 +71,7 @@ def fit(network: SplitNetwork, examples: Examples, config: FitConfig, stream: in
                 descent.start_stage(block.room, block.batch)
             descent.run(draw, [_row(config, step, total) for step in range(block.first, block.last)])
             last = block.last
-            drawn += block.batch * (block.last - block.first)
+            drawn += block.batch * (block.last - block.first) * (team.size if team else 1)
             look = watch is not None and (last % config.check_every == 0 or last == total)
             if look or last % _REPORT == 0 or last == total:
                 _check(descent.recent, last, total, config)
@@ -91,7 +102,7 @@ class _Block:
     opens_stage: bool
 
 
-def _blocks(config: FitConfig, total: int) -> Iterator[_Block]:
+def _blocks(config: FitConfig, total: int, team: Team | None) -> Iterator[_Block]:
     """The steps of a fit, cut where a batch size ends and where losses are looked at."""
     stages = _STAGES if config.batch_growth > 1 else 1
     looks = [_REPORT, *([config.check_every] if config.held_out else [])]
@@ -99,6 +110,7 @@ def _blocks(config: FitConfig, total: int) -> Iterator[_Block]:
     for stage in range(stages):
         end = total * (stage + 1) // stages
         batch = round(config.batch_size * config.batch_growth ** (stage / max(1, stages - 1)))
+        batch = team.share(batch) if team else batch
         room, opens = max(1, min(_REPORT, end - first, _BLOCK // batch)), True
         while first < end:
             last = min(end, first + room, *(first - first % every + every for every in looks))

@@ -98,49 +98,50 @@ class ShardedExamples:
 
     share = 1 << 40  # a worker's part of a mini-batch is never cut further
 
-    def __init__(self, shards: Shards, order: Order, objective: Objective) -> None:
-        self._shards, self._order, self._objective = shards, order, objective
-        self._surveys = shards.survey(order)
+    def __init__(
+        self, shards: Shards, order: Order, objective: Objective, surveys: Mapping[int, Survey] | None = None
+    ) -> None:
+        """With `surveys`, another process has asked the shards for them, and has them ready to draw."""
+        self._shards, self.order, self._objective = shards, order, objective
+        self.surveys = surveys or shards.survey(order)
         mass = torch.zeros(len(objective.legal), dtype=torch.float64)
-        for survey in self._surveys.values():
+        for survey in self.surveys.values():
             mass += survey.times * survey.mass
-        shares = np.array([self._share(survey, mass) for survey in self._surveys.values()])
+        shares = np.array([self._share(survey, mass) for survey in self.surveys.values()])
         self._shares = shares / max(shares.sum(), 1e-300)
-        if len(self):
+        if len(self) and surveys is None:
             shards.aim(order, mass)
         self._block: Samples | None = None
 
     def _share(self, survey: Survey, mass: torch.Tensor) -> float:
         """A shard's share of all draws, not normalised."""
-        if self._order.config.draw == "uniform":
+        if self.order.config.draw == "uniform":
             return float(survey.seen)
         own = survey.mass[mass > 0]
-        return survey.times * float(
-            own.sum() if self._order.config.draw == "weighted" else (own / mass[mass > 0]).sum()
-        )
+        return survey.times * float(own.sum() if self.order.config.draw == "weighted" else (own / mass[mass > 0]).sum())
 
     def __len__(self) -> int:
-        return sum(survey.held for survey in self._surveys.values())
+        return sum(survey.held for survey in self.surveys.values())
 
     def scale(self) -> float:
         """The root mean square of legal targets of all that was seen; 1 when all are 0 or nothing is scaled."""
-        if not self._order.config.scale_targets:
+        if not self.order.config.scale_targets:
             return 1.0
-        seen = sum(survey.seen for survey in self._surveys.values())
-        mean = sum(survey.mean_square * survey.seen for survey in self._surveys.values()) / max(1, seen)
+        seen = sum(survey.seen for survey in self.surveys.values())
+        mean = sum(survey.mean_square * survey.seen for survey in self.surveys.values()) / max(1, seen)
         return math.sqrt(mean) if mean > 0 else 1.0
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         """See `Examples`."""
         assert self._block is not None
-        return self._objective.of(network, self._block[index], self._order.config)
+        return self._objective.of(network, self._block[index], self.order.config)
 
     def ask(self, count: int, stream: int) -> Callable[[], Samples]:
         """Begin to draw so many samples of all shards, mixed, and return what waits for them."""
-        numbers = list(self._surveys)
+        numbers = list(self.surveys)
         which = np.random.default_rng(stream).choice(len(numbers), size=count, p=self._shares)
         counts = np.bincount(which, minlength=len(numbers))
-        found = self._shards.draw(self._order, dict(zip(numbers, counts.tolist(), strict=True)), stream)
+        found = self._shards.draw(self.order, dict(zip(numbers, counts.tolist(), strict=True)), stream)
 
         def wait() -> Samples:
             parts = found()

@@ -22,6 +22,7 @@ from deepcfr.training.draw import Draw
 from deepcfr.training.examples import Examples
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.training.shards import BlockDraw
+from deepcfr.training.team import Team, TeamLoss
 
 Row = tuple[float, float, int]  # of one step: learning rate, rate of the weight average, steps in the mean loss
 _WARM_UP = 3  # steps before a capture, in which libraries allocate their workspaces and Adam its state
@@ -30,10 +31,17 @@ _WARM_UP = 3  # steps before a capture, in which libraries allocate their worksp
 class Descent:
     """Adam on a network's weights, or Muon on its hidden matrices and Adam on the rest.
 
-    `recent` is the mean loss of the last steps, on the device.
+    `recent` is the mean loss of the last steps, on the device; in a team it is that of this process's examples.
     """
 
-    def __init__(self, network: SplitNetwork, examples: Examples, config: FitConfig, workers: Workers) -> None:
+    def __init__(
+        self,
+        network: SplitNetwork,
+        examples: Examples,
+        config: FitConfig,
+        workers: Workers,
+        team: Team | None = None,
+    ) -> None:
         self._network, self._examples, self._config, self._workers = network, examples, config, workers
         self.parameters = list(network.parameters())
         self.device = self.parameters[0].device
@@ -47,6 +55,7 @@ class Descent:
         self._rate: torch.Tensor = self._adam.param_groups[0]["lr"]
         self._average = [p.detach().clone() for p in self.parameters] if config.averaging else []
         self._loss = _compiled(examples.loss, self.device) if config.compile else examples.loss
+        self._team_loss = TeamLoss(network, self._loss) if team else None
         self.recent = torch.zeros((), device=self.device)
         self._counter = torch.zeros(1, dtype=torch.int64, device=self.device)
 
@@ -66,7 +75,7 @@ class Descent:
             if self._muon:
                 self._muon.param_groups[0]["lr"] = row[0]
                 self.step()  # Muon reads its rate on the host, which a graph would repeat
-            elif self._cuda and self._config.graphs:
+            elif self._cuda and self._config.graphs and not self._team_loss:
                 self._replay()
             else:
                 self.step()
@@ -76,13 +85,7 @@ class Descent:
         index = self._index.index_select(0, self._counter)[0]
         rate, average_rate, window = self._schedule.index_select(0, self._counter)[0].unbind()
         self._rate.copy_(rate)
-        value = torch.zeros_like(self.recent)
-        pieces = self._pieces(index)
-        # one piece stays in this thread, which on CUDA is the one whose stream a graph is captured from
-        results = self._workers.map(self._gradient, pieces) if len(pieces) > 1 else map(self._gradient, pieces)
-        for loss, gradients in results:
-            value += loss
-            _accumulate(self.parameters, gradients)
+        value = self._set_gradients(index)
         nn.utils.clip_grad_norm_(self.parameters, self._config.clip)
         self._adam.step()
         if self._muon:
@@ -93,6 +96,22 @@ class Descent:
             _update_average(self._average, self.parameters, average_rate.float())
         self.recent += (value - self.recent) / window.float()
         self._counter += 1
+
+    def _set_gradients(self, index: torch.Tensor) -> torch.Tensor:
+        """The mean loss of the examples `index`, whose gradients the parameters then have."""
+        if self._team_loss:
+            with flushed_denormals(), self._precision():
+                mean = self._team_loss(index) / len(index)
+            mean.backward()
+            return mean.detach()
+        value = torch.zeros_like(self.recent)
+        pieces = self._pieces(index)
+        # one piece stays in this thread, which on CUDA is the one whose stream a graph is captured from
+        results = self._workers.map(self._gradient, pieces) if len(pieces) > 1 else map(self._gradient, pieces)
+        for loss, gradients in results:
+            value += loss
+            _accumulate(self.parameters, gradients)
+        return value
 
     def mean_loss(self, index: torch.Tensor) -> float:
         """The mean loss over the examples `index`, int64 [I]."""
