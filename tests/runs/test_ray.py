@@ -16,6 +16,7 @@ from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.errors import ClusterError, ConfigError
 from deepcfr.files import read_json
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import train
 from deepcfr.solvers.deep_cfr import DeepCFR
 
@@ -93,6 +94,29 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> DeepCFR:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_change_nothing(tmp_path: Path, alone: DeepCFR, workers: int) -> None:
     assert_same(alone, run(tmp_path / "run", RayCluster(LOCAL_CLUSTER, workers)))
+
+
+@pytest.mark.parametrize("learners", [1, 2])
+def test_learners_fit_as_one_process_does(tmp_path: Path, learners: int) -> None:
+    """One draws the same mini-batches; two draw a share of each, so that only the loss can be alike."""
+    config = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=1))
+    folder = RunFolder.create(tmp_path / "run", config)
+    assert train(folder, Quiet(), RayCluster(LOCAL_CLUSTER, 1, learners)).finished  # type: ignore[arg-type]
+    solver, _ = folder.load_solver(pytest.fail, memories=True)
+    assert isinstance(solver, DeepCFR)
+    found = read_metrics(folder.metrics_path)[0]
+    single = read_metrics(tmp_path.parent / "none" / "metrics.jsonl") or read_metrics(_single(tmp_path.parent, config))
+    assert found["trained"] == single[0]["trained"]
+    tolerance = 1e-5 if learners == 1 else 0.5
+    assert found["advantage_loss"] == pytest.approx(single[0]["advantage_loss"], rel=tolerance)
+    assert found["average_loss"] == pytest.approx(single[0]["average_loss"], rel=tolerance)
+
+
+def _single(folder: Path, config: RunConfig) -> Path:
+    """The metrics of the same run in this process."""
+    run = RunFolder.create(folder / "none", config)
+    train(run, Quiet(), None)  # type: ignore[arg-type]
+    return run.metrics_path
 
 
 def worker_pids() -> list[int]:

@@ -69,6 +69,7 @@ class Train:
     json: bool = False  # print one JSON object, and progress to standard error
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
     workers: int = 2  # processes of such a cluster that run traversals and keep memories
+    learners: int = 0  # further ones that fit networks together; 0 is in this process
     seed: int = 0
     solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp reads its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
@@ -143,6 +144,7 @@ class Resume:
     minutes: float | None = None  # go on until the run has had so many minutes in all, more than it has had
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
     workers: int = 2  # processes of such a cluster that run traversals and keep memories
+    learners: int = 0  # further ones that fit networks together; 0 is in this process
     json: bool = False  # print one JSON object, and progress to standard error
 
 

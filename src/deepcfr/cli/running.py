@@ -47,7 +47,7 @@ def _cluster(command: Train | Resume) -> Cluster | None:
         from deepcfr.runs.ray_collector import RayCluster
     except ImportError as error:
         raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
-    return RayCluster(command.ray, command.workers)
+    return RayCluster(command.ray, command.workers, command.learners)
 
 
 def solve_command(command: Solve) -> None:

@@ -60,7 +60,7 @@ def fit(
         draw: Draw | BlockDraw
         watch = None
         if isinstance(examples, ShardedExamples):
-            stream = key(stream, "rank", team.rank) if team else stream
+            stream = key(stream, "rank", team.rank) if team and team.size > 1 else stream
             draw = BlockDraw(examples, stream, [block.batch * (block.last - block.first) for block in blocks])
         else:
             draw = Draw(examples, config.held_out, stream, descent.device)
