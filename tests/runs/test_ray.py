@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,24 +100,14 @@ def test_workers_change_nothing(tmp_path: Path, alone: DeepCFR, workers: int) ->
 @pytest.mark.parametrize("learners", [1, 2])
 def test_learners_fit_as_one_process_does(tmp_path: Path, learners: int) -> None:
     """One draws the same mini-batches; two draw a share of each, so that only the loss can be alike."""
-    config = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=1))
-    folder = RunFolder.create(tmp_path / "run", config)
-    assert train(folder, Quiet(), RayCluster(LOCAL_CLUSTER, 1, learners)).finished  # type: ignore[arg-type]
-    solver, _ = folder.load_solver(pytest.fail, memories=True)
-    assert isinstance(solver, DeepCFR)
-    found = read_metrics(folder.metrics_path)[0]
-    single = read_metrics(tmp_path.parent / "none" / "metrics.jsonl") or read_metrics(_single(tmp_path.parent, config))
-    assert found["trained"] == single[0]["trained"]
-    tolerance = 1e-5 if learners == 1 else 0.5
-    assert found["advantage_loss"] == pytest.approx(single[0]["advantage_loss"], rel=tolerance)
-    assert found["average_loss"] == pytest.approx(single[0]["average_loss"], rel=tolerance)
-
-
-def _single(folder: Path, config: RunConfig) -> Path:
-    """The metrics of the same run in this process."""
-    run = RunFolder.create(folder / "none", config)
-    train(run, Quiet(), None)  # type: ignore[arg-type]
-    return run.metrics_path
+    found = []
+    for name, cluster in (("with", RayCluster(LOCAL_CLUSTER, 1, learners)), ("without", None)):
+        folder = RunFolder.create(tmp_path / name, replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=1)))
+        assert train(folder, Quiet(), cluster).finished  # type: ignore[arg-type]
+        found.append(read_metrics(folder.metrics_path)[0])
+    assert found[0]["trained"] == found[1]["trained"] > 0
+    for loss in ("advantage_loss", "average_loss"):
+        assert found[0][loss] == pytest.approx(found[1][loss], rel=1e-5 if learners == 1 else 0.5)
 
 
 def worker_pids() -> list[int]:
