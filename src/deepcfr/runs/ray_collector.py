@@ -38,10 +38,9 @@ from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import objective_of
 from deepcfr.solvers.remote import RemoteCollector, RemoteShards, shares
 from deepcfr.solvers.shard_host import ShardHost, Weights, arrays_of, put_arrays
-from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.training.shards import Order, ShardedExamples, Survey
+from deepcfr.training.shards import AnyExamples, Order, ShardedExamples, Survey
 from deepcfr.training.team import Team
 
 _CONNECT_SECONDS = 20
@@ -255,7 +254,7 @@ class RayLearners:
     def __call__(
         self,
         network: SplitNetwork,
-        examples: Examples,
+        examples: AnyExamples,
         config: FitConfig,  # noqa: ARG002
         stream: int,
         workers: Workers,  # noqa: ARG002
@@ -266,11 +265,12 @@ class RayLearners:
         done, _ = ray.wait([result, self._ended])
         if self._ended in done:
             raise WorkerLost("The learners ended before their fit.")
-        found = ray.get(result)
+        found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
         if isinstance(found, DeepCFRError):
             raise found
-        put_arrays(network, found[0])
-        return found[1]
+        weights, fitted = found
+        put_arrays(network, weights)
+        return fitted
 
 
 def _run_team(settings: dict[str, Any], count: int) -> None:

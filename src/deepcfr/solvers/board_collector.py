@@ -14,7 +14,7 @@ from deepcfr.ranges.public_chance import BoardPass, RoundPart, check_settings, d
 from deepcfr.rng import key
 from deepcfr.solvers.collector import Collected, Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import HandMemories, InfosetMemories, panel_rows
+from deepcfr.solvers.memories import HandMemories, InfosetMemories, Memories, panel_rows
 from deepcfr.training.fit import fit
 
 
@@ -27,12 +27,13 @@ class BoardCollector:
         self._remembered = RememberedStrategies()  # on a panel of boards
         settings = config.public_chance
         check_settings(game.rules, settings)
-        self.memories: HandMemories | InfosetMemories
+        self._memories: HandMemories | InfosetMemories
         if settings.record == "hands":
             first, rows = 1 if table else 0, panel_rows(game, settings)
-            self.memories = HandMemories(game, config.memory, round_trees(game), first, rows, config.cfr)
+            self._memories = HandMemories(game, config.memory, round_trees(game), first, rows, config.cfr)
         else:
-            self.memories = InfosetMemories(game, config.memory)
+            self._memories = InfosetMemories(game, config.memory)
+        self.memories: Memories = self._memories
 
     @cached_property
     def _boards(self) -> Boards:
@@ -70,8 +71,8 @@ class BoardCollector:
         if not len(part.nodes):
             return
         hands = (found.advantages[round_], found.strategies[round_])
-        if isinstance(self.memories, HandMemories):
-            self.memories.add(traverser, round_, hands, slots)
+        if isinstance(self._memories, HandMemories):
+            self._memories.add(traverser, round_, hands, slots)
             return
         # a traversal of histories meets every round once, so rounds of which fewer hands were recorded count more
         times = max(map(len, found.advantages)) / max(1, len(hands[0]))
@@ -79,8 +80,8 @@ class BoardCollector:
             drawn_infosets(h, tree, part, self._game.encoding.num_actions, times, self._stream("infosets", slots, i))
             for i, h in enumerate(hands)
         )
-        self.memories.advantages[traverser].add(advantages, slots)
-        self.memories.strategies.add(strategies, slots + 1)
+        self._memories.advantages[traverser].add(advantages, slots)
+        self._memories.strategies.add(strategies, slots + 1)
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self._config.seed, *purpose)

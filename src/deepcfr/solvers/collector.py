@@ -14,9 +14,9 @@ from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import Memories
-from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.shards import AnyExamples
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Fitting(Protocol):
     """What fits a network to examples: `training.fit.fit`, or the same in other processes."""
 
     def __call__(
-        self, network: SplitNetwork, examples: Examples, config: FitConfig, stream: int, workers: Workers
+        self, network: SplitNetwork, examples: AnyExamples, config: FitConfig, stream: int, workers: Workers
     ) -> FitResult: ...
 
 

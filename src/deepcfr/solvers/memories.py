@@ -19,9 +19,10 @@ from deepcfr.policies.iterates import iterate_weight, iteration_weight
 from deepcfr.policies.remembered import BYTES_REMEMBERED
 from deepcfr.ranges.boards import RoundTree, kept_bytes
 from deepcfr.ranges.public_chance import RoundPart, visited_boards
-from deepcfr.training.examples import Examples, InfosetExamples, Objective, Weights
+from deepcfr.training.examples import InfosetExamples, Objective, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.training.shards import AnyExamples
 from deepcfr.types import HandSamples
 
 
@@ -31,10 +32,10 @@ class Memories(Protocol):
     def named(self) -> Sequence[tuple[str, Stored]]:
         """Every memory with its name in a checkpoint."""
 
-    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         """What a player's advantage network is fitted to."""
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         """What the average network is fitted to."""
 
     def compression(self, config: FitConfig) -> float:
@@ -71,15 +72,15 @@ class InfosetMemories:
         """A memory by its name, without the suffix."""
         return self.strategies if name == "strategy" else self.advantages[int(name[-1])]
 
-    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         """What a player's advantage network is fitted to."""
         return self._examples(f"advantage-{player}", weights, t, config)
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         """What the average network is fitted to."""
         return self._examples("strategy", weights, t, config)
 
-    def _examples(self, name: str, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def _examples(self, name: str, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         return InfosetExamples(self.memory(name), objective_of(self.game, name, weights, t, config), config)
 
     def compression(self, config: FitConfig) -> float:  # noqa: ARG002
@@ -155,7 +156,7 @@ class HandMemories:
         place = part.edge_node * legal.shape[1] + tree.edge_action[part.edges]
         return HandPart(memory, nodes, legal[nodes], torch.from_numpy(place).to(device))
 
-    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         """What a player's advantage network is fitted to."""
         parts = [self._part(p, r, memory) for (p, r), memory in self.advantages.items() if p == player]
         return HandExamples(
@@ -172,7 +173,7 @@ class HandMemories:
         """How negative targets of advantages are compressed: only on a panel, for that moves the mean of noisy ones."""
         return 0.0 if self.panel_rows is None else config.compress
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
         """What the average network is fitted to."""
         parts = [self._part(p, r, memory) for (p, r), memory in self.strategies.items()]
         return HandExamples(

@@ -14,9 +14,8 @@ from deepcfr.errors import TrainingError
 from deepcfr.parallel import Workers, flushed_denormals
 from deepcfr.rng import key
 from deepcfr.training.draw import Draw
-from deepcfr.training.examples import Examples
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.training.shards import BlockDraw, ShardedExamples
+from deepcfr.training.shards import AnyExamples, BlockDraw, ShardedExamples
 from deepcfr.training.step import Descent, Row
 from deepcfr.training.team import Team
 
@@ -39,7 +38,7 @@ class FitResult:
 
 def fit(
     network: SplitNetwork,
-    examples: Examples,
+    examples: AnyExamples,
     config: FitConfig,
     stream: int,
     workers: Workers,

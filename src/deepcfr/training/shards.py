@@ -19,7 +19,7 @@ from deepcfr.config import FitConfig
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import key
 from deepcfr.training.draw import Draw
-from deepcfr.training.examples import InfosetExamples, Objective, Weights
+from deepcfr.training.examples import IndexedExamples, InfosetExamples, Objective, Weights
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets, Samples
 
@@ -163,6 +163,9 @@ class ShardedExamples:
             )
         for column, new in zip(_columns(self._block), _columns(samples), strict=True):
             column[: len(new)] = new
+
+
+AnyExamples = IndexedExamples | ShardedExamples
 
 
 class BlockDraw:

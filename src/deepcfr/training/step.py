@@ -101,8 +101,8 @@ class Descent:
         """The mean loss of the examples `index`, whose gradients the parameters then have."""
         if self._team_loss:
             with flushed_denormals(), self._precision():
-                mean = self._team_loss(index) / len(index)
-            mean.backward()
+                mean: torch.Tensor = self._team_loss(index) / len(index)
+            torch.autograd.backward(mean)
             return mean.detach()
         value = torch.zeros_like(self.recent)
         pieces = self._pieces(index)
