@@ -29,8 +29,9 @@ from deepcfr.ranges.scratch import Scratch
 from deepcfr.ranges.sweep import reach_at_exits, reach_rows
 from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
-from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples, Objective
+from deepcfr.training.examples import WEIGHTS, InfosetExamples, Objective
 from deepcfr.training.losses import strategy_loss
+from deepcfr.training.shards import AnyExamples
 from deepcfr.types import NO_CARD, HandSamples, Infosets, Samples
 
 MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # drawn unless another number is asked for
@@ -42,7 +43,7 @@ Cards = npt.NDArray[np.uint8]
 
 def solved_examples(
     solved: RangePolicy, game: PokerGame, config: RunConfig, plan: FitConfig, most: int | None, stream: int
-) -> Examples:
+) -> AnyExamples:
     """What a run with `config` would fit its average network to, if its strategies were the solved one.
 
     No more than `most` examples are drawn, nor than a fit by `plan` draws; of hands as many for each player and round. If

@@ -1,0 +1,68 @@
+"""The command line of runs on a cluster, up to where the cluster begins."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepcfr.cli import main, parse_command
+from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config
+from deepcfr.errors import ConfigError
+
+OUT = ["--out", "runs/r"]
+
+
+@pytest.mark.parametrize(
+    "words, address",
+    [
+        (["--ray", *OUT], LOCAL_CLUSTER),
+        ([*OUT, "--ray"], LOCAL_CLUSTER),
+        (["--ray", "10.0.0.1:6379", *OUT], "10.0.0.1:6379"),
+        (OUT, None),
+    ],
+)
+def test_ray_has_an_address_or_is_on_this_machine(words: list[str], address: str | None) -> None:
+    assert parse_command(["train", "leduc", *words]).ray == address
+
+
+def test_resuming_takes_the_same_arguments() -> None:
+    command = parse_command(["resume", "runs/r", "--ray", "--workers", "3", "--learners", "1"])
+    assert (command.ray, command.workers, command.learners) == (LOCAL_CLUSTER, 3, 1)
+
+
+@pytest.mark.parametrize("game", ["kuhn", "leduc", "fhp", "fhp-mini", "fhp-pot", "hulh"])
+def test_every_game_starts_from_settings_that_shards_offer(game: str) -> None:
+    config = parse_command(["train", game, "--ray", *OUT]).run_config()
+    assert config.memory.shards > 1
+    assert config.cfr.sampler == "external"
+    assert config.game == game
+    assert config.network == default_cluster_config(game).network
+
+
+@pytest.mark.parametrize("workers, shards", [(2, 8), (12, 12)])
+def test_there_are_shards_for_all_workers(workers: int, shards: int) -> None:
+    command = parse_command(["train", "leduc", "--ray", "--workers", str(workers), *OUT])
+    assert command.run_config().memory.shards == shards
+
+
+def test_shards_that_were_asked_for_stay() -> None:
+    assert parse_command(["train", "leduc", "--ray", "--memory.shards", "3", *OUT]).run_config().memory.shards == 3
+
+
+def test_settings_that_need_one_process_are_refused() -> None:
+    command = parse_command(["train", "fhp", "--ray", "--cfr.sampler", "public-chance", *OUT])
+    with pytest.raises(ConfigError, match="cfr.sampler"):
+        command.run_config()
+
+
+def test_without_ray_a_sentence_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "deepcfr.runs.ray_collector", raising=False)
+    monkeypatch.setattr(sys, "argv", ["deepcfr", "train", "leduc", "--ray", "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "pip install 'deepcfr[ray]'" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
