@@ -51,7 +51,7 @@ def test_shards_that_were_asked_for_stay() -> None:
 
 def test_settings_that_need_one_process_are_refused() -> None:
     command = parse_command(["train", "fhp", "--ray", "--cfr.sampler", "public-chance", *OUT])
-    with pytest.raises(ConfigError, match="cfr.sampler"):
+    with pytest.raises(ConfigError, match=r"cfr\.sampler"):
         command.run_config()
 
 
