@@ -3,8 +3,8 @@
     python benchmarks/ray_soak.py        # writes benchmarks/results/ray_soak.json, half an hour
     python benchmarks/ray_soak.py --times 3 --out /tmp/ray_soak.json
 
-Every time one process is killed: a worker, which the run survives, or the driver, after which `deepcfr resume` goes on. In the
-end all networks and all samples must be those of the undisturbed run, byte for byte.
+Every time one process is killed: a worker, which the run survives, or the driver, after which `deepcfr resume` goes on. In
+the end all networks and all samples must be those of the undisturbed run, byte for byte.
 """
 
 from __future__ import annotations

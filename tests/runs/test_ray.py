@@ -166,7 +166,7 @@ def test_too_many_workers_are_refused() -> None:
         RayCluster(LOCAL_CLUSTER, 0)
     with pytest.raises(ConfigError, match="every one needs a shard"):
         RayCluster(LOCAL_CLUSTER, 4).collecting(RunFolder_source())(None, CONFIG, None)  # type: ignore[arg-type]
-    with pytest.raises(ClusterError, match="5 workers need as many cores, and the cluster has 3"):
+    with pytest.raises(ClusterError, match="5 workers need a core each, and the cluster has 3"):
         RayCluster(LOCAL_CLUSTER, 5).connect()
     assert time.monotonic() - start < 30
 

@@ -357,8 +357,9 @@ class Report:
 class Bench:
     """Measure performance: against OpenSpiel in the same process, and our own speeds on hold'em games."""
 
-    #: Deep CFR against OpenSpiel's, or on FHP; tabular solvers; NFSP against OpenSpiel's; MCCFR against plain Python
-    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads"]]
+    #: Deep CFR against OpenSpiel's, or on FHP; tabular solvers; NFSP against OpenSpiel's; MCCFR against plain Python; Ray
+    #: workers against threads
+    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale"]]
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0
     json: bool = False

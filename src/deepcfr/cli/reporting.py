@@ -9,7 +9,7 @@ from typing import Any
 
 from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.records import Bench, Report, Reproduce
-from deepcfr.errors import ConfigError
+from deepcfr.errors import ClusterError, ConfigError
 
 
 def reproduce_command(command: Reproduce) -> None:
@@ -125,6 +125,13 @@ def bench_command(command: Bench) -> None:
         from deepcfr.report.bench.threads import bench_threads
 
         facts = bench_threads(command.seed, console.print)
+    elif command.what == "scale":
+        try:
+            from deepcfr.report.bench.scale import bench_scale
+        except ImportError as error:
+            raise ClusterError("bench scale needs Ray: pip install 'deepcfr[ray]'.") from error
+
+        facts = bench_scale(command.seed, console.print)
     else:
         from deepcfr.report.bench.deep_cfr import bench_fhp, bench_openspiel
 

@@ -44,20 +44,22 @@ from deepcfr.training.shards import AnyExamples, Order, ShardedExamples, Survey
 from deepcfr.training.team import Team
 
 _CONNECT_SECONDS = 20
-_PATIENCE_SECONDS = 120
+_COME_BACK_SECONDS = 120  # of a machine
+_LET_GO_SECONDS = 15  # of cores, by actors that have just been ended
 _START_SECONDS = 300  # of actors: importing torch and making tables of hand strengths takes a while
 
 
 class RayCluster:
     """Where a run's workers are: the address of a Ray cluster, or one on this machine that lives as long as the process."""
 
-    def __init__(self, address: str, workers: int, learners: int = 0) -> None:
+    def __init__(self, address: str, workers: int, learners: int = 0, cores: int | None = None) -> None:
+        """`cores` is how many a cluster that is begun here believes to have; None is as many as there are."""
         if workers < 1:
             raise ConfigError(f"--workers must be at least 1, but is {workers}.")
         if learners < 0:
             raise ConfigError(f"--learners must not be negative, but is {learners}.")
-        self.address, self.workers, self.learners = address, workers, learners
-        self._patience = 0  # seconds
+        self.address, self.workers, self.learners, self._cores = address, workers, learners, cores
+        self._began = False
 
     def collecting(self, source: GameSource) -> Callable[[Game, RunConfig, FirstRoundTable | None], RemoteCollector]:
         """What makes the collector of a run of the game; see `Collecting`."""
@@ -81,23 +83,27 @@ class RayCluster:
         One that had room before may have lost a machine, which gets some time to come back. Raises ClusterError.
         """
         if not ray.is_initialized():
-            _join(self.address)
-        end = time.monotonic() + self._patience
-        needed = self.workers + self.learners
-        while (there := ray.cluster_resources().get("CPU", 0)) < needed:
-            if time.monotonic() >= end:
-                beside = f" and {self.learners:,} learners" if self.learners else ""
-                raise ClusterError(
-                    f"{self.workers:,} workers{beside} need a core each, and the cluster has {there:,.0f}."
-                )
-            time.sleep(1)
-        self._patience = _PATIENCE_SECONDS
+            _join(self.address, self._cores)
+        needed, beside = self.workers + self.learners, f" and {self.learners:,} learners" if self.learners else ""
+        patience = _COME_BACK_SECONDS if self._began else 0
+        for resources, seconds, has in (
+            (ray.cluster_resources, patience, "the cluster has"),
+            (ray.available_resources, max(patience, _LET_GO_SECONDS), "of those of the cluster are free only"),
+        ):
+            end = time.monotonic() + seconds
+            while (there := resources().get("CPU", 0)) < needed:
+                if time.monotonic() >= end:
+                    raise ClusterError(f"{self.workers:,} workers{beside} need a core each, and {has} {there:,.0f}.")
+                time.sleep(0.5)
+        self._began = True
 
 
-def _join(address: str) -> None:
+def _join(address: str, cores: int | None) -> None:
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     if address == LOCAL_CLUSTER:
-        ray.init(**quiet)  # in this thread, for the cluster's processes end with the thread that began them
+        ray.init(
+            num_cpus=cores, **quiet
+        )  # in this thread, for the cluster's processes end with the thread that began them
         return
     _knock(address)
     problem: list[BaseException] = []

@@ -1,0 +1,125 @@
+"""What a Ray cluster costs on this machine: an iteration of flop hold'em in threads of one process against workers.
+
+All sides do the same iteration from the same state and take turns, and medians are compared, because other programs may share
+the cores. What the cost model of docs/scaling.md needs is measured beside it: the time of a traversal, of a step, of a block
+of samples, of sending a network to the workers, and of a checkpoint.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from deepcfr.config import RunConfig
+from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config
+from deepcfr.games.base import Game
+from deepcfr.games.presets import build_game, load_source
+from deepcfr.memory.reservoir import bytes_per_sample
+from deepcfr.rng import key
+from deepcfr.runs.checkpoint import save_checkpoint
+from deepcfr.runs.metrics import environment
+from deepcfr.runs.ray_collector import RayCluster
+from deepcfr.solvers.collector import Collecting
+from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
+from deepcfr.solvers.shard_host import arrays_of
+from deepcfr.training.examples import WEIGHTS
+from deepcfr.training.shards import ShardedExamples
+
+Say = Callable[[str], None]
+BLOCK = 100  # mini-batches
+
+
+@dataclass(frozen=True)
+class Workload:
+    """How much is measured: the paper's traversals, and fits as `train fhp --ray` has them."""
+
+    game: str = "fhp"
+    workers: tuple[int, ...] = (1, 2)
+    repetitions: int = 5  # after one that warms up
+    traversals: int = 10_000
+    steps: int = 300
+
+
+def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
+    """Seconds of an iteration in this process, with two threads, and with workers, and of its parts.
+
+    `overhead` is an iteration with the most workers over one in this process, less 1.
+    """
+    load = workload or Workload()
+    source, config = load_source(load.game), _config(load, seed)
+    game = build_game(source, config.network.suits)
+    places: dict[str, Collecting | None] = {"in_process": None}
+    places |= {
+        f"workers_{n}": RayCluster(LOCAL_CLUSTER, n, cores=sum(load.workers)).collecting(source) for n in load.workers
+    }
+    solvers = {name: DeepCFR(game, config, collecting) for name, collecting in places.items()}
+    turns = [dict(zip(solvers, records, strict=True)) for records in zip(*(s.iterations() for s in solvers.values()))]
+    found = {name: _parts(solver, [turn[name] for turn in turns[1:]], game) for name, solver in solvers.items()}
+    for solver in solvers.values():
+        solver.collector.close()
+    overhead = found[f"workers_{max(load.workers)}"]["iteration_seconds"] / found["in_process"]["iteration_seconds"] - 1
+    for name, facts in found.items():
+        say(
+            f"{name}: {facts['iteration_seconds']:.2f} s an iteration, {facts['traversal_seconds']:.2f} s traversals and "
+            f"{facts['fit_seconds']:.2f} s fits"
+        )
+    say(f"overhead {overhead:+.1%}")
+    return {
+        "game": load.game,
+        "seed": seed,
+        "environment": environment("cpu", config.runtime.threads),
+        "traversals": load.traversals,
+        "steps": load.steps,
+        "batch_size": config.advantage.batch_size,
+        "overhead": overhead,
+        **found,
+    }
+
+
+def _config(load: Workload, seed: int) -> RunConfig:
+    config = default_cluster_config(load.game)
+    cfr = replace(config.cfr, traversals=load.traversals, iterations=load.repetitions + 1, keep_networks=0)
+    return replace(config, seed=seed, cfr=cfr, advantage=replace(config.advantage, steps=load.steps))
+
+
+def _parts(solver: DeepCFR, records: list[IterationRecord], game: Game) -> dict[str, float]:
+    """Medians of what an iteration takes, and the time and bytes of what it is made of."""
+    traversal, fit = (median(getattr(r, f"{part}_seconds") for r in records) for part in ("traversal", "fit"))
+    samples = sum(memory.seen for _, memory in solver.memories.named())
+    weights = sum(array.nbytes for array in arrays_of(solver.advantage_networks[0]).values())
+    block, drawn = _block(solver)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        save_checkpoint(Path(folder), solver, "bench", 0.0, keep=1)
+        checkpoint = time.perf_counter() - start
+    return {
+        "iteration_seconds": median(r.traversal_seconds + r.fit_seconds for r in records),
+        "traversal_seconds": traversal,
+        "fit_seconds": fit,
+        "nodes_per_second": median(r.nodes_touched / r.traversal_seconds for r in records),
+        "samples_an_iteration": samples / solver.iteration,
+        "bytes_a_sample": bytes_per_sample(game.encoding),
+        "network_bytes": weights,
+        "block_rows": drawn,
+        "block_seconds": block,
+        "checkpoint_seconds": checkpoint,
+        "checkpoint_rows": sum(len(memory) for _, memory in solver.memories.named()),
+    }
+
+
+def _block(solver: DeepCFR) -> tuple[float, int]:
+    """Seconds of a block of mini-batches from the shards, and its rows."""
+    config, t = solver.config.advantage, solver.iteration
+    examples = solver.memories.advantage_examples(0, WEIGHTS[solver.config.cfr.weighting], t, config)
+    assert isinstance(examples, ShardedExamples)
+    rows, seconds = BLOCK * config.batch_size, []
+    for number in range(4):
+        start = time.perf_counter()
+        examples.ask(rows, key(0, "bench", number))()
+        seconds.append(time.perf_counter() - start)
+    return median(seconds[1:]), rows
