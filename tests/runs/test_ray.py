@@ -143,14 +143,14 @@ def test_a_worker_that_dies_changes_nothing_and_is_reported(tmp_path: Path, alon
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    collect = RayHosts.ask
+    begin = RayHosts.begin
 
-    def ask(self: RayHosts, host: int, method: str, *arguments: Any) -> Any:
+    def dying(self: RayHosts, host: int, method: str, *arguments: Any, results: int = 1) -> Any:
         if method == "collect" and arguments[0] == 3:
-            ray.kill(self._actors[host])
-        return collect(self, host, method, *arguments)
+            ray.kill(self.actors[host])
+        return begin(self, host, method, *arguments, results=results)
 
-    monkeypatch.setattr(RayHosts, "ask", ask)
+    monkeypatch.setattr(RayHosts, "begin", dying)
     observer = Quiet()
     folder = RunFolder.create(tmp_path / "run", CONFIG)
     with pytest.raises(ClusterError, match="was lost"):

@@ -1,6 +1,5 @@
 """Shards in other processes, here played by objects of this one: the same samples and networks as without them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +34,12 @@ class HostsHere:
             array.flags.writeable = False
         return kept
 
-    def ask(self, host: int, method: str, *arguments: Any) -> Callable[[], Any]:
+    def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
         found = getattr(self.hosts[host], method)(*arguments)
-        return lambda: found
+        return [found] if results == 1 else found
+
+    def fetch(self, found: Any) -> Any:
+        return found
 
     def close(self) -> None:
         self.hosts.clear()

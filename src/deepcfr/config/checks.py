@@ -74,6 +74,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "solve.exploration_slope": (-1.0, 0.0),
     "solve.exploration_end": (1, 10**15),
     "solve.initial_weight": (1e-6, 1e9),
+    "solve.parts": (1, 100_000),
+    "solve.epoch": (1, 100_000_000),
     "evaluation.every": (0, 100_000_000),
     "runtime.threads": (1, 1024),
     "runtime.checkpoint_every": (1, 100_000_000),
@@ -184,7 +186,7 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
 
 _SAMPLED = (
     "sampler", "traversals", "weighting", "exploration", "exploration_start", "exploration_slope", "exploration_end",
-    "reward_shape", "reward_on", "initial", "initial_weight",
+    "reward_shape", "reward_on", "initial", "initial_weight", "parts", "epoch",
 )  # fmt: skip
 
 
@@ -197,6 +199,7 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
         "'solve.sampler' is external": ("exploration",) if own.sampler == "external" else (),
         "'solve.exploration_start' is 0": () if own.exploration_start else ("exploration_slope", "exploration_end"),
         "'solve.reward_shape' is y1": ("reward_on",) if own.reward_shape == "y1" else (),
+        "'solve.parts' is 1": ("epoch",) if own.parts == 1 else (),
         "'solve.initial' is uniform": ("initial_weight",) if own.initial == "uniform" else (),
     }
     by_algorithm = _changed(config, "solve", discounts if mccfr else (*discounts, *_SAMPLED))

@@ -241,6 +241,10 @@ class TabularConfig:
     #: mccfr: what tables start from, all actions alike or probabilities by the simulated win rate of a hand's bucket (Lin
     #: 2024, section 7)
     initial: Literal["uniform", "win-rates"] = "uniform"
+    #: mccfr: equal parts of the traversals, each with a copy of the tables that are merged after every epoch, so that they
+    #: can be in different processes
+    parts: int = 1
+    epoch: int = 1  #: mccfr: iterations between merges of parts
     #: mccfr: with win rates, the sum of a row's regrets at the start, in the game's unit, and what the row counts in the
     #: average, where a visit in iteration 1 counts 1
     initial_weight: float = 1.0

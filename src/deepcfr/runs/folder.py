@@ -45,6 +45,8 @@ _YOUNG_SOLVE = {
     "reward_on": "payoff",
     "initial": "uniform",
     "initial_weight": 1.0,
+    "parts": 1,
+    "epoch": 1,
 }
 
 

@@ -174,7 +174,7 @@ class RayHosts:
         actor, numbers = ray.remote(_Worker).options(num_cpus=1), shares(config.memory.shards, count)
         hosts = cls(numbers, [actor.remote(source, config, some) for some in numbers])
         for worker, handle in enumerate(hosts.actors):
-            found = hosts._wait(handle.version.remote(), worker, _START_SECONDS)
+            found = hosts._wait(handle.version.remote(), _START_SECONDS)
             if found != code_version():
                 hosts.close()
                 raise ClusterError(f"Worker {worker} has {found}, and this process has {code_version()}.")
@@ -184,19 +184,23 @@ class RayHosts:
         """See `Hosts`."""
         return ray.put(value)
 
-    def ask(self, host: int, method: str, *arguments: Any) -> Callable[[], Any]:
-        """See `Hosts`. What waits raises WorkerLost if the worker is gone."""
-        found = self.actors[host].call.remote(method, *arguments)
-        return lambda: self._wait(found, host)
+    def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> Sequence[Any]:
+        """See `Hosts`."""
+        found = self.actors[host].call.options(num_returns=results).remote(method, *arguments)
+        return [found] if results == 1 else list(found)
 
-    def _wait(self, found: Any, worker: int, seconds: float | None = None) -> Any:
+    def fetch(self, found: Any) -> Any:
+        """See `Hosts`. Raises WorkerLost if the worker is gone, and what its method raised of this package's errors."""
+        return self._wait(found)
+
+    def _wait(self, found: Any, seconds: float | None = None) -> Any:
         try:
             return ray.get(found, timeout=seconds)
         except (RayActorError, ObjectLostError) as error:
             reason = str(error).strip().splitlines()[0]
-            raise WorkerLost(f"Worker {worker} was lost: {reason}") from error
+            raise WorkerLost(f"A worker was lost: {reason}") from error
         except GetTimeoutError as error:
-            raise WorkerLost(f"Worker {worker} did not start within {seconds:.0f} seconds.") from error
+            raise WorkerLost(f"A worker did not start within {seconds:.0f} seconds.") from error
         except RayTaskError as error:
             if isinstance(error.cause, DeepCFRError):
                 raise error.cause from error

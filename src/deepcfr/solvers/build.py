@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from deepcfr.abstraction.buckets import Abstraction, lossless
 from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
@@ -16,6 +18,7 @@ from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.nfsp import NFSP, NFSPRecord
+from deepcfr.solvers.parts import MergedHere
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -42,9 +45,8 @@ def build_solver(
         return NFSP(game, config) if config.solver == "nfsp" else DeepCFR(game, config, collecting)
     settings, threads = config.solve, config.runtime.threads
     if settings.algorithm == "mccfr":
-        if settings.abstraction == TEXTURE:
-            return MCCFR(game, settings, config.seed, threads, _texture(game))
-        return MCCFR(game, settings, config.seed, threads, abstraction)
+        buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
+        return in_parts(MCCFR(game, settings, config.seed, threads, buckets))
     if settings.abstraction != "lossless":
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: mccfr does.")
     if isinstance(game, PokerGame):
@@ -61,7 +63,17 @@ def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstra
         raise ConfigError(NOT_LISTED.format(game.name))
     settings = config.solve
     buckets = abstraction or ladder_buckets(game.rules.deck, settings.abstraction)
-    return LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads)
+    return in_parts(LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads))
+
+
+_Sampled = TypeVar("_Sampled", MCCFR, LadderMCCFR)
+
+
+def in_parts(solver: _Sampled) -> _Sampled:
+    """The solver, whose parts, if it has several, run in this process one after the other."""
+    if solver.config.parts > 1:
+        solver.merging = MergedHere(solver, solver.config.parts)
+    return solver
 
 
 def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:

@@ -22,15 +22,18 @@ from deepcfr.types import Samples
 
 
 class Hosts(Protocol):
-    """Processes with a `ShardHost` each."""
+    """Processes with an object each, such as a `ShardHost`, whose methods are begun from here."""
 
-    numbers: Sequence[Sequence[int]]  # of the shards of each host
+    numbers: Sequence[Sequence[int]]  # of the shards, or parts, of each host
 
     def put(self, value: Any) -> Any:
         """Something that can be given to hosts in place of `value`, which is sent once for all of them."""
 
-    def ask(self, host: int, method: str, *arguments: Any) -> Callable[[], Any]:
-        """Begin a method of a host, and return what waits for its result."""
+    def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> Sequence[Any]:
+        """Begin a method of a host, and return what stands for its results: of a list, if there are several."""
+
+    def fetch(self, found: Any) -> Any:
+        """Wait for one of the results of `begin`. It need not be fetched to be given to another method."""
 
     def close(self) -> None:
         """End the processes."""
@@ -55,13 +58,13 @@ class RemoteStore:
 
     def contents(self) -> dict[str, torch.Tensor]:
         """The filled part of every column, for a checkpoint."""
-        found = self._hosts.ask(self._host, "contents", self._name)()
+        found = self._hosts.fetch(self._hosts.begin(self._host, "contents", self._name)[0])
         return {column: torch.tensor(array) for column, array in found.items()}
 
     def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
         """Take back what `contents` returned."""
         arrays = {column: tensor.numpy() for column, tensor in contents.items()}
-        self._hosts.ask(self._host, "restore", self._name, arrays, seen)()
+        self._hosts.fetch(self._hosts.begin(self._host, "restore", self._name, arrays, seen)[0])
         self.seen = seen
 
 
@@ -82,15 +85,15 @@ class RemoteShards:
     def draw(self, order: Order, counts: Mapping[int, int], stream: int) -> Callable[[], Mapping[int, Samples]]:
         """See `Shards`."""
         waiting = [
-            self.hosts.ask(host, "draw", order, {n: counts[n] for n in numbers}, stream)
+            self.hosts.begin(host, "draw", order, {n: counts[n] for n in numbers}, stream)[0]
             for host, numbers in enumerate(self.hosts.numbers)
         ]
-        return lambda: {n: samples_of(b) for n, b in _by_number([wait() for wait in waiting]).items()}
+        return lambda: {n: samples_of(b) for n, b in _by_number([self.hosts.fetch(w) for w in waiting]).items()}
 
     def of_all(self, method: str, *arguments: Any) -> list[Any]:
         """What a method of every host returns."""
-        waiting = [self.hosts.ask(host, method, *arguments) for host in range(len(self.hosts.numbers))]
-        return [wait() for wait in waiting]
+        waiting = [self.hosts.begin(host, method, *arguments)[0] for host in range(len(self.hosts.numbers))]
+        return [self.hosts.fetch(found) for found in waiting]
 
 
 class RemoteCollector:

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,16 @@ class Chunk(NamedTuple):
     learning: Learning
 
 
+class Merging(Protocol):
+    """How the parts of an epoch are run and added up."""
+
+    def epoch(self, first: int, last: int) -> int:
+        """Run iterations `first` to `last` in all parts and add up what they find; returns the nodes touched."""
+
+    def close(self) -> None:
+        """End what was begun elsewhere."""
+
+
 class SampledSolver(ABC):
     """The state of a Monte Carlo solver: iterate over `iterations()` to advance it.
 
@@ -51,6 +61,7 @@ class SampledSolver(ABC):
         self.iteration = 0
         self.nodes_touched = 0
         self.workers = Workers(threads)
+        self.merging: Merging | None = None  # how parts are run and merged, if there are several
         # pages of zeros take no memory until a traversal comes to them
         self._regret: Table = np.zeros(entries, config.precision)
         self._average: Table = np.zeros(entries, config.precision)
@@ -68,21 +79,32 @@ class SampledSolver(ABC):
         """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
 
     def iterations(self) -> Iterator[TabularRecord]:
-        """One CFR iteration each, from where the state is up to the configured number."""
+        """One CFR iteration each, or an epoch if there are parts, from where the state is up to the configured number."""
         if self.iteration == 0 and self.config.initial != UNIFORM:
             self._begin()
         while self.iteration < self.config.iterations:
             start = time.perf_counter()
             t = self.iteration + 1
-            touched = sum(self._traverse(t, player) for player in PLAYERS)
-            self.iteration = t
+            if self.merging:
+                last = min(self.iteration + self.config.epoch, self.config.iterations)
+                touched = self.merging.epoch(t, last)
+            else:
+                assert self.config.parts == 1
+                last, touched = t, self.run_part(t, t, 0)
+            self.iteration = last
             self.nodes_touched += touched
-            yield TabularRecord(t, touched, time.perf_counter() - start)
+            yield TabularRecord(last, touched, time.perf_counter() - start)
+
+    def run_part(self, first: int, last: int, part: int) -> int:
+        """Run a part's traversals of iterations `first` to `last` on the tables as they are; returns the nodes touched."""
+        total, parts = self.config.traversals, self.config.parts
+        share = range(total * part // parts, total * (part + 1) // parts)
+        return sum(self._traverse(t, player, share) for t in range(first, last + 1) for player in PLAYERS)
 
     def seconds_per_iteration(self) -> float:
         """What an iteration will take, by a few traversals with empty tables."""
         few = min(self.config.traversals, self.trial)
-        trial = self._anew(replace(self.config, traversals=few, iterations=2, initial=UNIFORM))
+        trial = self._anew(replace(self.config, traversals=few, iterations=2, initial=UNIFORM, parts=1))
         records = list(trial.iterations())  # the first one compiles
         trial.workers.shutdown()
         return records[1].iteration_seconds * self.config.traversals / few
@@ -91,16 +113,15 @@ class SampledSolver(ABC):
         """The live state, that a checkpoint saves and restores by copying into; both are flat, of `config.precision`."""
         return {"regret": self._regret, "average": self._average}
 
-    def _traverse(self, t: int, traverser: int) -> int:
-        """K traversals for one player; returns the nodes touched, histories and deals."""
-        total = self.config.traversals
+    def _traverse(self, t: int, traverser: int, share: range) -> int:
+        """Those of iteration t's traversals for one player; returns the nodes touched, histories and deals."""
         deal_stream = key(self.seed, "deal", t, traverser)
         action_stream = np.uint64(key(self.seed, "action", t, traverser))
         weight = float(t) if self.config.weighting == "linear" else 1.0
-        size, learning = min(self.most_chunk, -(-total // self.workers.count)), self._learning(t)
+        size, learning = max(1, min(self.most_chunk, -(-len(share) // self.workers.count))), self._learning(t)
         chunks = (
-            Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, learning)
-            for first in range(0, total, size)
+            Chunk(first, min(size, share.stop - first), deal_stream, action_stream, traverser, weight, learning)
+            for first in range(share.start, share.stop, size)
         )
         return sum(self.workers.map(self._run, chunks))
 

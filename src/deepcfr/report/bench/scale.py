@@ -1,8 +1,8 @@
 """What a Ray cluster costs on this machine: an iteration of flop hold'em in threads of one process against workers.
 
-All sides do the same iteration from the same state and take turns, and medians are compared, because other programs may share
-the cores. What the cost model of docs/scaling.md needs is measured beside it: the time of a traversal, of a step, of a block
-of samples, of sending a network to the workers, and of a checkpoint.
+All sides do the same iteration and take turns, and medians are compared, because other programs may share the cores. What
+the cost model of docs/scaling.md needs is measured beside it: the time of traversals, of steps, of a block of samples and
+of a checkpoint.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
         f"workers_{n}": RayCluster(LOCAL_CLUSTER, n, cores=sum(load.workers)).collecting(source) for n in load.workers
     }
     solvers = {name: DeepCFR(game, config, collecting) for name, collecting in places.items()}
-    turns = [dict(zip(solvers, records, strict=True)) for records in zip(*(s.iterations() for s in solvers.values()))]
+    sides = zip(*(solver.iterations() for solver in solvers.values()), strict=True)
+    turns = [dict(zip(solvers, records, strict=True)) for records in sides]
     found = {name: _parts(solver, [turn[name] for turn in turns[1:]], game) for name, solver in solvers.items()}
     for solver in solvers.values():
         solver.collector.close()

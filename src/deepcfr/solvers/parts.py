@@ -1,0 +1,121 @@
+"""Monte Carlo CFR in parts: each runs its share of an epoch of iterations on a copy of the tables, and these are merged.
+
+Within an epoch a part knows nothing of what the others find, so what it plays is as old as the epoch. Regrets and averages
+are sums, so nothing is lost or counted twice. Results depend on the number of parts and on the length of an epoch, which
+are settings, and not on which process runs a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.solvers.remote import Hosts
+from deepcfr.solvers.sampled import SampledSolver
+
+Pieces = tuple[npt.NDArray[np.floating], ...]  # of all tables, in the order of their names: the same rows of each
+
+
+class PartHost:
+    """Some parts by their `numbers`, each run on a copy of the tables that all parts began the epoch with.
+
+    Of the tables' rows, which are cut into `slices` equal pieces, this host adds up those of piece `own`.
+    """
+
+    def __init__(self, solver: SampledSolver, numbers: Sequence[int], slices: int, own: int) -> None:
+        self._solver, self._numbers, self._own = solver, numbers, own
+        self._base = _copies(solver)
+        cuts = np.linspace(0, len(self._base[0]), slices + 1).astype(int)
+        self._slices = [slice(a, b) for a, b in pairwise(cuts)]
+
+    def run(self, first: int, last: int) -> list[Any]:
+        """An epoch: the nodes touched, and then for every slice what was added there, by part."""
+        added: dict[int, Pieces] = {}
+        touched = 0
+        for number in self._numbers:
+            _overwrite(self._solver, self._base)
+            touched += self._solver.run_part(first, last, number)
+            added[number] = tuple(table - base for table, base in zip(_tables(self._solver), self._base, strict=True))
+        by_slice = [
+            {number: tuple(table[rows] for table in pieces) for number, pieces in added.items()}
+            for rows in self._slices
+        ]
+        return [touched, *by_slice]
+
+    def merge(self, *added: dict[int, Pieces]) -> Pieces:
+        """This host's piece of the tables after an epoch, from what all hosts added to it."""
+        parts = {number: pieces for found in added for number, pieces in found.items()}
+        merged = tuple(base[self._slices[self._own]].copy() for base in self._base)
+        for number in sorted(parts):
+            for table, more in zip(merged, parts[number], strict=True):
+                table += more
+        return merged
+
+    def take(self, *pieces: Pieces) -> None:
+        """What all parts begin the next epoch with, a piece of the rows after the other."""
+        for base, columns in zip(self._base, zip(*pieces, strict=True), strict=True):
+            np.concatenate(columns, out=base)
+
+
+class MergedHere:
+    """All parts in this process, one after the other."""
+
+    def __init__(self, solver: SampledSolver, parts: int) -> None:
+        self._solver, self._host = solver, PartHost(solver, range(parts), 1, 0)
+
+    def epoch(self, first: int, last: int) -> int:
+        """See `Merging`."""
+        self._host.take(tuple(_copies(self._solver)))
+        touched, added = self._host.run(first, last)
+        _overwrite(self._solver, self._host.merge(added))
+        return int(touched)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class MergedRemotely:
+    """Parts in the processes of `hosts`, which have a `PartHost` each and exchange what they add without this one."""
+
+    def __init__(self, solver: SampledSolver, hosts: Hosts) -> None:
+        self._solver, self._hosts = solver, hosts
+        self._has_begun = False
+
+    def epoch(self, first: int, last: int) -> int:
+        """See `Merging`. The solver's own tables are those of the end of the epoch."""
+        count = len(self._hosts.numbers)
+        if not self._has_begun:  # after this the hosts have what this process has
+            self._all("take", self._hosts.put(tuple(_copies(self._solver))))
+            self._has_begun = True
+        found = [self._hosts.begin(host, "run", first, last, results=1 + count) for host in range(count)]
+        merged = [self._hosts.begin(host, "merge", *(f[1 + host] for f in found))[0] for host in range(count)]
+        self._all("take", *merged)
+        pieces = [self._hosts.fetch(piece) for piece in merged]
+        for table, columns in zip(_tables(self._solver), zip(*pieces, strict=True), strict=True):
+            np.concatenate(columns, out=table)
+        return sum(self._hosts.fetch(f[0]) for f in found)
+
+    def close(self) -> None:
+        """See `Merging`."""
+        self._hosts.close()
+
+    def _all(self, method: str, *arguments: Any) -> None:
+        for begun in [self._hosts.begin(host, method, *arguments) for host in range(len(self._hosts.numbers))]:
+            self._hosts.fetch(begun[0])
+
+
+def _tables(solver: SampledSolver) -> list[npt.NDArray[np.floating]]:
+    return list(solver.arrays().values())  # type: ignore[arg-type]
+
+
+def _copies(solver: SampledSolver) -> list[npt.NDArray[np.floating]]:
+    return [table.copy() for table in _tables(solver)]
+
+
+def _overwrite(solver: SampledSolver, tables: Sequence[npt.NDArray[np.floating]]) -> None:
+    for table, new in zip(_tables(solver), tables, strict=True):
+        np.copyto(table, new)
