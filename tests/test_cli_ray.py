@@ -66,3 +66,21 @@ def test_without_ray_a_sentence_says_how_to_get_it(
     assert ended.value.code == 2
     assert "pip install 'deepcfr[ray]'" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_monte_carlo_cfr_has_a_part_for_every_worker() -> None:
+    solve = ["solve", "leduc", "--algorithm", "mccfr", "--ray", "--workers", "3", *OUT]
+    assert parse_command(solve).run_config().solve.parts == 3
+    assert parse_command([*solve, "--parts", "6"]).run_config().solve.parts == 6
+
+
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (["solve", "leduc", "--algorithm", "linear-cfr"], "--ray is for mccfr"),
+        (["train", "leduc", "--solver", "nfsp"], "--ray is for Deep CFR"),
+    ],
+)
+def test_solvers_without_traversals_are_refused(words: list[str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_command([*words, "--ray", *OUT]).run_config()

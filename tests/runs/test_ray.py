@@ -9,17 +9,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, RuntimeConfig
+from deepcfr.config import (
+    CFRConfig,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
+)
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.errors import ClusterError, ConfigError
 from deepcfr.files import read_json
+from deepcfr.games.presets import load_game, load_source
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import train
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.mccfr import MCCFR
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -165,22 +177,16 @@ def test_too_many_workers_are_refused() -> None:
     with pytest.raises(ConfigError, match="--workers must be at least 1"):
         RayCluster(LOCAL_CLUSTER, 0)
     with pytest.raises(ConfigError, match="every one needs a shard"):
-        RayCluster(LOCAL_CLUSTER, 4).collecting(RunFolder_source())(None, CONFIG, None)  # type: ignore[arg-type]
+        RayCluster(LOCAL_CLUSTER, 4).collecting(load_source("leduc"))(None, CONFIG, None)  # type: ignore[arg-type]
     with pytest.raises(ClusterError, match="5 workers need a core each, and the cluster has 3"):
         RayCluster(LOCAL_CLUSTER, 5).connect()
     assert time.monotonic() - start < 30
 
 
-def RunFolder_source() -> Any:
-    from deepcfr.games.presets import load_source
-
-    return load_source("leduc")
-
-
 def test_other_code_on_a_worker_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_collector, "code_version", lambda: "code of another day")
     with pytest.raises(ClusterError, match="code of another day"):
-        RayHosts(RunFolder_source(), CONFIG, 1)
+        RayCluster(LOCAL_CLUSTER, 1).collecting(load_source("leduc"))(load_game("leduc"), CONFIG, None)
 
 
 def test_wrong_addresses_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,3 +209,18 @@ def test_a_server_that_is_not_rays_is_refused(monkeypatch: pytest.MonkeyPatch) -
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ClusterError, match="did not answer"):
             RayCluster(address, 2).connect()
+
+
+def test_monte_carlo_cfr_in_parts_is_the_same_on_a_cluster(tmp_path: Path) -> None:
+    settings = TabularConfig("mccfr", iterations=6, traversals=60, parts=3, epoch=2)
+    config = SolveConfig(game="leduc", solve=settings, runtime=RuntimeConfig(threads=1))
+    tables = []
+    for name, cluster in (("alone", None), ("three", RayCluster(LOCAL_CLUSTER, 3))):
+        folder = RunFolder.create(tmp_path / name, config)
+        assert train(folder, Quiet(), cluster).finished  # type: ignore[arg-type]
+        solver, _ = folder.load_solver(pytest.fail, memories=True)
+        assert isinstance(solver, MCCFR)
+        tables.append(solver.arrays())
+    for name, table in tables[0].items():
+        assert np.count_nonzero(table)
+        assert np.array_equal(table, tables[1][name])

@@ -85,6 +85,8 @@ class Train:
     def run_config(self) -> RunConfig:
         """The settings as one validated record; on a cluster memories are in several shards."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
+        if self.ray is not None and self.solver != "deep-cfr":
+            raise ConfigError(f"--ray is for Deep CFR, and the solver is {self.solver}.")
         if self.ray is not None and self.memory.shards == 1:
             sections["memory"] = dataclasses.replace(self.memory, shards=max(DEFAULT_SHARDS, self.workers))
         return validate_config(RunConfig(game=self.game, **sections))
@@ -104,6 +106,8 @@ class Solve:
     config: Path | None = None  # a TOML file with settings
     minutes: float | None = None  # stop by the clock, and not after --iterations unless that is given too
     json: bool = False  # print one JSON object, and progress to standard error
+    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
+    workers: int = 2  # processes of such a cluster that run traversals
     seed: int = 0
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -117,6 +121,13 @@ class Solve:
             sections["runtime"] = dataclasses.replace(self.runtime, minutes=self.minutes)
             if self.solve.iterations == TabularConfig().iterations:  # which nobody asked for
                 sections["solve"] = dataclasses.replace(self.solve, iterations=MOST_ITERATIONS)
+        if self.ray is not None:
+            if self.solve.algorithm != "mccfr":
+                raise ConfigError(
+                    f"--ray is for mccfr, whose traversals are apart, and not for {self.solve.algorithm}."
+                )
+            parts = self.workers if self.solve.parts == 1 else self.solve.parts
+            sections["solve"] = dataclasses.replace(sections["solve"], parts=parts)
         return validate_config(SolveConfig(game=self.game, **sections))
 
 

@@ -11,7 +11,7 @@ from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError
 
 if TYPE_CHECKING:
-    from deepcfr.runs.train import Cluster
+    from deepcfr.runs.folder import Cluster
 
 
 def games_command(command: Games) -> None:
@@ -39,7 +39,7 @@ def train_command(command: Train) -> None:
     _start(config, command.out, command.json, cluster)
 
 
-def _cluster(command: Train | Resume) -> Cluster | None:
+def _cluster(command: Train | Solve | Resume) -> Cluster | None:
     """Where the command's traversals are to run; None is in this process."""
     if command.ray is None:
         return None
@@ -47,11 +47,12 @@ def _cluster(command: Train | Resume) -> Cluster | None:
         from deepcfr.runs.ray_collector import RayCluster
     except ImportError as error:
         raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
-    return RayCluster(command.ray, command.workers, command.learners)
+    return RayCluster(command.ray, command.workers, getattr(command, "learners", 0))
 
 
 def solve_command(command: Solve) -> None:
-    _start(command.run_config(), command.out, command.json)
+    config, cluster = command.run_config(), _cluster(command)
+    _start(config, command.out, command.json, cluster)
 
 
 def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: Cluster | None = None) -> None:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
@@ -31,6 +31,7 @@ from deepcfr.solvers.build import Solver, build_ladder_solver, build_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
+from deepcfr.solvers.sampled import Merging, SampledSolver
 
 Warn = Callable[[str], None]
 # settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
@@ -48,6 +49,21 @@ _YOUNG_SOLVE = {
     "parts": 1,
     "epoch": 1,
 }
+
+
+class Cluster(Protocol):
+    """Where a run's traversals run, if not in this process. Methods raise ClusterError if it cannot carry them."""
+
+    def connect(self) -> None:
+        """Join it, and see that the workers fit."""
+
+    def collecting(self, source: GameSource) -> Collecting:
+        """What makes the collector of a run of Deep CFR of the game."""
+
+    def merging(
+        self, solver: SampledSolver, source: GameSource, config: SolveConfig, abstraction: Abstraction | None
+    ) -> Merging:
+        """What runs the parts of a run of Monte Carlo CFR."""
 
 
 class RunFolder:
@@ -183,10 +199,10 @@ class RunFolder:
         """The newest good checkpoint; see `newest_checkpoint`."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
-    def load_solver(self, warn: Warn, *, memories: bool, collecting: Collecting | None = None) -> tuple[Solver, float]:
+    def load_solver(self, warn: Warn, *, memories: bool, cluster: Cluster | None = None) -> tuple[Solver, float]:
         """The solver as the newest good checkpoint has it (or new), and the seconds it has run so far.
 
-        `collecting` makes the collector of Deep CFR, if traversals are not to run in this process.
+        With a `cluster` its traversals run there, and the memories of Deep CFR are there, too.
 
         Without `memories` it is for use, not for training, and lives on the CPU whatever it was trained on.
         """
@@ -202,7 +218,9 @@ class RunFolder:
             solver: Solver = build_ladder_solver(LadderGame(self.source), config, abstraction)
         else:
             game = self.game(config.runtime.device if memories else "cpu")
-            solver = build_solver(game, config, abstraction, collecting)
+            solver = build_solver(game, config, abstraction, cluster.collecting(self.source) if cluster else None)
+        if cluster and isinstance(solver, SampledSolver) and isinstance(config, SolveConfig):
+            solver.merging = cluster.merging(solver, self.source, config, abstraction)
         if checkpoint is None:
             return solver, 0.0
         restore(solver, checkpoint, memories=memories)

@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -27,16 +27,23 @@ import torch
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RaySystemError, RayTaskError
 
 import deepcfr
-from deepcfr.config import FitConfig, RunConfig
+from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.config import FitConfig, RunConfig, SolveConfig
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.errors import ClusterError, ConfigError, DeepCFRError, WorkerLost
 from deepcfr.games.base import Game
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator
+from deepcfr.solvers.build import build_ladder_solver, build_solver
+from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import objective_of
+from deepcfr.solvers.parts import MergedRemotely, PartHost
 from deepcfr.solvers.remote import RemoteCollector, RemoteShards, shares
+from deepcfr.solvers.sampled import SampledSolver
 from deepcfr.solvers.shard_host import ShardHost, Weights, arrays_of, put_arrays
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork, build_network
@@ -61,21 +68,34 @@ class RayCluster:
         self.address, self.workers, self.learners, self._cores = address, workers, learners, cores
         self._began = False
 
-    def collecting(self, source: GameSource) -> Callable[[Game, RunConfig, FirstRoundTable | None], RemoteCollector]:
-        """What makes the collector of a run of the game; see `Collecting`."""
+    def collecting(self, source: GameSource) -> Collecting:
+        """What makes the collector of a run of Deep CFR of the game."""
 
         def collector(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
-            shards = config.memory.shards
-            if shards < self.workers:
-                raise ConfigError(
-                    f"'memory.shards' is {shards:,}, and there are {self.workers:,} workers: every one needs a shard."
-                )
+            numbers = self._shares(config.memory.shards, "memory.shards", "shard")
             self.connect()
-            hosts = RayHosts.begun(source, config, self.workers)
+            hosts = RayHosts.begun(_shard_host, [(source, config, some) for some in numbers], numbers)
             fitting = RayLearners(source, config, hosts, self.learners) if self.learners else fit
             return RemoteCollector(game, config, table, hosts, fitting)
 
         return collector
+
+    def merging(
+        self, solver: SampledSolver, source: GameSource, config: SolveConfig, abstraction: Abstraction | None
+    ) -> MergedRemotely:
+        """What runs the parts of a run of Monte Carlo CFR."""
+        numbers = self._shares(config.solve.parts, "solve.parts", "part")
+        self.connect()
+        buckets = ray.put(abstraction)  # sent once for all workers
+        arguments = [(source, config, buckets, some, len(numbers), own) for own, some in enumerate(numbers)]
+        return MergedRemotely(solver, RayHosts.begun(_part_host, arguments, numbers))
+
+    def _shares(self, count: int, setting: str, thing: str) -> list[list[int]]:
+        if count < self.workers:
+            raise ConfigError(
+                f"'{setting}' is {count:,}, and there are {self.workers:,} workers: every one needs a {thing}."
+            )
+        return shares(count, self.workers)
 
     def connect(self) -> None:
         """Join the cluster, or start one here, and see that the workers fit.
@@ -149,11 +169,31 @@ def code_version() -> str:
     return f"code {digest.hexdigest()}, Python {python}, torch {torch.__version__}, numpy {np.__version__}"
 
 
-class _Worker:
-    """The actor: a `ShardHost` whose methods are called by name."""
+def _shard_host(source: GameSource, config: RunConfig, numbers: Sequence[int]) -> ShardHost:
+    return ShardHost(build_game(source, config.network.suits), config, numbers)
 
-    def __init__(self, source: GameSource, config: RunConfig, numbers: Sequence[int]) -> None:
-        self._host = ShardHost(build_game(source, config.network.suits), config, numbers)
+
+def _part_host(
+    source: GameSource,
+    config: SolveConfig,
+    abstraction: Abstraction | None,
+    numbers: Sequence[int],
+    slices: int,
+    own: int,
+) -> PartHost:
+    alone = replace(config, runtime=replace(config.runtime, threads=1))
+    if isinstance(source, LadderRules):
+        return PartHost(build_ladder_solver(LadderGame(source), alone, abstraction), numbers, slices, own)
+    solver = build_solver(build_game(source), alone, abstraction)
+    assert isinstance(solver, SampledSolver)
+    return PartHost(solver, numbers, slices, own)
+
+
+class _Worker:
+    """The actor: an object, made here, whose methods are called by name."""
+
+    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
+        self._host = make(*arguments)
 
     def version(self) -> str:
         return code_version()
@@ -169,10 +209,15 @@ class RayHosts:
         self.numbers, self.actors = numbers, actors
 
     @classmethod
-    def begun(cls, source: GameSource, config: RunConfig, count: int) -> RayHosts:
-        """So many new ones, which run the same code as this process. Raises ClusterError."""
-        actor, numbers = ray.remote(_Worker).options(num_cpus=1), shares(config.memory.shards, count)
-        hosts = cls(numbers, [actor.remote(source, config, some) for some in numbers])
+    def begun(
+        cls, make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], numbers: Sequence[Sequence[int]]
+    ) -> RayHosts:
+        """New ones, which run the same code as this process; each makes its object of its `arguments`.
+
+        Raises ClusterError if one runs other code or does not begin.
+        """
+        actor = ray.remote(_Worker).options(num_cpus=1)
+        hosts = cls(numbers, [actor.remote(make, *some) for some in arguments])
         for worker, handle in enumerate(hosts.actors):
             found = hosts._wait(handle.version.remote(), _START_SECONDS)
             if found != code_version():

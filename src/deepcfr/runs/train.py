@@ -13,16 +13,15 @@ from typing import Any, Protocol
 from deepcfr.errors import WorkerLost
 from deepcfr.evaluation.exploitability import exploitability, refusal_of
 from deepcfr.evaluation.result import Exploitability
-from deepcfr.games.presets import GameSource
 from deepcfr.machine import resident_memory
 from deepcfr.policies.base import Policy
 from deepcfr.runs.costs import cost_notes, time_notes
-from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.folder import Cluster, RunFolder
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
 from deepcfr.solvers.build import Record, Solver
-from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
+from deepcfr.solvers.sampled import SampledSolver
 from deepcfr.training.fit import FitResult
 
 
@@ -74,16 +73,6 @@ def catch_interrupt() -> Iterator[Interrupt]:
 _ATTEMPTS = 3  # to get past a checkpoint
 
 
-class Cluster(Protocol):
-    """Where a run's traversals run and its memories are, if not in this process."""
-
-    def connect(self) -> None:
-        """Join it, and see that it can carry the run. Raises ClusterError."""
-
-    def collecting(self, source: GameSource) -> Collecting:
-        """What makes the collector of a run of the game. Raises ClusterError if the cluster cannot carry it."""
-
-
 def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) -> Summary:
     """Carry a run on from its newest checkpoint to its last iteration, or to the end of its time.
 
@@ -97,7 +86,7 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
     at, times = -1, 0
     while True:
         try:
-            return _train(run, observer, cluster.collecting(run.source) if cluster else None)
+            return _train(run, observer, cluster)
         except WorkerLost as error:
             found, done = run.checkpoint(observer.warn), read_metrics(run.metrics_path)
             iteration, reached = found.iteration if found else 0, done[-1]["iteration"] if done else 0
@@ -111,14 +100,16 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
             )
 
 
-def _train(run: RunFolder, observer: Observer, collecting: Collecting | None) -> Summary:
+def _train(run: RunFolder, observer: Observer, cluster: Cluster | None) -> Summary:
     notes = cost_notes(run.config, run.source, run.abstraction_path)
-    solver, before = run.load_solver(observer.warn, memories=True, collecting=collecting)
+    solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
     try:
         return _carry_on(run, solver, before, observer, notes + time_notes(solver, run.config))
     finally:
         if isinstance(solver, DeepCFR):
             solver.collector.close()
+        elif isinstance(solver, SampledSolver) and solver.merging:
+            solver.merging.close()
 
 
 def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: list[str]) -> Summary:

@@ -8,6 +8,7 @@ are settings, and not on which process runs a part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -65,7 +66,11 @@ class MergedHere:
     """All parts in this process, one after the other."""
 
     def __init__(self, solver: SampledSolver, parts: int) -> None:
-        self._solver, self._host = solver, PartHost(solver, range(parts), 1, 0)
+        self._solver, self._parts = solver, parts
+
+    @cached_property
+    def _host(self) -> PartHost:
+        return PartHost(self._solver, range(self._parts), 1, 0)
 
     def epoch(self, first: int, last: int) -> int:
         """See `Merging`."""
