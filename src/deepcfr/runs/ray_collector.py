@@ -75,8 +75,9 @@ class RayCluster:
             numbers = self._shares(config.memory.shards, "memory.shards", "shard")
             self.connect()
             hosts = RayHosts.begun(_shard_host, [(source, config, some) for some in numbers], numbers)
-            fitting = RayLearners(source, config, hosts, self.learners) if self.learners else fit
-            return RemoteCollector(game, config, table, hosts, fitting)
+            if self.learners:
+                hosts.learners = RayLearners(source, config, hosts, self.learners)
+            return RemoteCollector(game, config, table, hosts, hosts.learners or fit)
 
         return collector
 
@@ -207,6 +208,7 @@ class RayHosts:
 
     def __init__(self, numbers: Sequence[Sequence[int]], actors: Sequence[Any]) -> None:
         self.numbers, self.actors = numbers, actors
+        self.learners: RayLearners | None = None  # which draw from these, and end before them
 
     @classmethod
     def begun(
@@ -253,6 +255,8 @@ class RayHosts:
 
     def close(self) -> None:
         """See `Hosts`."""
+        if self.learners:
+            self.learners.close()
         for handle in self.actors:
             ray.kill(handle)
 
@@ -326,6 +330,13 @@ class RayLearners:
         weights, fitted = found
         put_arrays(network, weights)
         return fitted
+
+    def close(self) -> None:
+        """Let them end, or end them."""
+        self._desk.give.remote(None)
+        if not ray.wait([self._ended], timeout=_LET_GO_SECONDS)[0]:
+            ray.cancel(self._ended, force=True)
+        ray.kill(self._desk)
 
 
 def _run_team(settings: dict[str, Any], count: int) -> None:
