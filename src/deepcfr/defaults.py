@@ -103,7 +103,7 @@ _TUNED: dict[str, dict[str, Any]] = {
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
 }
-# As hulh with half the training, but not tuned. Chips grow threefold with every raise, so units of the pot matter all the more.
+# As hulh with half the training, not tuned. Chips grow threefold with every raise, so units of the pot matter all the more.
 _TUNED["hunl-pot"] = _TUNED["hulh"] | {
     "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
     "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
