@@ -114,8 +114,11 @@ _TUNED: dict[str, dict[str, Any]] = {
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
 }
-# As hulh, but not tuned. Chips grow threefold with every raise, so units of the pot matter all the more.
-_TUNED["hunl-pot"] = _TUNED["hulh"]
+# As hulh with half the training, not tuned. Chips grow threefold with every raise, so units of the pot matter all the more.
+_TUNED["hunl-pot"] = _TUNED["hulh"] | {
+    "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
+    "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
+}
 # External sampling, for poker games that nobody has tuned: it needs no list of all boards.
 _MODEST: dict[str, Any] = {
     "cfr": {"iterations": 64, "traversals": 30_000},
