@@ -36,6 +36,7 @@ from deepcfr.solvers.mccfr import MCCFR
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
 
+from deepcfr.report.bench.scale import Workload, bench_scale  # noqa: E402
 from deepcfr.runs import ray_collector  # noqa: E402
 from deepcfr.runs.ray_collector import RayCluster, RayHosts  # noqa: E402
 
@@ -75,8 +76,8 @@ class Quiet:
         return lambda *_: None
 
 
-def run(path: Path, cluster: RayCluster | None, observer: Quiet | None = None) -> DeepCFR:
-    folder = RunFolder.create(path, CONFIG)
+def run(path: Path, cluster: RayCluster | None, observer: Quiet | None = None, config: RunConfig = CONFIG) -> DeepCFR:
+    folder = RunFolder.create(path, config)
     assert train(folder, observer or Quiet(), cluster).finished  # type: ignore[arg-type]
     solver, _ = folder.load_solver(pytest.fail, memories=True)
     assert isinstance(solver, DeepCFR)
@@ -120,6 +121,16 @@ def test_learners_fit_as_one_process_does(tmp_path: Path, learners: int) -> None
     assert found[0]["trained"] == found[1]["trained"] > 0
     for loss in ("advantage_loss", "average_loss"):
         assert found[0][loss] == pytest.approx(found[1][loss], rel=1e-5 if learners == 1 else 0.5)
+
+
+def test_both_players_networks_are_fitted_side_by_side(tmp_path: Path) -> None:
+    """A learner each, which draws what one process does."""
+    config = replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous", iterations=2))
+    alone = run(tmp_path / "alone", None, config=config)
+    other = run(tmp_path / "other", RayCluster(LOCAL_CLUSTER, 1, 2), config=config)
+    assert alone.nodes_touched > 0
+    for one, same in zip(alone.advantage_networks, other.advantage_networks, strict=True):
+        assert torch.allclose(one.encode_nodes(), same.encode_nodes(), rtol=1e-4, atol=1e-5)
 
 
 def worker_pids() -> list[int]:
@@ -224,3 +235,19 @@ def test_monte_carlo_cfr_in_parts_is_the_same_on_a_cluster(tmp_path: Path) -> No
     for name, table in tables[0].items():
         assert np.count_nonzero(table)
         assert np.array_equal(table, tables[1][name])
+
+
+def test_the_benchmark_measures_all_sides() -> None:
+    said: list[str] = []
+    ray.shutdown()  # its own cluster believes to have more cores
+    load = Workload("fhp-mini", (1, 2), repetitions=1, traversals=50, steps=5)
+    facts = bench_scale(0, said.append, load)
+    sides = ["in_process", "workers_1", "workers_2", "one_worker_alternating", "one_worker_simultaneous"]
+    assert len(said) == len(sides) + 1
+    for side in sides:
+        assert all(facts[side][name] > 0 for name in ("iteration_seconds", "fit_seconds", "block_seconds"))
+        assert facts[side]["samples_an_iteration"] > 0
+        assert ("broadcast_seconds" in facts[side]) == (side != "in_process")
+    assert facts["workers_2"]["samples_an_iteration"] == facts["in_process"]["samples_an_iteration"]
+    ratio = facts["workers_2"]["iteration_seconds"] / facts["in_process"]["iteration_seconds"]
+    assert facts["overhead"] == pytest.approx(ratio - 1)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.remote import RemoteCollector, shares
 from deepcfr.solvers.shard_host import ShardHost
+from deepcfr.training.fit import FitResult, fit
 
 
 class HostsHere:
@@ -26,6 +28,7 @@ class HostsHere:
         self.numbers = shares(config.memory.shards, count)
         self.hosts = [ShardHost(game, config, numbers) for numbers in self.numbers]
         self.puts = 0
+        self.traversers: list[int] = []  # of traversals that have begun and are not fetched
 
     def put(self, value: dict[str, np.ndarray[Any, Any]]) -> Any:
         self.puts += 1
@@ -78,9 +81,12 @@ def assert_same(one: DeepCFR, other: DeepCFR) -> None:
         assert all(torch.equal(weight, state[name]) for name, weight in network.state_dict().items())
 
 
-@pytest.mark.parametrize("draw", ["uniform", "balanced"])
-def test_one_process_and_three_hold_and_learn_the_same(draw: Any) -> None:
-    config = replace(CONFIG, advantage=replace(CONFIG.advantage, draw=draw))
+@pytest.mark.parametrize(
+    ("draw", "updates"), [("uniform", "alternating"), ("balanced", "alternating"), ("balanced", "simultaneous")]
+)
+def test_one_process_and_three_hold_and_learn_the_same(draw: Any, updates: Any) -> None:
+    cfr = replace(CONFIG.cfr, updates=updates)
+    config = replace(CONFIG, cfr=cfr, advantage=replace(CONFIG.advantage, draw=draw))
     alone = finished(config)
     assert alone.nodes_touched > 0
     for count in (1, 3):
@@ -89,8 +95,9 @@ def test_one_process_and_three_hold_and_learn_the_same(draw: Any) -> None:
         assert_same(alone, other)
 
 
-def test_a_table_of_the_first_round_is_the_same_too() -> None:
-    cfr = CFRConfig(iterations=2, traversals=40, chunk=9, first_round="table", remove_luck=True)
+@pytest.mark.parametrize("updates", ["alternating", "simultaneous"])
+def test_a_table_of_the_first_round_is_the_same_too(updates: Any) -> None:
+    cfr = CFRConfig(iterations=2, traversals=40, chunk=9, first_round="table", remove_luck=True, updates=updates)
     config = replace(CONFIG, game="fhp-mini", cfr=cfr, network=replace(CONFIG.network, width=8))
     game = load_game("fhp-mini")
     alone, other = finished(config, game=game), finished(config, remote(2), game)
@@ -105,6 +112,40 @@ def test_networks_are_sent_once_after_each_fit() -> None:
     kept: list[HostsHere] = []
     finished(CONFIG, remote(2, kept))
     assert kept[0].puts == 2 + 2 * CONFIG.cfr.iterations - 1  # the fit that ends the run is asked for no more
+
+
+def test_simultaneous_fits_run_beside_the_other_players_traversals() -> None:
+    """The hosts end player 1's traversals only when player 0's fit has begun, and fits only when both are there."""
+    fitting, both = Event(), Barrier(2, timeout=60)
+
+    class Waiting(HostsHere):
+        def fetch(self, found: Any) -> Any:
+            if isinstance(found, list) and found and self.traversers.pop(0) == 1:
+                assert fitting.wait(60)
+            return found
+
+        def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
+            if method == "collect":
+                self.traversers.append(arguments[1])
+            return super().begin(host, method, *arguments, results=results)
+
+    def fit_together(*arguments: Any) -> FitResult:
+        fitting.set()
+        both.wait()
+        return fit(*arguments)
+
+    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+        hosts = Waiting(game, config, 2)
+        return RemoteCollector(game, config, table, hosts, fit_together, side_by_side=2)
+
+    solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
+    record = next(solver.iterations())
+    assert record.traversal_seconds >= 0
+    assert record.fit_seconds > 0
+    alone = DeepCFR(LEDUC, solver.config)
+    next(alone.iterations())
+    for one, other in zip(solver.advantage_networks, alone.advantage_networks, strict=True):
+        assert torch.equal(one.encode_nodes(), other.encode_nodes())
 
 
 def test_a_checkpoint_goes_on_with_other_processes(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_shards_together_find_what_one_memory_finds() -> None:
     found = []
     for count in (1, 3):
         solver = DeepCFR(LEDUC, with_shards(count))
-        solver.collector.collect(1, 0, solver.current())
+        solver.collector.begin(1, 0, solver.current())()
         found.append(solver.memories.named())
     for name in ("advantage-0", "strategy"):
         one, several = ([m for n, m in named if n.startswith(name) and isinstance(m, Memory)] for named in found)
@@ -92,7 +92,7 @@ def test_a_shard_holds_the_same_wherever_it_is() -> None:
         touched = sum(
             found.nodes_touched for shards in elsewhere for found in shards.collect(1, player, solver.current())
         )
-        assert solver.collector.collect(1, player, solver.current()).nodes_touched == touched
+        assert solver.collector.begin(1, player, solver.current())().nodes_touched == touched
     everywhere = {name: store for shards in elsewhere for name, store in shards.named()}
     assert everywhere.keys() == contents(solver).keys()
     for name, columns in contents(solver).items():

@@ -30,6 +30,9 @@ class CFRConfig:
     exploration: float = 0.6  #: outcome sampling: share of uniform play in the traverser's sampling policy
     #: external sampling: take off sampled payoffs the luck of the board, which is 0 in the mean
     remove_luck: bool = False
+    #: whether a player's network is fitted before the other one's traversals begin (alternating), or both players' play the
+    #: strategies of the iteration before (simultaneous), so that one's can run while the other's network is fitted
+    updates: Literal["alternating", "simultaneous"] = "alternating"
     first_round: Literal["network", "table"] = "network"  #: what holds the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between those whose networks are kept for SD-CFR; 0 keeps none
 

@@ -75,9 +75,10 @@ class RayCluster:
             numbers = self._shares(config.memory.shards, "memory.shards", "shard")
             self.connect()
             hosts = RayHosts.begun(_shard_host, [(source, config, some) for some in numbers], numbers)
-            if self.learners:
-                hosts.learners = RayLearners(source, config, hosts, self.learners)
-            return RemoteCollector(game, config, table, hosts, hosts.learners or fit)
+            if not self.learners:
+                return RemoteCollector(game, config, table, hosts)
+            hosts.learners = learners = RayLearners(source, config, hosts, self.learners)
+            return RemoteCollector(game, config, table, hosts, learners, learners.side_by_side)
 
         return collector
 
@@ -190,6 +191,9 @@ def _part_host(
     return PartHost(solver, numbers, slices, own)
 
 
+_TRAVERSALS, _BLOCKS = "traversals", "blocks"  # what an actor can do at the same time, a thread for each
+
+
 class _Worker:
     """The actor: an object, made here, whose methods are called by name."""
 
@@ -218,7 +222,7 @@ class RayHosts:
 
         Raises ClusterError if one runs other code or does not begin.
         """
-        actor = ray.remote(_Worker).options(num_cpus=1)
+        actor = ray.remote(concurrency_groups={_TRAVERSALS: 1, _BLOCKS: 1})(_Worker).options(num_cpus=1)
         hosts = cls(numbers, [actor.remote(make, *some) for some in arguments])
         for worker, handle in enumerate(hosts.actors):
             found = hosts._wait(handle.version.remote(), _START_SECONDS)
@@ -233,7 +237,8 @@ class RayHosts:
 
     def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> Sequence[Any]:
         """See `Hosts`."""
-        found = self.actors[host].call.options(num_returns=results).remote(method, *arguments)
+        thread = _TRAVERSALS if method == "collect" else _BLOCKS
+        found = self.actors[host].call.options(num_returns=results, concurrency_group=thread).remote(method, *arguments)
         return [found] if results == 1 else list(found)
 
     def fetch(self, found: Any) -> Any:
@@ -301,14 +306,17 @@ class _Desk:
 
 
 class RayLearners:
-    """Processes of Ray Train that fit networks together, for as long as the run lasts; see `Fitting`."""
+    """Processes of Ray Train that fit networks together, for as long as the run lasts; see `Fitting`.
+
+    Where both players' networks are fitted at the same time, each player has half of them. Player 0's fit the average
+    strategy, too.
+    """
 
     def __init__(self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int) -> None:
-        self._desk = ray.remote(_Desk).options(num_cpus=0).remote()
-        settings = {
-            "source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors, "desk": self._desk
-        }  # fmt: skip
-        self._ended = ray.remote(_run_team).options(num_cpus=0).remote(settings, count)
+        self.side_by_side = min(count, 2) if config.cfr.updates == "simultaneous" else 1
+        settings = {"source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors}
+        sizes = [len(range(team, count, self.side_by_side)) for team in range(self.side_by_side)]
+        self._teams = [_RayTeam(settings, size) for size in sizes]
 
     def __call__(
         self,
@@ -319,7 +327,27 @@ class RayLearners:
         workers: Workers,  # noqa: ARG002
     ) -> FitResult:
         assert isinstance(examples, ShardedExamples)
-        ray.get(self._desk.give.remote(_Job(examples.order, examples.surveys, arrays_of(network), stream)))
+        team = self._teams[-1] if examples.order.memory == "advantage-1" else self._teams[0]
+        weights, fitted = team.fit(_Job(examples.order, examples.surveys, arrays_of(network), stream))
+        put_arrays(network, weights)
+        return fitted
+
+    def close(self) -> None:
+        """Let them end, or end them."""
+        for team in self._teams:
+            team.close()
+
+
+class _RayTeam:
+    """Learners that fit one network at a time, and the desk where they are told of it."""
+
+    def __init__(self, settings: dict[str, Any], size: int) -> None:
+        self._desk = ray.remote(_Desk).options(num_cpus=0).remote()
+        self._ended = ray.remote(_run_team).options(num_cpus=0).remote(settings | {"desk": self._desk}, size)
+
+    def fit(self, job: _Job) -> tuple[Weights, FitResult]:
+        """Wait for a fit. Raises what it raised of this package's errors, and WorkerLost if the learners are gone."""
+        ray.get(self._desk.give.remote(job))
         result = self._desk.result.remote()
         done, _ = ray.wait([result, self._ended])
         if self._ended in done:
@@ -327,9 +355,7 @@ class RayLearners:
         found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
         if isinstance(found, DeepCFRError):
             raise found
-        weights, fitted = found
-        put_arrays(network, weights)
-        return fitted
+        return found
 
     def close(self) -> None:
         """Let them end, or end them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from deepcfr.config import RunConfig
@@ -24,6 +25,7 @@ class BoardCollector:
     def __init__(self, game: PokerGame, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
         self._game, self._config, self._table, self._workers = game, config, table, workers
         self.fit: Fitting = fit
+        self.side_by_side = 1
         self._remembered = RememberedStrategies()  # on a panel of boards
         settings = config.public_chance
         check_settings(game.rules, settings)
@@ -47,8 +49,8 @@ class BoardCollector:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def collect(self, t: int, traverser: int, current: Current) -> Collected:
-        """See `Collector`."""
+    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
+        """See `Collector`; they have ended when this returns."""
         settings = self._config.public_chance
         if settings.panel:
             strategy = self._remembered.of(current.policy(), current.matching)
@@ -62,7 +64,8 @@ class BoardCollector:
         for round_ in range(1 if self._table else 0, len(self._boards.rounds)):
             self._remember(found, t, traverser, round_)
         evaluated = self._remembered.asked() if settings.panel else found.evaluated
-        return Collected(found.boards, found.nodes_touched, evaluated)
+        done = Collected(found.boards, found.nodes_touched, evaluated)
+        return lambda: done
 
     def _remember(self, found: BoardPass, t: int, traverser: int, round_: int) -> None:
         """Keep one round's hands, as they are or as infosets drawn from them."""

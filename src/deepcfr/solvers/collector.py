@@ -53,9 +53,14 @@ class Collector(Protocol):
 
     memories: Memories
     fit: Fitting
+    side_by_side: int  # fits that can run at the same time
 
-    def collect(self, t: int, traverser: int, current: Current) -> Collected:
-        """All of iteration t's traversals for one player, who finds advantages; what they find is then in the memories."""
+    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
+        """Begin all of iteration t's traversals for one player, who finds advantages, and return what waits for their end.
+
+        They play what networks and table are now, whatever becomes of these. What they find is in the memories of the
+        player's own advantages and of strategies when they have ended, and may come there before.
+        """
 
     def changed(self, player: int) -> None:
         """The player's network is another from now on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from deepcfr.config import FitConfig, RunConfig
@@ -20,7 +21,7 @@ from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.ranges.boards import Board, RoundTree, round_trees
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
-from deepcfr.solvers.collector import Collecting, Collector, Current
+from deepcfr.solvers.collector import Collected, Collecting, Collector, Current
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.memories import Memories, hand_memory_bytes, panel_rows
@@ -41,11 +42,20 @@ class IterationRecord:
     nodes_touched: int
     evaluated: int  # infosets at which networks were asked for a strategy
     trained: int  # examples in the mini-batches of both players' fits
-    traversal_seconds: float
+    traversal_seconds: float  # in which no network was fitted
     fit_seconds: float
     advantage_loss: tuple[float, float]
     advantage_samples: tuple[int, int]  # in the memories
     strategy_samples: int
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A fit, and when it was on, by `perf_counter`."""
+
+    result: FitResult
+    begin: float
+    end: float
 
 
 @dataclass
@@ -97,12 +107,10 @@ class DeepCFR:
     def _iterate(self) -> IterationRecord:
         t = self.iteration + 1
         self._keep_iterate(t)
-        found, fits = [], []
         start = time.perf_counter()
-        for player in PLAYERS:
-            found.append(self.collector.collect(t, player, self.current()))
-            fits.append(self._fit_advantages(t, player))
-        fit_seconds = sum(result.seconds for result in fits)
+        found, timed = (self._alternately if self.config.cfr.updates == "alternating" else self._simultaneously)(t)
+        seconds = time.perf_counter() - start
+        fits, fit_seconds = [fit.result for fit in timed], _covered(*timed)
         self.iteration = t
         touched = sum(collected.nodes_touched for collected in found)
         self.nodes_touched += touched
@@ -113,12 +121,35 @@ class DeepCFR:
             nodes_touched=touched,
             evaluated=sum(collected.evaluated for collected in found),
             trained=sum(result.examples for result in fits),
-            traversal_seconds=time.perf_counter() - start - fit_seconds,
+            traversal_seconds=seconds - fit_seconds,
             fit_seconds=fit_seconds,
             advantage_loss=(fits[0].loss, fits[1].loss),
             advantage_samples=advantage_samples,
             strategy_samples=strategy_samples,
         )
+
+    def _alternately(self, t: int) -> tuple[list[Collected], list[_Timed]]:
+        """As in Algorithm 1, the second player's traversals meet the first one's new network."""
+        found, fits = [], []
+        for player in PLAYERS:
+            found.append(self.collector.begin(t, player, self.current())())
+            fits.append(self._timed_fit(t, player))
+        return found, fits
+
+    def _simultaneously(self, t: int) -> tuple[list[Collected], list[_Timed]]:
+        """Everybody plays sigma^t, so the second player's traversals can run while the first one's network is fitted."""
+        current = self.current()
+        waiting = [self.collector.begin(t, player, current) for player in PLAYERS]
+        found, fits = [], []
+        with ThreadPoolExecutor(self.collector.side_by_side) as pool:
+            for player, wait in enumerate(waiting):
+                found.append(wait())
+                fits.append(pool.submit(self._timed_fit, t, player))
+        return found, [result.result() for result in fits]
+
+    def _timed_fit(self, t: int, player: int) -> _Timed:
+        begin = time.perf_counter()
+        return _Timed(self._fit_advantages(t, player), begin, time.perf_counter())
 
     def _fit_advantages(self, t: int, player: int) -> FitResult:
         config = self.config.advantage
@@ -232,6 +263,12 @@ class DeepCFR:
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self.config.seed, *purpose)
+
+
+def _covered(one: _Timed, other: _Timed) -> float:
+    """Seconds in which at least one of two fits was on."""
+    shared = max(0.0, min(one.end, other.end) - max(one.begin, other.begin))
+    return one.end - one.begin + other.end - other.begin - shared
 
 
 def memory_bytes(game: Game, config: RunConfig) -> int:

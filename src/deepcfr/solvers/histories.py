@@ -7,7 +7,7 @@ processes there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,13 +79,15 @@ class HistoryCollector:
         self._shards = shards = HistoryShards(game, config, range(config.memory.shards), workers)
         self._table, self._traversals = table, config.cfr.traversals
         self.fit: Fitting = fit
+        self.side_by_side = 1
         self.memories: Memories = shards.memories[0]
         if config.memory.shards > 1:
             self.memories = ShardedMemories(game, ShardFits(game, shards.memories), shards.named)
 
-    def collect(self, t: int, traverser: int, current: Current) -> Collected:
-        """See `Collector`."""
-        return collected(self._shards.collect(t, traverser, current), self._traversals, self._table, t)
+    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
+        """See `Collector`; they have ended when this returns."""
+        done = collected(self._shards.collect(t, traverser, current), self._traversals, self._table, t)
+        return lambda: done
 
     def changed(self, player: int) -> None:
         """Nothing is remembered of strategies."""

@@ -92,12 +92,19 @@ class RemoteShards:
 
     def of_all(self, method: str, *arguments: Any) -> list[Any]:
         """What a method of every host returns."""
+        return self.begin(method, *arguments)()
+
+    def begin(self, method: str, *arguments: Any) -> Callable[[], list[Any]]:
+        """Begin a method of every host, and return what waits for what they return."""
         waiting = [self.hosts.begin(host, method, *arguments)[0] for host in range(len(self.hosts.numbers))]
-        return [self.hosts.fetch(found) for found in waiting]
+        return lambda: [self.hosts.fetch(found) for found in waiting]
 
 
 class RemoteCollector:
-    """A `Collector` whose shards are in the processes of `hosts`; `fitting` fits networks, in this process by default."""
+    """A `Collector` whose shards are in the processes of `hosts`.
+
+    `fitting` fits networks, in this process by default, and as many `side_by_side` as it says.
+    """
 
     def __init__(
         self,
@@ -106,21 +113,29 @@ class RemoteCollector:
         table: FirstRoundTable | None,
         hosts: Hosts,
         fitting: Fitting = fit,
+        side_by_side: int = 1,
     ) -> None:
-        self._game, self._config, self._table, self.fit = game, config, table, fitting
-        self._shards = RemoteShards(hosts)
+        self._game, self._config, self._table = game, config, table
+        self.fit, self.side_by_side = fitting, side_by_side
+        self.shards = RemoteShards(hosts)
         self._weights: list[Any] = [None, None]  # both players' networks, where hosts find them
-        self.memories: Memories = ShardedMemories(game, self._shards, self.named)
+        self.memories: Memories = ShardedMemories(game, self.shards, self.named)
 
-    def collect(self, t: int, traverser: int, current: Current) -> Collected:
+    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
         """See `Collector`."""
         for player, network in enumerate(current.matching.networks):
             if self._weights[player] is None:
-                self._weights[player] = self._shards.hosts.put(arrays_of(network))
+                self._weights[player] = self.shards.hosts.put(arrays_of(network))
         regret = self._table.regret if self._table else None
-        parts = self._shards.of_all("collect", t, traverser, regret, *self._weights)
-        found = sorted((chunk for part in parts for chunk in part), key=lambda chunk: chunk.shard)  # which is stable
-        return collected(found, self._config.cfr.traversals, self._table, t)
+        parts = self.shards.begin("collect", t, traverser, regret, *self._weights)
+
+        def wait() -> Collected:
+            found = sorted(
+                (chunk for part in parts() for chunk in part), key=lambda chunk: chunk.shard
+            )  # which is stable
+            return collected(found, self._config.cfr.traversals, self._table, t)
+
+        return wait
 
     def changed(self, player: int) -> None:
         """See `Collector`."""
@@ -128,17 +143,17 @@ class RemoteCollector:
 
     def close(self) -> None:
         """See `Collector`."""
-        self._shards.hosts.close()
+        self.shards.hosts.close()
 
     def named(self) -> list[tuple[str, RemoteStore]]:
         """Every memory with its name in a checkpoint, shard by shard."""
         found = []
-        for host, sizes in enumerate(self._shards.of_all("seen")):
+        for host, sizes in enumerate(self.shards.of_all("seen")):
             for name, seen in sizes.items():
                 number = int(name.rsplit("-", 1)[1])
                 part, row = part_of_memory(self._config.memory, number), bytes_per_sample(self._game.encoding)
                 capacity = part.strategy_capacity if name.startswith("strategy") else part.advantage_capacity
-                found.append((number, name, RemoteStore(self._shards.hosts, host, name, seen, capacity, row)))
+                found.append((number, name, RemoteStore(self.shards.hosts, host, name, seen, capacity, row)))
         return [(name, store) for _, name, store in sorted(found, key=lambda entry: entry[0])]
 
 

@@ -11,6 +11,7 @@ import torch
 from deepcfr.config import RunConfig
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
+from deepcfr.machine import resident_memory
 from deepcfr.memory.reservoir import Store
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import RegretMatchingPolicy
@@ -63,6 +64,10 @@ class ShardHost:
     def draw(self, order: Order, counts: Mapping[int, int], stream: int) -> dict[int, Block]:
         """So many samples of each shard."""
         return {number: block_of(samples) for number, samples in self._fits.draw(order, counts, stream)().items()}
+
+    def resident(self, *given: Weights) -> int:  # noqa: ARG002
+        """Bytes of main memory that this process holds. What it is given has come here by then, and is let go."""
+        return resident_memory()
 
     def seen(self) -> dict[str, int]:
         """How many samples each memory has been offered, by its name."""

@@ -24,8 +24,8 @@ from deepcfr.rng import key
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.metrics import environment
 from deepcfr.runs.ray_collector import RayCluster
-from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
+from deepcfr.solvers.remote import RemoteCollector
 from deepcfr.solvers.shard_host import arrays_of
 from deepcfr.training.examples import WEIGHTS
 from deepcfr.training.shards import ShardedExamples
@@ -48,28 +48,35 @@ class Workload:
 def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
     """Seconds of an iteration in this process, with two threads, and with workers, and of its parts.
 
-    `overhead` is an iteration with the most workers over one in this process, less 1.
+    `overhead` is an iteration with the most workers over one in this process, less 1. `overlap` is what simultaneous
+    updates change where a worker has one core and fits have another.
     """
     load = workload or Workload()
     source, config = load_source(load.game), _config(load, seed)
     game = build_game(source, config.network.suits)
-    places: dict[str, Collecting | None] = {"in_process": None}
-    places |= {
-        f"workers_{n}": RayCluster(LOCAL_CLUSTER, n, cores=sum(load.workers)).collecting(source) for n in load.workers
+    cores = sum(load.workers) + 2
+    alone = replace(config, runtime=replace(config.runtime, threads=1))
+    both = replace(alone, cfr=replace(alone.cfr, updates="simultaneous"))
+    plans: dict[str, tuple[RunConfig, int]] = {"in_process": (config, 0)}
+    plans |= {f"workers_{n}": (config, n) for n in load.workers}
+    plans |= {"one_worker_alternating": (alone, 1), "one_worker_simultaneous": (both, 1)}
+    solvers = {
+        name: DeepCFR(game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else None)
+        for name, (own, n) in plans.items()
     }
-    solvers = {name: DeepCFR(game, config, collecting) for name, collecting in places.items()}
     sides = zip(*(solver.iterations() for solver in solvers.values()), strict=True)
     turns = [dict(zip(solvers, records, strict=True)) for records in sides]
     found = {name: _parts(solver, [turn[name] for turn in turns[1:]], game) for name, solver in solvers.items()}
     for solver in solvers.values():
         solver.collector.close()
-    overhead = found[f"workers_{max(load.workers)}"]["iteration_seconds"] / found["in_process"]["iteration_seconds"] - 1
+    overhead = _ratio(found, f"workers_{max(load.workers)}", "in_process")
+    overlap = _ratio(found, "one_worker_simultaneous", "one_worker_alternating")
     for name, facts in found.items():
         say(
             f"{name}: {facts['iteration_seconds']:.2f} s an iteration, {facts['traversal_seconds']:.2f} s traversals and "
             f"{facts['fit_seconds']:.2f} s fits"
         )
-    say(f"overhead {overhead:+.1%}")
+    say(f"overhead {overhead:+.1%}, of traversals beside fits {overlap:+.1%}")
     return {
         "game": load.game,
         "seed": seed,
@@ -78,22 +85,27 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
         "steps": load.steps,
         "batch_size": config.advantage.batch_size,
         "overhead": overhead,
+        "overlap": overlap,
         **found,
     }
+
+
+def _ratio(found: dict[str, dict[str, float]], one: str, other: str) -> float:
+    """How much longer an iteration of one side takes than one of the other, as a share of it."""
+    return found[one]["iteration_seconds"] / found[other]["iteration_seconds"] - 1
 
 
 def _config(load: Workload, seed: int) -> RunConfig:
     config = default_cluster_config(load.game)
     cfr = replace(config.cfr, traversals=load.traversals, iterations=load.repetitions + 1, keep_networks=0)
-    return replace(config, seed=seed, cfr=cfr, advantage=replace(config.advantage, steps=load.steps))
+    memory = replace(config.memory, shards=max(config.memory.shards, *load.workers))
+    return replace(config, seed=seed, cfr=cfr, memory=memory, advantage=replace(config.advantage, steps=load.steps))
 
 
 def _parts(solver: DeepCFR, records: list[IterationRecord], game: Game) -> dict[str, float]:
     """Medians of what an iteration takes, and the time and bytes of what it is made of."""
     traversal, fit = (median(getattr(r, f"{part}_seconds") for r in records) for part in ("traversal", "fit"))
     samples = sum(memory.seen for _, memory in solver.memories.named())
-    weights = sum(array.nbytes for array in arrays_of(solver.advantage_networks[0]).values())
-    block, drawn = _block(solver)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         save_checkpoint(Path(folder), solver, "bench", 0.0, keep=1)
@@ -105,22 +117,49 @@ def _parts(solver: DeepCFR, records: list[IterationRecord], game: Game) -> dict[
         "nodes_per_second": median(r.nodes_touched / r.traversal_seconds for r in records),
         "samples_an_iteration": samples / solver.iteration,
         "bytes_a_sample": bytes_per_sample(game.encoding),
-        "network_bytes": weights,
-        "block_rows": drawn,
-        "block_seconds": block,
+        "network_bytes": sum(array.nbytes for array in arrays_of(solver.advantage_networks[0]).values()),
+        **_block(solver),
         "checkpoint_seconds": checkpoint,
         "checkpoint_rows": sum(len(memory) for _, memory in solver.memories.named()),
+        **_calls(solver),
     }
 
 
-def _block(solver: DeepCFR) -> tuple[float, int]:
-    """Seconds of a block of mini-batches from the shards, and its rows."""
+def _calls(solver: DeepCFR) -> dict[str, float]:
+    """Seconds to ask all workers for something small, and to give them a network; and the memory of one."""
+    if not isinstance(solver.collector, RemoteCollector):
+        return {}
+    shards, weights = solver.collector.shards, arrays_of(solver.advantage_networks[0])
+    calls, broadcasts = [], []
+    for _ in range(20):
+        start = time.perf_counter()
+        shards.of_all("resident")
+        calls.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        resident = shards.of_all("resident", shards.hosts.put(weights))
+        broadcasts.append(time.perf_counter() - start)
+    return {
+        "call_seconds": median(calls),
+        "broadcast_seconds": median(broadcasts),
+        "worker_resident_bytes": float(max(resident)),
+    }
+
+
+def _block(solver: DeepCFR) -> dict[str, float]:
+    """Seconds until the shards are ready to draw for a fit, and of a block of mini-batches from them; and the rows of both."""
     config, t = solver.config.advantage, solver.iteration
-    examples = solver.memories.advantage_examples(0, WEIGHTS[solver.config.cfr.weighting], t, config)
-    assert isinstance(examples, ShardedExamples)
-    rows, seconds = BLOCK * config.batch_size, []
+    surveys, blocks, rows = [], [], BLOCK * config.batch_size
     for number in range(4):
         start = time.perf_counter()
+        examples = solver.memories.advantage_examples(0, WEIGHTS[solver.config.cfr.weighting], t, config)
+        surveys.append(time.perf_counter() - start)
+        assert isinstance(examples, ShardedExamples)
+        start = time.perf_counter()
         examples.ask(rows, key(0, "bench", number))()
-        seconds.append(time.perf_counter() - start)
-    return median(seconds[1:]), rows
+        blocks.append(time.perf_counter() - start)
+    return {
+        "survey_rows": len(examples),
+        "survey_seconds": median(surveys[1:]),
+        "block_rows": rows,
+        "block_seconds": median(blocks[1:]),
+    }

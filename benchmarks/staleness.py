@@ -1,0 +1,93 @@
+"""What merging the tables of Monte Carlo CFR only now and then costs: exact NashConv after the same traversals.
+
+    python benchmarks/staleness.py        # writes benchmarks/results/staleness.json
+    python benchmarks/staleness.py --games leduc --seeds 1 --out /tmp/staleness.json
+
+A part knows only its own traversals since the last merge, so the more parts there are and the longer an epoch is, the older
+is what it plays. Parts run here one after the other in one process, which gives what a cluster gives, and the single
+process (1 part) is beside them. Traversals, iterations and seeds are the same for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.presets import load_game
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.runs.metrics import environment
+from deepcfr.solvers.build import build_solver
+from deepcfr.solvers.mccfr import MCCFR
+
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which parts and epochs a game is solved with, and for how long."""
+
+    iterations: int
+    traversals: int  # of each player in an iteration, of all parts together
+    seeds: int
+    parts_and_epochs: tuple[tuple[int, int], ...]
+
+
+PLANS = {
+    "leduc": Plan(2_000, 400, 5, ((1, 1), (2, 1), (2, 10), (2, 100), (8, 1), (8, 10), (8, 100), (8, 1_000))),
+    "fhp": Plan(200, 40_000, 1, ((1, 1), (2, 1), (2, 10), (2, 50), (4, 1), (4, 10), (4, 50))),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", nargs="+", default=list(PLANS), choices=list(PLANS))
+    parser.add_argument("--seeds", type=int, help="fewer or more than the plan of a game has")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/staleness.json"))
+    asked = parser.parse_args()
+    facts = {"environment": environment("cpu", THREADS)}
+    facts["games"] = {name: measured(name, PLANS[name], asked.seeds or PLANS[name].seeds) for name in asked.games}
+    asked.out.write_text(json.dumps(facts, indent=2) + "\n")
+    print(f"Wrote {asked.out}.")
+
+
+def measured(name: str, plan: Plan, seeds: int) -> dict[str, Any]:
+    """NashConv in mbb/g of every number of parts and length of an epoch."""
+    uniform = exploitability(UniformPolicy(load_game(name)), threads=THREADS).nash_conv
+    rows = []
+    for parts, epoch in plan.parts_and_epochs:
+        start = time.monotonic()
+        found = [solved(name, plan, parts, epoch, seed) for seed in range(seeds)]
+        row = {
+            "parts": parts,
+            "epoch": epoch,
+            "nash_conv": [value for value, _ in found],
+            "mean": mean(value for value, _ in found),
+            "error": stdev(value for value, _ in found) / len(found) ** 0.5 if seeds > 1 else None,
+            "nodes_touched": [nodes for _, nodes in found],
+            "seconds": time.monotonic() - start,
+        }
+        print(f"{name}, {parts} parts, {epoch} iterations an epoch: {row['mean']:.2f} mbb/g, {row['seconds']:.0f} s")
+        rows.append(row)
+    return {"iterations": plan.iterations, "traversals": plan.traversals, "uniform": uniform, "rows": rows}
+
+
+def solved(name: str, plan: Plan, parts: int, epoch: int, seed: int) -> tuple[float, int]:
+    """NashConv of the average strategy at the end, in mbb/g, and the nodes touched."""
+    settings = TabularConfig("mccfr", plan.iterations, traversals=plan.traversals, parts=parts, epoch=epoch)
+    config = SolveConfig(game=name, seed=seed, solve=settings, runtime=RuntimeConfig(threads=THREADS))
+    solver = build_solver(load_game(name), config)
+    assert isinstance(solver, MCCFR)
+    for _ in solver.iterations():
+        pass
+    return exploitability(solver.average_policy(), threads=THREADS).nash_conv, solver.nodes_touched
+
+
+if __name__ == "__main__":
+    main()
