@@ -3,9 +3,9 @@
     deepcfr bench scale --json > benchmarks/results/scale.json
     python benchmarks/scale_model.py        # prints the tables of docs/scaling.md
 
-Per-unit times are those of `bench scale` on flop hold'em, where everything was measured on CPU cores, and limit hold'em has as many
-more nodes and samples for each traversal as its shipped run counted. A GPU was not measured: its time of a step is that of the
-multiplications of a step at a share of the peak that is an assumption, `UTILISATION`.
+Per-unit times are those of `bench scale` on flop hold'em, measured on CPU cores, and limit hold'em has as many more nodes for
+each traversal as its shipped run counted. A GPU was not measured: its time of a step is that of the multiplications of a
+step, at a share of the peak that is an assumption, `UTILISATION`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Units:
 
     traversal: float  # of one core, limit hold'em
     example: float  # of a fit, one core
+    surveyed: float  # a row of a memory before a fit, one core of a worker
     served: float  # a row of a block, one core of a worker
     taken: float  # a row of a block, one learner
     call: float  # one worker is asked for something
@@ -52,6 +53,7 @@ def units(scale: dict[str, Any], run: list[dict[str, Any]]) -> Units:
     return Units(
         traversal=nodes / one["nodes_per_second"],
         example=here["fit_seconds"] * threads / (2 * scale["steps"] * scale["batch_size"]),
+        surveyed=one["survey_seconds"] / one["survey_rows"],
         served=here["block_seconds"] / rows,
         taken=max(0.0, two["block_seconds"] - here["block_seconds"] / 2) / rows,
         call=two["call_seconds"] / 2,
@@ -77,6 +79,7 @@ def iteration(u: Units, workers: int, gpus: int) -> dict[str, float]:
     return {
         "traversals": 2 * TRAVERSALS * u.traversal / workers,
         "calls and broadcast": 4 * workers * u.call + 2 * workers * u.network_bytes / NETWORK,
+        "surveys": 2 * CAPACITY * u.surveyed / workers,
         "steps": 2 * STEPS * step,
         "drawing": 2 * STEPS * BATCH * u.served / workers,
         "taking in": 2 * STEPS * BATCH * u.taken / learners,
@@ -98,6 +101,7 @@ def main() -> None:
     for name, value, unit in (
         ("traversal, one core", 1e6 * u.traversal, "µs"),
         ("example of a step, one core", 1e6 * u.example, "µs"),
+        ("row of a memory surveyed before a fit, one core", 1e9 * u.surveyed, "ns"),
         ("row drawn, one core", 1e9 * u.served, "ns"),
         ("row taken in and mixed, one learner", 1e9 * u.taken, "ns"),
         ("call of one worker", 1e3 * u.call, "ms"),
@@ -105,10 +109,10 @@ def main() -> None:
         ("sample", u.sample_bytes, "bytes"),
     ):
         print(f"| {name} | {value:,.2f} {unit} |")
-    print(
-        "\n| workers | GPUs | traversals | steps | drawing | taking in | asking | gradients | iteration | first bottleneck |"
+    names = (
+        "workers, GPUs, traversals, surveys, steps, drawing, taking in, asking, gradients, iteration, first bottleneck"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(f"\n| {names.replace(', ', ' | ')} |\n|{'---|' * 11}")
     for workers in (8, 64, 512):
         for gpus in (0, 1, 8):
             print(row(u, workers, gpus))
@@ -117,8 +121,8 @@ def main() -> None:
 def row(u: Units, workers: int, gpus: int) -> str:
     """A line of the table; what feeds steps runs beside them, so the longer of the two counts."""
     t = iteration(u, workers, gpus)
-    total = t["traversals"] + t["calls and broadcast"] + max(t["steps"] + t["gradients"], t["feeding"])
-    names = ("traversals", "steps", "drawing", "taking in", "asking", "gradients")
+    total = t["traversals"] + t["surveys"] + t["calls and broadcast"] + max(t["steps"] + t["gradients"], t["feeding"])
+    names = ("traversals", "surveys", "steps", "drawing", "taking in", "asking", "gradients")
     first = max(names, key=lambda name: t[name])
     shown = " | ".join(f"{t[name]:,.1f}" for name in names)
     return f"| {workers} | {gpus or 'none'} | {shown} | {total:,.1f} s | {first} |"

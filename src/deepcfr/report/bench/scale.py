@@ -146,7 +146,7 @@ def _calls(solver: DeepCFR) -> dict[str, float]:
 
 
 def _block(solver: DeepCFR) -> dict[str, float]:
-    """Seconds until the shards are ready to draw for a fit, and of a block of mini-batches from them; and the rows of both."""
+    """Seconds until shards are ready to draw for a fit, and of a block of mini-batches; and the rows of both."""
     config, t = solver.config.advantage, solver.iteration
     surveys, blocks, rows = [], [], BLOCK * config.batch_size
     for number in range(4):
