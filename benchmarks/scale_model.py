@@ -3,9 +3,9 @@
     deepcfr bench scale --json > benchmarks/results/scale.json
     python benchmarks/scale_model.py        # prints the tables of docs/scaling.md
 
-Per-unit times are those of `bench scale` on flop hold'em, measured on CPU cores, and limit hold'em has as many more nodes for
-each traversal as its shipped run counted. A GPU was not measured: its time of a step is that of the multiplications of a
-step, at a share of the peak that is an assumption, `UTILISATION`.
+Per-unit times are those of `bench scale` on flop hold'em, measured on CPU cores, and limit hold'em has as many more nodes
+for each traversal as its shipped run counted. A GPU was not measured: its time of a step is that of the multiplications of
+a step, at a share of the peak that is an assumption, `UTILISATION`.
 """
 
 from __future__ import annotations

@@ -36,6 +36,8 @@ from deepcfr.solvers.mccfr import MCCFR
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
 
+from ray.cluster_utils import Cluster  # noqa: E402
+
 from deepcfr.report.bench.scale import Workload, bench_scale  # noqa: E402
 from deepcfr.runs import ray_collector  # noqa: E402
 from deepcfr.runs.ray_collector import RayCluster, RayHosts  # noqa: E402
@@ -235,6 +237,40 @@ def test_monte_carlo_cfr_in_parts_is_the_same_on_a_cluster(tmp_path: Path) -> No
     for name, table in tables[0].items():
         assert np.count_nonzero(table)
         assert np.array_equal(table, tables[1][name])
+
+
+# The rest has clusters of its own
+
+
+@pytest.fixture
+def machines() -> Iterator[Cluster]:
+    """A head without cores, and two machines with a core each."""
+    ray.shutdown()
+    small = {"object_store_memory": 100_000_000}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+    for _ in range(2):
+        cluster.add_node(num_cpus=1, **small)
+    ray.init(cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_a_machine_is_lost_and_another_comes(tmp_path: Path, alone: DeepCFR, machines: Cluster) -> None:
+    observer = Quiet()
+    nodes = [node for node in machines.list_all_nodes() if node is not machines.head_node]
+    assert len(nodes) == 2
+
+    def lose() -> None:
+        machines.remove_node(nodes[0], allow_graceful=False)
+        machines.add_node(num_cpus=1, object_store_memory=100_000_000)
+
+    observer.at = {3: lose}
+    assert_same(alone, run(tmp_path / "run", RayCluster(machines.address, 2), observer))
+    assert len(observer.warnings) == 1
+    assert "goes on from iteration 2" in observer.warnings[0]
+    losses = read_json(tmp_path / "run" / "environment.json")["losses"]
+    assert [(loss["goes_on_from"], loss["done_again"]) for loss in losses] == [(2, 1)]
 
 
 def test_the_benchmark_measures_all_sides() -> None:
