@@ -5,7 +5,8 @@
 
 Per-unit times are those of `bench scale` on flop hold'em, measured on CPU cores, and limit hold'em has as many more nodes
 for each traversal as its shipped run counted. A GPU was not measured: its time of a step is that of the multiplications of
-a step, at a share of the peak that is an assumption, `UTILISATION`.
+a step, at a share of the peak that is an assumption, `UTILISATION`, and so are the rates of network and disk. Without GPUs
+every worker has a core for traversals and one for fits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PEAK, UTILISATION = (
     0.1,
 )  # float32 operations a second of a large GPU, and the share of it that small layers reach
 NETWORK = 1e9  # bytes a second between machines
-DISK = 5e8  # bytes a second of a checkpoint on a worker's machine
+DISK = 5e8  # bytes a second of the driver's
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ def units(scale: dict[str, Any], run: list[dict[str, Any]]) -> Units:
 
 def iteration(u: Units, workers: int, gpus: int) -> dict[str, float]:
     """Seconds of one iteration of both players, by what takes them."""
-    step_cpu, step_gpu = u.example * BATCH, 6 * u.parameters * BATCH / (PEAK * UTILISATION)
-    step = (step_gpu / gpus) if gpus else step_cpu / workers
-    learners = max(1, gpus)
-    blocks = STEPS / 100
+    learners = gpus or workers  # without GPUs every worker has a learner's core beside it
+    share = -(-BATCH // learners)
+    step = share * (6 * u.parameters / (PEAK * UTILISATION) if gpus else u.example)
+    blocks = STEPS / max(1, min(100, (1 << 18) // share))
     feeding = max(
         STEPS * BATCH * u.served / workers,  # workers draw
         STEPS * BATCH * u.taken / learners,  # learners take in and mix
@@ -85,7 +86,7 @@ def iteration(u: Units, workers: int, gpus: int) -> dict[str, float]:
         "taking in": 2 * STEPS * BATCH * u.taken / learners,
         "asking": 2 * blocks * workers * u.call,
         "gradients": 2 * STEPS * 2 * u.network_bytes / NETWORK if learners > 1 else 0.0,
-        "checkpoint": 3 * CAPACITY * u.sample_bytes / (workers * DISK),
+        "checkpoint": 3 * CAPACITY * u.sample_bytes * (1 / NETWORK + 1 / DISK),  # all of it through the driver
         "feeding": 2 * feeding,
     }
 
@@ -110,9 +111,9 @@ def main() -> None:
     ):
         print(f"| {name} | {value:,.2f} {unit} |")
     names = (
-        "workers, GPUs, traversals, surveys, steps, drawing, taking in, asking, gradients, iteration, first bottleneck"
+        "workers, GPUs, traversals, surveys, steps, drawing, taking in, asking, gradients, iteration, checkpoint, most"
     )
-    print(f"\n| {names.replace(', ', ' | ')} |\n|{'---|' * 11}")
+    print(f"\n| {names.replace(', ', ' | ')} |\n|{'---|' * 12}")
     for workers in (8, 64, 512):
         for gpus in (0, 1, 8):
             print(row(u, workers, gpus))
@@ -125,7 +126,7 @@ def row(u: Units, workers: int, gpus: int) -> str:
     names = ("traversals", "surveys", "steps", "drawing", "taking in", "asking", "gradients")
     first = max(names, key=lambda name: t[name])
     shown = " | ".join(f"{t[name]:,.1f}" for name in names)
-    return f"| {workers} | {gpus or 'none'} | {shown} | {total:,.1f} s | {first} |"
+    return f"| {workers} | {gpus or 'none'} | {shown} | {total:,.0f} s | {t['checkpoint']:,.0f} s | {first} |"
 
 
 if __name__ == "__main__":

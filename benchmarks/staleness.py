@@ -81,7 +81,7 @@ def measured(name: str, plan: Plan, seeds: int) -> dict[str, Any]:
 def solved(name: str, plan: Plan, parts: int, epoch: int, seed: int) -> tuple[float, int]:
     """NashConv of the average strategy at the end, in mbb/g, and the nodes touched."""
     settings = TabularConfig("mccfr", plan.iterations, traversals=plan.traversals, parts=parts, epoch=epoch)
-    config = SolveConfig(game=name, seed=seed, solve=settings, runtime=RuntimeConfig(threads=THREADS))
+    config = SolveConfig(game=name, seed=seed, solve=settings, runtime=RuntimeConfig(threads=1))
     solver = build_solver(load_game(name), config)
     assert isinstance(solver, MCCFR)
     for _ in solver.iterations():

@@ -30,6 +30,7 @@ from deepcfr.config import (
 from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
+from deepcfr.games.presets import load_source
 from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
@@ -615,3 +616,25 @@ def test_what_a_run_goes_on_with_is_recorded_beside_what_began_it(
     command, commit, _ = provenance(run.path)
     assert command == f"{first['command']}, then deepcfr resume it, then deepcfr finish it"
     assert commit == (first["commit"] or "not recorded")
+
+
+def test_using_a_run_leaves_its_memories_in_files_as_they_are(tmp_path: Path) -> None:
+    """Another process may be training it."""
+    files = tmp_path / "memory"
+    config = replace(CONFIG, memory=replace(CONFIG.memory, shards=2, files=str(files)))
+    run = RunFolder.create(tmp_path / "run", config)
+    train(run, Recorder())
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    assert len(before) == 2 * 3 * 4
+    policy, _ = run.load_policy("average", pytest.fail)
+    assert exploitability(policy).nash_conv > 0
+    run.export(tmp_path / "export", pytest.fail)
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_memories_elsewhere_need_not_fit_here() -> None:
+    source = load_source("leduc")
+    huge = replace(CONFIG, game="leduc", memory=MemoryConfig(advantage_capacity=10**10, strategy_capacity=10**10))
+    with pytest.raises(ConfigError, match="The memories need up to"):
+        cost_notes(huge, source)
+    assert cost_notes(huge, source, elsewhere=True)[0].startswith("memories take up to")

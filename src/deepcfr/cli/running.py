@@ -61,7 +61,9 @@ def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: C
     from deepcfr.runs.folder import RunFolder
 
     abstraction = config.abstraction_folder if isinstance(config, SolveConfig) else None
-    cost_notes(config, load_source(config.game), abstraction)  # refuses what cannot be before a folder is made
+    away = cluster is not None and not cluster.is_here
+    # refuses what cannot be before a folder is made
+    cost_notes(config, load_source(config.game), abstraction, elsewhere=away)
     if cluster:
         cluster.connect()
     _run(RunFolder.create(out, config), as_json, cluster)

@@ -28,10 +28,12 @@ from deepcfr.solvers.build import NetworkSolver, Solver, ladder_buckets
 from deepcfr.solvers.memories import board_bytes
 
 
-def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None = None) -> list[str]:
+def cost_notes(
+    config: AnyConfig, source: GameSource, abstraction: Path | None = None, *, elsewhere: bool = False
+) -> list[str]:
     """What a run will take in memory, and which settings it will not read, in sentences.
 
-    `abstraction` is the folder of the one that the run uses, if any.
+    `abstraction` is the folder of the one that the run uses, if any. Memories that are `elsewhere` need not fit here.
     Raises ConfigError if its device is not there, or if its memories or tables cannot fit into it, and what the game or the
     abstraction raise if they are not there.
     """
@@ -39,14 +41,14 @@ def cost_notes(config: AnyConfig, source: GameSource, abstraction: Path | None =
         return _ladder_notes(config, source, abstraction)
     if isinstance(config, SolveConfig):
         return _tabular_notes(config, source, abstraction)
-    available = _memory_of(config.runtime.device)
+    available = 0 if elsewhere else _memory_of(config.runtime.device)
     if not isinstance(source, PokerRules):
         game = build_game(source)
         assert isinstance(game, OpenSpielGame)
         return [_size(game), *unread_settings(config)]
     poker, is_nfsp = PokerGame(source, config.network.suits), config.solver == "nfsp"
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else deep_cfr.memory_bytes(poker, config)
-    if config.memory.files and not is_nfsp:
+    if config.memory.files and not is_nfsp and not elsewhere:
         _require_disk(Path(config.memory.files), needed)
     elif available and needed > 0.9 * available:
         names = "nfsp.reservoir_capacity or nfsp.replay" if is_nfsp else "memory.advantage_capacity or memory.strategy"

@@ -27,7 +27,7 @@ from deepcfr.policies.iterates import mean_iterate, thin
 from deepcfr.policies.ladder import LadderTable
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.metrics import environment
-from deepcfr.solvers.build import Solver, build_ladder_solver, build_solver
+from deepcfr.solvers.build import Solver, build_ladder_solver, build_solver, close_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
@@ -53,6 +53,10 @@ _YOUNG_SOLVE = {
 
 class Cluster(Protocol):
     """Where a run's traversals run, if not in this process. Methods raise ClusterError if it cannot carry them."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine, and has its memory only."""
 
     def connect(self) -> None:
         """Join it, and see that the workers fit."""
@@ -209,7 +213,7 @@ class RunFolder:
         checkpoint = self.checkpoint(warn)
         config = self.config
         if not memories and isinstance(config, RunConfig):  # nothing will be collected, so nothing large is allocated
-            small = dataclasses.replace(config.memory, advantage_capacity=1, strategy_capacity=1)
+            small = dataclasses.replace(config.memory, advantage_capacity=1, strategy_capacity=1, shards=1, files="")
             least = dataclasses.replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
             config = dataclasses.replace(config, memory=small, nfsp=least)
         path = self.abstraction_path
@@ -223,7 +227,11 @@ class RunFolder:
             solver.merging = cluster.merging(solver, self.source, config, abstraction)
         if checkpoint is None:
             return solver, 0.0
-        restore(solver, checkpoint, memories=memories)
+        try:
+            restore(solver, checkpoint, memories=memories)
+        except BaseException:
+            close_solver(solver)  # or its processes elsewhere would stay
+            raise
         return solver, checkpoint.seconds
 
     def save(self, solver: Solver, seconds: float) -> Path:

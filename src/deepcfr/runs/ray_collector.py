@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import ray
 import torch
-from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RaySystemError, RayTaskError
+from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayError, RaySystemError, RayTaskError
 
 import deepcfr
 from deepcfr.abstraction.buckets import Abstraction
@@ -53,6 +53,7 @@ from deepcfr.training.team import Team
 _CONNECT_SECONDS = 20
 _COME_BACK_SECONDS = 120  # of a machine
 _LET_GO_SECONDS = 15  # of cores, by actors that have just been ended
+_STEP_SECONDS = 120  # of learners, for a gradient of the others
 _START_SECONDS = 300  # of actors: importing torch and making tables of hand strengths takes a while
 
 
@@ -68,12 +69,21 @@ class RayCluster:
         self.address, self.workers, self.learners, self._cores = address, workers, learners, cores
         self._began = False
 
+    @property
+    def is_here(self) -> bool:
+        """See `Cluster`."""
+        return self.address == LOCAL_CLUSTER
+
     def collecting(self, source: GameSource) -> Collecting:
         """What makes the collector of a run of Deep CFR of the game."""
 
         def collector(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+            if config.memory.shards == 1:
+                raise ConfigError("On a cluster memories are in shards, but 'memory.shards' is 1.")
             numbers = self._shares(config.memory.shards, "memory.shards", "shard")
             self.connect()
+            if config.runtime.device != "cpu" and self.learners:
+                self._require("GPU", self.learners)
             hosts = RayHosts.begun(_shard_host, [(source, config, some) for some in numbers], numbers)
             if not self.learners:
                 return RemoteCollector(game, config, table, hosts)
@@ -118,6 +128,11 @@ class RayCluster:
                     raise ClusterError(f"{self.workers:,} workers{beside} need a core each, and {has} {there:,.0f}.")
                 time.sleep(0.5)
         self._began = True
+
+    def _require(self, resource: str, needed: int) -> None:
+        there = ray.cluster_resources().get(resource, 0)
+        if there < needed:
+            raise ClusterError(f"{needed:,} learners need a {resource} each, and the cluster has {there:,.0f}.")
 
 
 def _join(address: str, cores: int | None) -> None:
@@ -197,11 +212,11 @@ _TRAVERSALS, _BLOCKS = "traversals", "blocks"  # what an actor can do at the sam
 class _Worker:
     """The actor: an object, made here, whose methods are called by name."""
 
-    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
-        self._host = make(*arguments)
-
     def version(self) -> str:
         return code_version()
+
+    def make(self, make: Callable[..., Any], *arguments: Any) -> None:
+        self._host = make(*arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
         return getattr(self._host, method)(*arguments)
@@ -223,12 +238,19 @@ class RayHosts:
         Raises ClusterError if one runs other code or does not begin.
         """
         actor = ray.remote(concurrency_groups={_TRAVERSALS: 1, _BLOCKS: 1})(_Worker).options(num_cpus=1)
-        hosts = cls(numbers, [actor.remote(make, *some) for some in arguments])
-        for worker, handle in enumerate(hosts.actors):
-            found = hosts._wait(handle.version.remote(), _START_SECONDS)
-            if found != code_version():
-                hosts.close()
-                raise ClusterError(f"Worker {worker} has {found}, and this process has {code_version()}.")
+        hosts = cls(numbers, [actor.remote() for _ in arguments])
+        try:
+            versions = [handle.version.remote() for handle in hosts.actors]
+            for worker, version in enumerate(versions):
+                found = hosts._wait(version, _START_SECONDS)
+                if found != code_version():
+                    raise ClusterError(f"Worker {worker} has {found}, and this process has {code_version()}.")
+            made = [handle.make.remote(make, *some) for handle, some in zip(hosts.actors, arguments, strict=True)]
+            for done in made:
+                hosts._wait(done, _START_SECONDS)
+        except BaseException:
+            hosts.close()
+            raise
         return hosts
 
     def put(self, value: Any) -> Any:
@@ -280,29 +302,33 @@ class _Desk:
     """An actor where the fits of a run are asked for, one after the other, and where their results are left."""
 
     def __init__(self) -> None:
-        self._jobs: list[_Job | None] = []
-        self._results: list[tuple[Weights, FitResult] | DeepCFRError] = []
+        self._job: _Job | None = None  # the newest
+        self._given = 0
+        self._results: dict[int, tuple[Weights, FitResult] | DeepCFRError] = {}
         self._news = asyncio.Condition()
 
     async def give(self, job: _Job | None) -> None:
         async with self._news:
-            self._jobs.append(job)
+            self._job, self._given = job, self._given + 1
             self._news.notify_all()
 
     async def job(self, number: int) -> _Job | None:
         async with self._news:
-            await self._news.wait_for(lambda: len(self._jobs) > number)
-            return self._jobs[number]
+            await self._news.wait_for(lambda: self._given > number)
+            assert number == self._given - 1, "a job is asked for again, and its memory may be another by now"
+            return self._job
 
-    async def leave(self, result: tuple[Weights, FitResult] | DeepCFRError) -> None:
+    async def leave(self, number: int, result: tuple[Weights, FitResult] | DeepCFRError) -> None:
         async with self._news:
-            self._results.append(result)
+            self._results.setdefault(number, result)
             self._news.notify_all()
 
     async def result(self) -> tuple[Weights, FitResult] | DeepCFRError:
+        """Of the newest job."""
         async with self._news:
-            await self._news.wait_for(lambda: bool(self._results))
-            return self._results.pop()
+            number = self._given - 1
+            await self._news.wait_for(lambda: number in self._results)
+            return self._results.pop(number)
 
 
 class RayLearners:
@@ -343,16 +369,22 @@ class _RayTeam:
 
     def __init__(self, settings: dict[str, Any], size: int) -> None:
         self._desk = ray.remote(_Desk).options(num_cpus=0).remote()
-        self._ended = ray.remote(_run_team).options(num_cpus=0).remote(settings | {"desk": self._desk}, size)
+        # learners that begin anew would not know which fit they are asked for, so the run goes back to its checkpoint
+        team = ray.remote(_run_team).options(num_cpus=0, max_retries=0)
+        self._ended = team.remote(settings | {"desk": self._desk}, size)
 
     def fit(self, job: _Job) -> tuple[Weights, FitResult]:
         """Wait for a fit. Raises what it raised of this package's errors, and WorkerLost if the learners are gone."""
-        ray.get(self._desk.give.remote(job))
-        result = self._desk.result.remote()
-        done, _ = ray.wait([result, self._ended])
-        if self._ended in done:
-            raise WorkerLost("The learners ended before their fit.")
-        found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
+        try:
+            ray.get(self._desk.give.remote(job))
+            result = self._desk.result.remote()
+            done, _ = ray.wait([result, self._ended])
+            if result not in done:
+                ray.get(self._ended)
+                raise WorkerLost("The learners ended before their fit.")
+            found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
+        except RayError as error:
+            raise WorkerLost(f"The learners were lost: {str(error).strip().splitlines()[-1]}") from error
         if isinstance(found, DeepCFRError):
             raise found
         return found
@@ -367,18 +399,19 @@ class _RayTeam:
 
 def _run_team(settings: dict[str, Any], count: int) -> None:
     """A task that lasts as long as the learners."""
+    from ray.train import FailureConfig, ScalingConfig
     from ray.train import RunConfig as TrainConfig
-    from ray.train import ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
     gpu = settings["config"].runtime.device != "cpu"
+    at_once = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     with TemporaryDirectory() as folder:  # of records that nobody reads
         TorchTrainer(
             _learn,
             train_loop_config=settings,
-            torch_config=TorchConfig(backend="nccl" if gpu else "gloo"),
+            torch_config=TorchConfig(backend="nccl" if gpu else "gloo", timeout_s=_STEP_SECONDS),
             scaling_config=ScalingConfig(num_workers=count, use_gpu=gpu),
-            run_config=TrainConfig(storage_path=folder),
+            run_config=TrainConfig(storage_path=folder, failure_config=at_once),
         ).fit()
 
 
@@ -401,11 +434,10 @@ def _learn(settings: dict[str, Any]) -> None:
         order = job.order
         objective = objective_of(game, order.memory, order.weights, order.iteration, order.config)
         examples = ShardedExamples(shards, order, objective, job.surveys)
-        found: tuple[Weights, FitResult] | DeepCFRError
         try:
             result = fit(network, examples, order.config, job.stream, workers, team)
-            found = (arrays_of(network), result)
         except DeepCFRError as error:
-            found = error
+            ray.get(desk.leave.remote(number, error))
+            raise  # the others wait for this one's gradients, and are ended with it
         if team.rank == 0:
-            ray.get(desk.leave.remote(found))
+            ray.get(desk.leave.remote(number, (arrays_of(network), result)))

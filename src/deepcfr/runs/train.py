@@ -18,10 +18,9 @@ from deepcfr.policies.base import Policy
 from deepcfr.runs.costs import cost_notes, time_notes
 from deepcfr.runs.folder import Cluster, RunFolder
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
-from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.build import Record, Solver, close_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.ladder import LadderMCCFR
-from deepcfr.solvers.sampled import SampledSolver
 from deepcfr.training.fit import FitResult
 
 
@@ -101,15 +100,13 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
 
 
 def _train(run: RunFolder, observer: Observer, cluster: Cluster | None) -> Summary:
-    notes = cost_notes(run.config, run.source, run.abstraction_path)
+    away = cluster is not None and not cluster.is_here
+    notes = cost_notes(run.config, run.source, run.abstraction_path, elsewhere=away)
     solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
     try:
         return _carry_on(run, solver, before, observer, notes + time_notes(solver, run.config))
     finally:
-        if isinstance(solver, DeepCFR):
-            solver.collector.close()
-        elif isinstance(solver, SampledSolver) and solver.merging:
-            solver.merging.close()
+        close_solver(solver)
 
 
 def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: list[str]) -> Summary:

@@ -25,7 +25,7 @@ class BoardCollector:
     def __init__(self, game: PokerGame, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
         self._game, self._config, self._table, self._workers = game, config, table, workers
         self.fit: Fitting = fit
-        self.side_by_side = 1
+        self.side_by_side = 0
         self._remembered = RememberedStrategies()  # on a panel of boards
         settings = config.public_chance
         check_settings(game.rules, settings)

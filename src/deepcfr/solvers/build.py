@@ -19,6 +19,7 @@ from deepcfr.solvers.ladder import LadderMCCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.nfsp import NFSP, NFSPRecord
 from deepcfr.solvers.parts import MergedHere
+from deepcfr.solvers.sampled import SampledSolver
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -64,6 +65,14 @@ def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstra
     settings = config.solve
     buckets = abstraction or ladder_buckets(game.rules.deck, settings.abstraction)
     return in_parts(LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads))
+
+
+def close_solver(solver: Solver) -> None:
+    """End what a solver has begun in other processes, if anything."""
+    if isinstance(solver, DeepCFR):
+        solver.collector.close()
+    elif isinstance(solver, SampledSolver) and solver.merging:
+        solver.merging.close()
 
 
 _Sampled = TypeVar("_Sampled", MCCFR, LadderMCCFR)

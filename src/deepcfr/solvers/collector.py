@@ -53,7 +53,7 @@ class Collector(Protocol):
 
     memories: Memories
     fit: Fitting
-    side_by_side: int  # fits that can run at the same time
+    side_by_side: int  # fits that can run beside traversals and each other; 0 where traversals end before anything else
 
     def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
         """Begin all of iteration t's traversals for one player, who finds advantages, and return what waits for their end.

@@ -140,6 +140,8 @@ class DeepCFR:
         """Everybody plays sigma^t, so the second player's traversals can run while the first one's network is fitted."""
         current = self.current()
         waiting = [self.collector.begin(t, player, current) for player in PLAYERS]
+        if not self.collector.side_by_side:
+            return [wait() for wait in waiting], [self._timed_fit(t, player) for player in PLAYERS]
         found, fits = [], []
         with ThreadPoolExecutor(self.collector.side_by_side) as pool:
             for player, wait in enumerate(waiting):

@@ -79,7 +79,7 @@ class HistoryCollector:
         self._shards = shards = HistoryShards(game, config, range(config.memory.shards), workers)
         self._table, self._traversals = table, config.cfr.traversals
         self.fit: Fitting = fit
-        self.side_by_side = 1
+        self.side_by_side = 0
         self.memories: Memories = shards.memories[0]
         if config.memory.shards > 1:
             self.memories = ShardedMemories(game, ShardFits(game, shards.memories), shards.named)

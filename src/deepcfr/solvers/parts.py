@@ -24,7 +24,8 @@ Pieces = tuple[npt.NDArray[np.floating], ...]  # of all tables, in the order of 
 class PartHost:
     """Some parts by their `numbers`, each run on a copy of the tables that all parts began the epoch with.
 
-    Of the tables' rows, which are cut into `slices` equal pieces, this host adds up those of piece `own`.
+    Of the tables' rows, which are cut into `slices` equal pieces, this host adds up those of piece `own`. A part that is
+    the only one keeps its tables as they are, to the last bit.
     """
 
     def __init__(self, solver: SampledSolver, numbers: Sequence[int], slices: int, own: int) -> None:
@@ -40,6 +41,8 @@ class PartHost:
         for number in self._numbers:
             _overwrite(self._solver, self._base)
             touched += self._solver.run_part(first, last, number)
+            if self._solver.config.parts == 1:
+                self._base = _copies(self._solver)
             added[number] = tuple(table - base for table, base in zip(_tables(self._solver), self._base, strict=True))
         by_slice = [
             {number: tuple(table[rows] for table in pieces) for number, pieces in added.items()}
