@@ -5,9 +5,10 @@
 
 The server is a process of its own on loopback; its clients share the machine with it, and their work is in all times. They
 do what the pages do: read the table, send the form of an action, follow it back to the table, load the review, and ask for
-the next hand, each as soon as the last answer is there unless `--think` makes them wait. Deals and choices follow from the
-seed. Seconds of a request are from its first byte to its last; in the crowd every request counts, whatever it asks for.
-The memory is that of a second server, fresh at the start.
+the next hand. In the crowd they think before an action as people do, `--think` seconds in the mean; in a second crowd,
+`without_pauses`, each asks as soon as the last answer is there, which is as much as the server can take. Deals and choices
+follow from the seed. Seconds of a request are from its first byte to its last; in crowds every request counts, whatever it
+asks for. The memory is that of a second server, fresh at the start.
 """
 
 from __future__ import annotations
@@ -270,7 +271,9 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
         facts["alone"] = alone.facts()
         print(facts["alone"]["by_kind"])
         facts["crowd"] = crowd(server.base, agent, asked.players, asked.seconds, asked.seed, asked.think)
-        print({key: facts["crowd"][key] for key in ("hands", "errors", "requests")})
+        facts["without_pauses"] = crowd(server.base, agent, asked.players, asked.seconds, asked.seed, 0.0)
+        for crowded in ("crowd", "without_pauses"):
+            print(crowded, {key: facts[crowded][key] for key in ("hands", "errors", "requests")})
     with serving(asked.run) as server:
         agent, _ = first_pages(server)
         facts["memory"] = memory(server, agent, asked.hands, asked.seed)
@@ -282,7 +285,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, default=Path("models/fhp"), help="a run or model with a flop")
     parser.add_argument("--players", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--think", type=float, default=0.0, help="mean seconds that players think before an action")
+    parser.add_argument("--think", type=float, default=2.0, help="mean seconds that players think before an action")
     parser.add_argument("--hands", type=int, default=10_000, help="over which the memory is looked at")
     parser.add_argument("--alone", type=int, default=ALONE, help="hands of one player without others")
     parser.add_argument("--grids", type=int, default=GRIDS)

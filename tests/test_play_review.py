@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from deepcfr import play_costs
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.cards import cards_text
 from deepcfr.games.poker import PokerGame
@@ -147,6 +148,20 @@ def test_no_cost_is_negative_and_the_best_choice_costs_nothing() -> None:
         assert values[decision.action] <= max(values.values())
 
 
+def test_a_board_is_computed_once_for_all_decisions_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs, asked, compute = Costs(GAMES["leduc"], Uneven(GAMES["leduc"])), [], Costs._values_on  # type: ignore[arg-type]
+    monkeypatch.setattr(Costs, "_values_on", lambda self, cards: asked.append(cards) or compute(self, cards))
+    monkeypatch.setattr(play_costs, "KEPT_BOARDS", 1)
+    hand = hand_of("leduc", [4, 0, 2], 0, [1, 1, 1, 2, 2, 1])
+    ours = [decision.step for decision in decisions(hand)][1:]
+    assert len(ours) == 2
+    first = [costs.at(hand, step) for step in ours]
+    assert asked == [(2,)]
+    costs.at(hand_of("leduc", [4, 0, 3], 0, [1, 1, 1, 1]), 2)
+    assert [costs.at(hand, step) for step in ours] == first
+    assert asked == [(2,), (3,), (2,)]
+
+
 def test_decisions_are_those_of_the_person_with_what_the_agent_would_do() -> None:
     hand = hand_of("leduc", [4, 0, 2], 0, [1, 2, 1, 1, 1])
     found = decisions(hand)
@@ -179,4 +194,5 @@ def test_the_agents_range_leaves_out_known_cards_and_sums_to_one() -> None:
     assert sum(share for _, share in shares) == pytest.approx(1)
     assert len(shares) == 15 * 14 // 2
     assert not any(known & set(text.split()) for text, _ in shares)
+    assert agents_range(hand, 8) == shares[:8]
     assert [share for _, share in shares] == sorted((share for _, share in shares), reverse=True)

@@ -8,6 +8,7 @@ The cost of a choice is the best action's value less the chosen one's, in the ga
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from functools import cached_property
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ import numpy as np
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.play_hand import Floats, ListedHand, free_holes
+from deepcfr.play_hand import Cards, Floats, ListedHand, free_holes
 from deepcfr.policies.base import Policy, board_strategy
 from deepcfr.policies.ranges import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, OnBoard, RoundTree, count_boards
@@ -25,6 +26,7 @@ from deepcfr.ranges.runouts import SampledBoards
 from deepcfr.ranges.scratch import Scratch
 from deepcfr.ranges.sweep import BoardStrategy, fill_leaves
 
+KEPT_BOARDS = 8  # newest ones, for the other decisions of a hand
 FEW_BOARDS = 200  # of a whole game: they are swept while the person waits
 PLAYERS = (0, 1)
 
@@ -101,6 +103,7 @@ class Costs:
         self._first: tuple[Board, Floats] | None = None
         self._thread: threading.Thread | None = None
         self._once, self._one_board = threading.Lock(), threading.Lock()  # others who play are not kept waiting
+        self._kept: OrderedDict[Cards, tuple[Board, Floats]] = OrderedDict()  # of the last round, by all public cards
 
     @property
     def quick(self) -> bool:
@@ -165,17 +168,25 @@ class Costs:
         return SampledBoards(self.game)
 
     def _on_board(self, hand: ListedHand, round_: int) -> tuple[Board, Floats]:
-        """The last round's board of a hand, and the values at its slots."""
+        """The last round's board of a hand, and the values at its slots, which depend on the public cards only."""
+        cards = hand.board_at(round_)
+        with self._one_board:
+            if cards not in self._kept:
+                self._kept[cards] = self._values_on(cards)
+                if len(self._kept) > KEPT_BOARDS:
+                    self._kept.popitem(last=False)
+            return self._kept[cards]
+
+    def _values_on(self, cards: Cards) -> tuple[Board, Floats]:
         # tables are kept by canonical board; single infosets can be asked on any
         policy = _OneByOne(self.policy) if isinstance(self.policy, RangePolicy) else self.policy
-        with self._one_board:
-            responder = Responder(self._dealt, board_strategy(policy))
-            boards = self._dealt.runout(hand.board_at(round_))
-            reach = np.ones((2, 1, len(boards[0])))
-            for board, after in pairwise(boards):
-                rows = responder.reach_on(board, reach)[1]
-                reach = np.ascontiguousarray(exit_reach(self._dealt.rounds[board.round], rows)[:, :, after.up])
-            return boards[-1], responder.values(boards[-1], reach)
+        responder = Responder(self._dealt, board_strategy(policy))
+        boards = self._dealt.runout(cards)
+        reach = np.ones((2, 1, len(boards[0])))
+        for board, after in pairwise(boards):
+            rows = responder.reach_on(board, reach)[1]
+            reach = np.ascontiguousarray(exit_reach(self._dealt.rounds[board.round], rows)[:, :, after.up])
+        return boards[-1], responder.values(boards[-1], reach)
 
     def _action_values(self, hand: ListedHand, step: int, node: int, board: Board, values: Floats) -> dict[int, float]:
         """The values after each action at `node`, by the reach of the hands that the agent may hold there."""

@@ -37,11 +37,14 @@ def luck_adjusted(hand: Hand) -> float:
     return float(chances @ hand.wins(holes) / chances.sum())
 
 
-def agents_range(hand: Hand) -> list[tuple[str, float]]:
-    """The hands that the agent may hold at the hand's present point, likeliest first, with probabilities that sum to 1."""
+def agents_range(hand: Hand, most: int | None = None) -> list[tuple[str, float]]:
+    """The hands that the agent may hold at the hand's present point, likeliest first, with their probabilities.
+
+    They are all of them, whose probabilities sum to 1, or `most` of them.
+    """
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
     chances = hand.chances(holes)
-    order = np.argsort(-chances, kind="stable")
+    order = np.argsort(-chances, kind="stable")[:most]
     shares = chances / chances.sum()
     return [(cards_text(hand.rules, holes[place]), float(shares[place])) for place in order]
 

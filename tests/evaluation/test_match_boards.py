@@ -1,6 +1,7 @@
 """Matches over sampled boards: unbiased by enumeration, as exact as they say, and in agreement with real hands."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from math import sqrt
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
+from deepcfr.abstraction.buckets import lossless
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
@@ -19,6 +21,7 @@ from deepcfr.evaluation.match.boards import Runouts, half_interval
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
+from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
 from deepcfr.policies.mixture import MixturePolicy
@@ -26,6 +29,7 @@ from deepcfr.policies.network import AveragePolicy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.runouts import RunoutSampler
 from deepcfr.rng import generator
+from deepcfr.sampling.walk_tree import table_layout
 from deepcfr.training.networks import build_network
 from evaluation.test_match import LEDUC, SMALL_FHP, THREE_ROUNDS, random_policy, solved
 from openspiel_poker import small_fhp
@@ -60,6 +64,20 @@ def test_the_mean_over_all_runouts_of_four_rounds_is_the_exact_value(suits: tupl
     exact = exact_match(first, second)
     assert mean == pytest.approx(exact.seats, abs=1e-6)
     assert abs(exact.value) > 1
+
+
+def test_lines_on_which_both_are_all_in_ask_nobody() -> None:
+    """With bets the size of the pot and little behind, one line of a round is often one without decisions."""
+    cards = {"num_ranks": 4, "rank_symbols": "2345", "board_cards": (0, 1, 1, 1)}
+    rules = replace(PRESETS["hunl-pot"], name="short", stack=400, **cards)
+    game = PokerGame(rules)
+    buckets = lossless(rules)
+    table = np.random.default_rng(0).random(table_layout(game.tree, buckets.counts).size)
+    one, other = AbstractPolicy(game, buckets, table), UniformPolicy(game)
+    whole = boards_match(one, other, 200, seed=1, lines=None)
+    by_lines = boards_match(one, other, 200, seed=1, lines=1)
+    assert by_lines.interval > whole.interval > 0
+    assert agree(whole, by_lines)
 
 
 @pytest.mark.parametrize("first", [0, 3])

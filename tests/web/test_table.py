@@ -5,6 +5,8 @@ import json
 import math
 import statistics
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from deepcfr.web.table import Seat, Seats, Tally
 from web_site import agent, client, model
 
 PAGES = "text/html; charset=utf-8"
+MANY = 45  # more than there are threads for requests
 
 
 @pytest.fixture(scope="module")
@@ -308,3 +311,23 @@ def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:
     assert not any(isinstance(value, list) and len(value) > 10 for value in vars(seat).values())
     with pytest.raises(Refusal, match="Hand 401 is on"):
         seat.next_hand(3)
+
+
+def test_people_who_act_do_not_wait_for_reviews(person: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, review = Event(), Seat.review
+
+    def slow(self: Seat, number: int, exact: bool) -> dict[str, Any]:
+        assert go.wait(60)
+        return review(self, number, exact)
+
+    finish(person, sit(person, "leduc", seed=1))
+    state = sit(person, "kuhn", seed=1)
+    monkeypatch.setattr(Seat, "review", slow)
+    with ThreadPoolExecutor(MANY + 1) as pool:
+        reviews = [pool.submit(person.get, "/api/play/leduc/review", params={"hand": 0}) for _ in range(MANY)]
+        acted = pool.submit(act, person, state, "c").result(30)
+        waiting = sum(not asked.done() for asked in reviews)
+        go.set()
+        assert acted.status_code == 200
+        assert waiting == MANY
+        assert {asked.result(60).status_code for asked in reviews} == {200}

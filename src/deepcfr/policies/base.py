@@ -44,6 +44,8 @@ def board_strategy(policy: Policy) -> BoardStrategy:
     on_hands = getattr(policy, "on_hands", None) or partial(_on_hands, policy)
 
     def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        if not len(tree.nodes):  # both are all-in on all lines
+            return np.empty((0, len(board.view_cards)))
         probabilities = on_hands(tree.nodes, board.view_cards)
         return probabilities[tree.edge_node, :, tree.edge_action]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Cookie, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
@@ -16,6 +17,7 @@ from deepcfr.web.site import NamedRun, Refusal, Site
 from deepcfr.web.table import Seat, Seats, new_token
 
 COOKIE = "deepcfr_seat"
+AT_ONCE = 2  # reviews; they take long, and others who only act are not to wait for them
 Token = Annotated[str | None, Cookie(alias=COOKIE, max_length=100)]
 Hand = Annotated[int, Query(ge=0, le=2**53)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
@@ -46,6 +48,7 @@ class Players:
 
     def __init__(self, site: Site) -> None:
         self.site, self.seats = site, Seats()
+        self.reviewing = CapacityLimiter(AT_ONCE)
 
     def seat(self, token: str | None, name: str) -> Seat:
         """The person's seat at an agent's table. Raises Refusal if there is none."""
@@ -115,7 +118,10 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         return answer
 
     @routes.get("/play/{name}/review", include_in_schema=False)
-    def review(name: str, hand: Hand, seat_token: Token = None, part: bool = False) -> HTMLResponse:
+    async def review(name: str, hand: Hand, seat_token: Token = None, part: bool = False) -> HTMLResponse:
+        return await to_thread.run_sync(review_now, name, hand, seat_token, part, limiter=players.reviewing)
+
+    def review_now(name: str, hand: int, seat_token: str | None, part: bool) -> HTMLResponse:
         seat = players.seat(seat_token, name)
         shown = _review(seat, hand, True)
         if part:
@@ -179,6 +185,7 @@ def _add_api(routes: APIRouter, players: Players) -> None:
         return JSONResponse(seat.state())
 
     @routes.get("/api/play/{name}/review", response_model=schema.Review, responses=PROBLEMS, tags=["play"])
-    def review(name: str, hand: Hand, exact: bool = True, seat_token: Token = None) -> dict[str, Any]:
+    async def review(name: str, hand: Hand, exact: bool = True, seat_token: Token = None) -> dict[str, Any]:
         """What the agent would have done at each of the person's decisions, and what each choice cost."""
-        return _review(players.seat(seat_token, name), hand, exact)
+        seat = players.seat(seat_token, name)
+        return await to_thread.run_sync(_review, seat, hand, exact, limiter=players.reviewing)

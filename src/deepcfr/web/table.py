@@ -192,7 +192,7 @@ class Seat:
                 self._review = decisions(hand)
             found = self._review
         # the exact part takes time, so others who ask for this seat's state are not kept waiting
-        likely = agents_range(hand)[:LIKELIEST] if exact else []
+        likely = agents_range(hand, LIKELIEST) if exact else []
         return {
             "hand": number,
             "decisions": [self._decision(hand, decision, exact) for decision in found],
