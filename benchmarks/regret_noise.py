@@ -29,8 +29,8 @@ from deepcfr.policies.regret_matching import regret_matching
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.sampling.external import Strategy, Traversals, traverse
-from deepcfr.solvers.deep_cfr import with_table
 from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.solvers.histories import with_table
 from deepcfr.types import Infosets, Samples
 
 CHUNK, DEALS, THREADS, SEED, MATCH_SEED = 625, 200_000, 2, 0, 1

@@ -57,6 +57,7 @@ ABLATIONS: list[tuple[str, Any]] = [
     ("cfr.sampler", "external"),
     ("cfr.sampler", "outcome"),
     ("cfr.sampler", "public-chance"),
+    ("cfr.updates", "simultaneous"),
     ("cfr.first_round", "table"),
     ("cfr.first_round", "network"),
     ("evaluation.policy", "average"),
@@ -302,7 +303,7 @@ def test_the_weighting_changes_the_weights_in_fits() -> None:
     losses = []
     for solver in (linear, uniform):
         again = DeepCFR(solver.game, solver.config, iteration=1)
-        again.memories = linear.memories
+        again.collector.memories = linear.memories
         again._fit_advantages(2, 0)
         losses.append(weights(again, 0))
     assert not same_weights(*losses)
@@ -332,7 +333,7 @@ def test_the_kind_of_memory_changes_which_samples_a_full_one_keeps() -> None:
     small = replace(BASE, memory=MemoryConfig("reservoir", 150, 150))
     runs = [DeepCFR(load_game("leduc"), config) for config in (small, with_key(small, "memory.kind", "window"))]
     for solver in runs:
-        solver._collect(1, 0)
+        solver.collector.begin(1, 0, solver.current())()
     everything = first_pass(solved())[0]
     memories = [solver.memories.advantages[0] for solver in runs]
     assert [memory.seen for memory in memories] == [len(everything)] * 2
@@ -371,7 +372,7 @@ def test_the_steps_change_how_long_fits_go_on() -> None:
     assert not same_weights(weights(short, 0), weights(long, 0))
     # the first steps are the same: a fit that is cut to 6 of its 12 steps is the short one
     cut = DeepCFR(long.game, with_key(long.config, "advantage.steps", 6))
-    cut.memories = long.memories
+    cut.collector.memories = long.memories
     cut._fit_advantages(1, 0)
     assert same_weights(weights(cut, 0), weights(short, 0))
 
@@ -420,7 +421,7 @@ def test_exploration_is_read_by_outcome_sampling_only() -> None:
     base = with_key(BASE, "cfr.sampler", "outcome")
     runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "cfr.exploration", 0.9))]
     for solver in runs:
-        solver._collect(1, 0)
+        solver.collector.begin(1, 0, solver.current())()
     assert set(rows(first_pass(runs[0])[0])) != set(rows(first_pass(runs[1])[0]))
 
 

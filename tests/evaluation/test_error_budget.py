@@ -50,7 +50,7 @@ from deepcfr.ranges.public_chance import BoardSampler
 from deepcfr.ranges.sweep import sweep
 from deepcfr.report.budget import budget_lines, run_budget
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.deep_cfr import panel_stream
+from deepcfr.solvers.board_collector import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp

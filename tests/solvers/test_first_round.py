@@ -18,8 +18,8 @@ from deepcfr.policies.tabular import TablePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import traverse_boards
 from deepcfr.sampling.external import Strategy, traverse
-from deepcfr.solvers.deep_cfr import with_table
 from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.solvers.histories import with_table
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets, Samples
 

@@ -161,7 +161,7 @@ def _shard_problems(config: RunConfig) -> Iterator[str]:
             value = getattr(getattr(config, section), setting)
             yield f"'{name}' is {str(value).lower()}, which needs all of a memory in one place: set 'memory.shards' to 1."
     least = min(config.cfr.traversals, config.memory.advantage_capacity, config.memory.strategy_capacity)
-    if shards > least:
+    if least < shards <= _LIMITS["memory.shards"][1]:
         yield (
             f"'memory.shards' must be at most {number(least)}, so that every shard has a traversal and a sample, but is "
             f"{number(shards)}."
