@@ -247,7 +247,7 @@ def test_simultaneous_updates_learn_the_game() -> None:
     config = replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous"))
     solver = solved(config)
     solver.fit_average()
-    assert exploitability(solver.average_policy()).nash_conv < 0.15 * exploitability(UniformPolicy(KUHN)).nash_conv
+    assert exploitability(solver.average_policy()).nash_conv < 0.25 * exploitability(UniformPolicy(KUHN)).nash_conv
 
 
 def test_the_first_strategies_are_uniform() -> None:

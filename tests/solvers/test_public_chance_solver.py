@@ -32,6 +32,7 @@ from deepcfr.policies.base import UniformPolicy
 from deepcfr.ranges.boards import Board, Boards, RoundTree, kept_bytes, round_trees
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.ranges.public_chance import BoardPass, RoundPart, traverse_boards
+from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, board_bytes, panel_rows
@@ -254,8 +255,8 @@ def test_a_panel_is_the_same_hands_with_the_weighted_mean_of_what_iterations_say
 def test_remembering_changes_nothing() -> None:
     class Forgetful(DeepCFR):
         def _fit_advantages(self, t: int, player: int) -> Any:
-            self.remembered._kept.clear()
-            self.remembered._seen.clear()
+            self.collector.remembered._kept.clear()
+            self.collector.remembered._seen.clear()
             return super()._fit_advantages(t, player)
 
     config = with_settings(BRIEF, panel=True)
@@ -268,8 +269,8 @@ def test_remembering_changes_nothing() -> None:
 def test_the_strategies_that_are_recorded_are_those_that_were_played() -> None:
     solver = DeepCFR(LEDUC, replace(BRIEF, advantage=replace(BRIEF.advantage, refit="scratch")))
     assert isinstance(solver.memories, HandMemories)
-    assert solver.boards is not None
-    tree, memory = solver.boards.rounds[1], solver.memories.strategies[0, 1]
+    assert isinstance(solver.collector, BoardCollector)
+    tree, memory = solver.collector.boards.rounds[1], solver.memories.strategies[0, 1]
     part = RoundPart.of(tree, 0)
     for t in (1, 2):
         policy = solver.current_policy()
@@ -314,7 +315,7 @@ def test_boards_are_counted_with_what_is_remembered_of_them() -> None:
     remembered = board_bytes(game, panel, rounds) - board_bytes(game, few, rounds)
     assert remembered == 100 * 4 * rounds[1].num_edges * 1176
     solver, _ = solved(with_settings(BRIEF, panel=True))
-    taken = sum(array.nbytes for array in solver.remembered._kept.values())
+    taken = sum(array.nbytes for array in solver.collector.remembered._kept.values())
     settings = solver.config.public_chance
     assert 0 < taken <= board_bytes(LEDUC, settings, round_trees(LEDUC)) - kept_bytes(LEDUC.rules, merge=True)
 

@@ -26,7 +26,7 @@ class BoardCollector:
         self._game, self._config, self._table, self._workers = game, config, table, workers
         self.fit: Fitting = fit
         self.side_by_side = 0
-        self._remembered = RememberedStrategies()  # on a panel of boards
+        self.remembered = RememberedStrategies()  # on a panel of boards
         settings = config.public_chance
         check_settings(game.rules, settings)
         self._memories: HandMemories | InfosetMemories
@@ -38,13 +38,13 @@ class BoardCollector:
         self.memories: Memories = self._memories
 
     @cached_property
-    def _boards(self) -> Boards:
+    def boards(self) -> Boards:
         """What is sampled from: all boards of the game, made when training begins."""
         return Boards(self._game, merge=self._game.suits == "canonical", keep=True)
 
     def changed(self, player: int) -> None:
         """See `Collector`."""
-        self._remembered.changed(player)
+        self.remembered.changed(player)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -53,23 +53,23 @@ class BoardCollector:
         """See `Collector`; they have ended when this returns."""
         settings = self._config.public_chance
         if settings.panel:
-            strategy = self._remembered.of(current.policy(), current.matching)
+            strategy = self.remembered.of(current.policy(), current.matching)
             stream = panel_stream(self._config)
         else:
             strategy, stream = board_strategy(current.policy()), self._stream("boards", t, traverser)
-        found = traverse_boards(self._boards, strategy, traverser, settings, t, stream, self._workers)
+        found = traverse_boards(self.boards, strategy, traverser, settings, t, stream, self._workers)
         if self._table:
             self._table.add_strategy(traverser, t)
             self._table.add_values(found.first_values, traverser, t)
-        for round_ in range(1 if self._table else 0, len(self._boards.rounds)):
+        for round_ in range(1 if self._table else 0, len(self.boards.rounds)):
             self._remember(found, t, traverser, round_)
-        evaluated = self._remembered.asked() if settings.panel else found.evaluated
+        evaluated = self.remembered.asked() if settings.panel else found.evaluated
         done = Collected(found.boards, found.nodes_touched, evaluated)
         return lambda: done
 
     def _remember(self, found: BoardPass, t: int, traverser: int, round_: int) -> None:
         """Keep one round's hands, as they are or as infosets drawn from them."""
-        tree, slots = self._boards.rounds[round_], self._stream("slot", t, traverser, round_)
+        tree, slots = self.boards.rounds[round_], self._stream("slot", t, traverser, round_)
         part = RoundPart.of(tree, traverser)
         if not len(part.nodes):
             return
