@@ -80,13 +80,13 @@ def test_parts_run_every_traversal_once() -> None:
 def test_old_strategies_within_an_epoch_cost_little() -> None:
     settings = replace(SETTINGS, iterations=600, traversals=60, epoch=1)
     found = []
-    for parts, epoch in ((1, 1), (3, 1), (3, 10)):
+    for parts, epoch in ((1, 1), (3, 1), (3, 10), (3, 100)):
         one = in_parts(MCCFR(LEDUC, replace(settings, parts=parts, epoch=epoch)))
         for _ in one.iterations():
             pass
         found.append(exploitability(one.average_policy()).nash_conv)
     assert max(found) < 0.1 * exploitability(UniformPolicy(LEDUC)).nash_conv
-    assert found[1] == pytest.approx(found[0], rel=0.5)
+    assert found[1:] == pytest.approx([found[0]] * 3, rel=0.5)
 
 
 def test_a_run_in_parts_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Monte Carlo CFR in parts: each runs its share of an epoch of iterations on a copy of the tables, and these are merged.
 
-Within an epoch a part knows nothing of what the others find, so what it plays is as old as the epoch. Regrets and averages
-are sums, so nothing is lost or counted twice. Results depend on the number of parts and on the length of an epoch, which
+Within an epoch a part knows nothing of what the others find, so what it plays is as old as the epoch. To the average
+strategy every part adds what it played. Regrets are merged by the mean of what parts add: to regret matching the scale of
+regrets is nothing, but each part moves them by as much as it takes to answer the others' strategies, and all of them
+together would move them that many times too far. Results depend on the number of parts and on the length of an epoch, which
 are settings, and not on which process runs a part.
 """
 
@@ -51,12 +53,13 @@ class PartHost:
         return [touched, *by_slice]
 
     def merge(self, *added: dict[int, Pieces]) -> Pieces:
-        """This host's piece of the tables after an epoch, from what all hosts added to it."""
+        """This host's piece of the tables after an epoch: what all hosts added to it, of regrets the mean."""
         parts = {number: pieces for found in added for number, pieces in found.items()}
         merged = tuple(base[self._slices[self._own]].copy() for base in self._base)
+        regret = list(self._solver.arrays()).index("regret")
         for number in sorted(parts):
-            for table, more in zip(merged, parts[number], strict=True):
-                table += more
+            for place, (table, more) in enumerate(zip(merged, parts[number], strict=True)):
+                table += more / self._solver.config.parts if place == regret else more
         return merged
 
     def take(self, *pieces: Pieces) -> None:
