@@ -74,5 +74,5 @@ class HandMemory(Store):
         self.columns["iteration"].fill_(int(samples.iteration[0]))
 
     def __getitem__(self, index: torch.Tensor | slice) -> HandSamples:
-        columns = {name: self.filled(name)[index] for name in self.columns}
+        columns = {name: self.rows(name, index) for name in self.columns}
         return HandSamples(columns["cards"], columns["values"].float(), columns["reach"].float(), columns["iteration"])

@@ -96,6 +96,11 @@ class Store:
         """The filled part of a column, without a copy."""
         return self.columns[name][: len(self)]
 
+    def rows(self, name: str, index: torch.Tensor | slice) -> torch.Tensor:
+        """Some of the filled rows of a column: those of a slice, or by their numbers, integer [N]."""
+        filled = self.filled(name)
+        return filled[index] if isinstance(index, slice) else filled.index_select(0, index)  # thrice as fast as [index]
+
     def contents(self) -> dict[str, torch.Tensor]:
         """The filled part of every column, for a checkpoint."""
         return {name: self.filled(name) for name in self.columns}
@@ -147,7 +152,7 @@ class Memory(Store):
         self.put(rows, stream)
 
     def __getitem__(self, index: torch.Tensor | slice) -> Samples:
-        columns = {name: self.filled(name)[index] for name in self.columns}
+        columns = {name: self.rows(name, index) for name in self.columns}
         return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
 
     def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:

@@ -48,7 +48,7 @@ class TransitionMemory(Store):
         self.put(rows, stream=0)  # a window draws nothing
 
     def __getitem__(self, index: torch.Tensor | slice) -> Transitions:
-        columns = {name: self.filled(name)[index] for name in self.columns if name != "iteration"}
+        columns = {name: self.rows(name, index) for name in self.columns if name != "iteration"}
         return Transitions(
             infosets=Infosets(columns["node"].int(), columns["cards"]),
             action=columns["action"].long(),
