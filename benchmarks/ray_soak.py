@@ -43,7 +43,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.monotonic()
-        _deepcfr("train", *RUN, "--out", str(folder / "undisturbed")).wait(PATIENCE)
+        if _deepcfr("train", *RUN, "--out", str(folder / "undisturbed")).wait(PATIENCE):
+            raise SystemExit("The undisturbed run failed.")
         usual = time.monotonic() - start
         expected = state(folder / "undisturbed")
         times = [one(folder / str(n), draw, usual, expected) for n in range(asked.times)]
@@ -62,7 +63,8 @@ def one(run: Path, draw: random.Random, usual: float, expected: dict[str, str]) 
     if process.returncode:
         again = _deepcfr("resume", str(run), "--ray", "--workers", "2") if (run / "config.toml").exists() else None
         again = again or _deepcfr("train", *RUN, "--out", str(run))  # it had not begun
-        again.wait(PATIENCE)
+        if again.wait(PATIENCE):
+            raise SystemExit(f"After a {victim} was killed at {after:.1f} s, the run could not be carried on.")
     found, losses = state(run), read_json(run / "environment.json").get("losses", [])
     if found != expected:
         different = sorted(name for name in expected if found.get(name) != expected[name])
