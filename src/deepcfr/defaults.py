@@ -48,6 +48,15 @@ _PANEL_FIT = {
     "schedule": "cosine",
 }
 _ADAM_FIT = {"learning_rate": 3e-3, "schedule": "cosine"}
+_HISTORY_FIT = {  # of infosets that histories come to, not whole hands
+    "batch_size": 4_096,
+    "draw": "balanced",
+    "optimizer": "muon",
+    "learning_rate": 2e-3,
+    "schedule": "cosine",
+    "refit": "fine-tune",
+    "pot_units": True,
+}
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
@@ -82,16 +91,7 @@ _TUNED: dict[str, dict[str, Any]] = {
         },
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
         "network": {"card_width": 1, "strength": True, "runouts": True, "node_embedding": True},
-        "advantage": {
-            "steps": 400,
-            "batch_size": 4_096,
-            "draw": "balanced",
-            "optimizer": "muon",
-            "learning_rate": 2e-3,
-            "schedule": "cosine",
-            "refit": "fine-tune",
-            "pot_units": True,
-        },
+        "advantage": {"steps": 400, **_HISTORY_FIT},
         "average": {"steps": 12_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
         "runtime": {"checkpoint_every": 20},
     },
@@ -147,16 +147,7 @@ _EXTERNAL: dict[str, Any] = {
     "cfr": {"iterations": 40, "traversals": 10_000, "chunk": 625, "remove_luck": True, "first_round": "table"},
     "memory": {"advantage_capacity": 10_000_000, "strategy_capacity": 10_000_000, "shards": 8},
     "network": {"card_width": 1, "strength": True},
-    "advantage": {
-        "steps": 300,
-        "batch_size": 4_096,
-        "draw": "balanced",
-        "optimizer": "muon",
-        "learning_rate": 2e-3,
-        "schedule": "cosine",
-        "refit": "fine-tune",
-        "pot_units": True,
-    },
+    "advantage": {"steps": 300, **_HISTORY_FIT},
     "average": {"steps": 3_000, "batch_size": 4_096, "draw": "balanced", **_ADAM_FIT},
     "evaluation": {"at": [20]},
 }

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from hosts_here import HostsHere
 
 from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.evaluation.exploitability import exploitability
@@ -15,31 +15,9 @@ from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
 from deepcfr.solvers.build import build_solver, in_parts
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.parts import MergedRemotely, PartHost
-from deepcfr.solvers.remote import shares
 
 LEDUC = load_game("leduc")
 SETTINGS = TabularConfig("mccfr", iterations=10, traversals=50, parts=3, epoch=4)
-
-
-class HostsHere:
-    """Hosts in this process, whose arrays nobody else can write to."""
-
-    def __init__(self, settings: TabularConfig, count: int) -> None:
-        self.numbers = shares(settings.parts, count)
-        self.hosts = [PartHost(MCCFR(LEDUC, settings), some, count, own) for own, some in enumerate(self.numbers)]
-
-    def put(self, value: Any) -> Any:
-        return value
-
-    def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
-        found = getattr(self.hosts[host], method)(*arguments)
-        return [found] if results == 1 else found
-
-    def fetch(self, found: Any) -> Any:
-        return found
-
-    def close(self) -> None:
-        self.hosts.clear()
 
 
 def solver(count: int | None, settings: TabularConfig = SETTINGS) -> MCCFR:
@@ -47,7 +25,9 @@ def solver(count: int | None, settings: TabularConfig = SETTINGS) -> MCCFR:
     result = MCCFR(LEDUC, settings)
     if count is None:
         return in_parts(result)
-    result.merging = MergedRemotely(result, HostsHere(settings, count))
+    result.merging = MergedRemotely(
+        result, HostsHere(settings.parts, count, lambda some, own: PartHost(MCCFR(LEDUC, settings), some, count, own))
+    )
     return result
 
 

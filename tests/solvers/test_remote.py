@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hosts_here import HostsHere
 from test_shards import CONFIG, LEDUC, contents
 
 from deepcfr.config import CFRConfig, RunConfig
@@ -16,17 +17,16 @@ from deepcfr.games.presets import load_game
 from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.remote import RemoteCollector, shares
+from deepcfr.solvers.remote import RemoteCollector
 from deepcfr.solvers.shard_host import ShardHost
 from deepcfr.training.fit import FitResult, fit
 
 
-class HostsHere:
-    """Hosts in this process; what they are given cannot be written to, as it could not be in another one."""
+class Shards(HostsHere):
+    """What they are given cannot be written to, as it could not be in another process."""
 
     def __init__(self, game: Game, config: RunConfig, count: int) -> None:
-        self.numbers = shares(config.memory.shards, count)
-        self.hosts = [ShardHost(game, config, numbers) for numbers in self.numbers]
+        super().__init__(config.memory.shards, count, lambda numbers, _: ShardHost(game, config, numbers))
         self.puts = 0
         self.traversers: list[int] = []  # of traversals that have begun and are not fetched
 
@@ -37,20 +37,10 @@ class HostsHere:
             array.flags.writeable = False
         return kept
 
-    def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
-        found = getattr(self.hosts[host], method)(*arguments)
-        return [found] if results == 1 else found
 
-    def fetch(self, found: Any) -> Any:
-        return found
-
-    def close(self) -> None:
-        self.hosts.clear()
-
-
-def remote(count: int, kept: list[HostsHere] | None = None) -> Any:
+def remote(count: int, kept: list[Shards] | None = None) -> Any:
     def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
-        hosts = HostsHere(game, config, count)
+        hosts = Shards(game, config, count)
         if kept is not None:
             kept.append(hosts)
         return RemoteCollector(game, config, table, hosts)
@@ -109,7 +99,7 @@ def test_a_table_of_the_first_round_is_the_same_too(updates: Any) -> None:
 
 
 def test_networks_are_sent_once_after_each_fit() -> None:
-    kept: list[HostsHere] = []
+    kept: list[Shards] = []
     finished(CONFIG, remote(2, kept))
     assert kept[0].puts == 2 + 2 * CONFIG.cfr.iterations - 1  # the fit that ends the run is asked for no more
 
@@ -118,7 +108,7 @@ def test_simultaneous_fits_run_beside_the_other_players_traversals() -> None:
     """The hosts end player 1's traversals only when player 0's fit has begun, and fits only when both are there."""
     fitting, both = Event(), Barrier(2, timeout=60)
 
-    class Waiting(HostsHere):
+    class Waiting(Shards):
         def fetch(self, found: Any) -> Any:
             if isinstance(found, list) and found and self.traversers.pop(0) == 1:
                 assert fitting.wait(60)
