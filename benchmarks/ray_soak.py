@@ -3,8 +3,9 @@
     python benchmarks/ray_soak.py        # writes benchmarks/results/ray_soak.json, half an hour
     python benchmarks/ray_soak.py --times 3 --out /tmp/ray_soak.json
 
-Every time one process is killed: a worker, which the run survives, or the driver, after which `deepcfr resume` goes on. In
-the end all networks and all samples must be those of the undisturbed run, byte for byte.
+Every time one process is killed: a worker or a learner, which the run survives, or the driver, after which `deepcfr resume`
+goes on. In the end all networks, all samples and the counts of what memories have been offered must be those of the
+undisturbed run with the same learners, byte for byte. A run that ended before its time came is made again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +29,23 @@ from deepcfr.files import checksum, read_json
 from deepcfr.runs.metrics import environment
 
 RUN = [
-    "leduc", "--ray", "--workers", "2", "--memory.shards", "4", "--cfr.iterations", "30", "--cfr.traversals", "600",
+    "leduc", "--memory.shards", "4", "--cfr.iterations", "30", "--cfr.traversals", "600",
     "--cfr.chunk", "64", "--memory.advantage-capacity", "20000", "--memory.strategy-capacity", "20000",
     "--advantage.steps", "60", "--average.steps", "200", "--evaluation.every", "0", "--runtime.checkpoint-every", "5",
     "--cfr.keep-networks", "0",
 ]  # fmt: skip
+WORKERS, LEARNER = ["--ray", "--workers", "2"], ["--ray", "--workers", "1", "--learners", "1"]
+VICTIMS = {"worker": WORKERS, "driver": WORKERS, "learner": LEARNER}  # and the processes of their run
+TITLES = {"worker": b"ray::_Worker", "learner": b"ray::RayTrainWorker"}
 PATIENCE = 300.0  # seconds
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A run that nothing happens to: what it ends with, and how long a victim's process is there."""
+
+    state: dict[str, str]
+    seconds: float
 
 
 def main() -> None:
@@ -42,53 +57,81 @@ def main() -> None:
     draw = random.Random(asked.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        start = time.monotonic()
-        if _deepcfr("train", *RUN, "--out", str(folder / "undisturbed")).wait(PATIENCE):
-            raise SystemExit("The undisturbed run failed.")
-        usual = time.monotonic() - start
-        expected = state(folder / "undisturbed")
-        times = [one(folder / str(n), draw, usual, expected) for n in range(asked.times)]
-    facts = {"environment": environment("cpu", 2), "undisturbed_seconds": usual, "times": times, **summary(times)}
+        usual = {victim: undisturbed(folder / victim, victim) for victim in VICTIMS}
+        times: list[dict[str, Any]] = []
+        missed = 0
+        while len(times) < asked.times:
+            found = one(folder / str(len(times) + missed), draw, usual)
+            if found:
+                times.append(found)
+            else:
+                missed += 1
+    facts = {
+        "environment": environment("cpu", 2),
+        "undisturbed_seconds": {victim: found.seconds for victim, found in usual.items()},
+        **summary(times),
+        "ended_before_their_time": missed,
+        "times": times,
+    }
     asked.out.write_text(json.dumps(facts, indent=2) + "\n")
     print(json.dumps(summary(times)))
 
 
-def one(run: Path, draw: random.Random, usual: float, expected: dict[str, str]) -> dict[str, Any]:
-    """A run of which one process is killed; returns what happened. Raises SystemExit if its end is another."""
-    victim, after = draw.choice(("worker", "driver")), draw.uniform(0.1, 0.95) * usual
-    process = _deepcfr("train", *RUN, "--out", str(run))
+def undisturbed(run: Path, victim: str) -> Usual:
+    """Seconds are from when the first of the processes that could be killed is there to the run's end."""
+    process = _deepcfr("train", *RUN, *VICTIMS[victim], "--out", str(run))
+    _await(lambda: bool(_pids(victim, process)), process)
+    start = time.monotonic()
+    if process.wait(PATIENCE):
+        raise SystemExit("An undisturbed run failed.")
+    return Usual(state(run), time.monotonic() - start)
+
+
+def one(run: Path, draw: random.Random, usual: dict[str, Usual]) -> dict[str, Any] | None:
+    """A run of which one process is killed; returns what happened, None if it had ended by then.
+
+    Raises SystemExit if it cannot be carried on, or its end is another.
+    """
+    victim, share = draw.choice(list(VICTIMS)), draw.uniform(0, 0.95)
+    after, expected = share * usual[victim].seconds, usual[victim].state
+    process = _deepcfr("train", *RUN, *VICTIMS[victim], "--out", str(run))
+    _await(lambda: bool(_pids(victim, process)), process)
     time.sleep(after)
-    killed = _kill(victim, process, draw)
+    pids = _pids(victim, process)
+    if not pids:
+        process.wait(PATIENCE)
+        return None
+    os.kill(draw.choice(pids), signal.SIGKILL)
     process.wait(PATIENCE)
     if process.returncode:
-        again = _deepcfr("resume", str(run), "--ray", "--workers", "2") if (run / "config.toml").exists() else None
-        again = again or _deepcfr("train", *RUN, "--out", str(run))  # it had not begun
+        again = _deepcfr("resume", str(run), *VICTIMS[victim]) if (run / "config.toml").exists() else None
+        again = again or _deepcfr("train", *RUN, *VICTIMS[victim], "--out", str(run))  # it had not begun
         if again.wait(PATIENCE):
             raise SystemExit(f"After a {victim} was killed at {after:.1f} s, the run could not be carried on.")
     found, losses = state(run), read_json(run / "environment.json").get("losses", [])
     if found != expected:
         different = sorted(name for name in expected if found.get(name) != expected[name])
         raise SystemExit(f"After a {victim} was killed at {after:.1f} s, these differ: {', '.join(different)}.")
-    print(
-        f"{run.name}: {victim} after {after:.1f} s, {'killed' if killed else 'nothing to kill'}, {losses}", flush=True
-    )
-    return {"victim": victim, "after": after, "killed": killed, "losses": losses, "same": True}
+    print(f"{run.name}: {victim} killed after {after:.1f} s, {losses}", flush=True)
+    return {"victim": victim, "after": after, "driver_ended": process.returncode != 0, "losses": losses, "same": True}
 
 
-def _kill(victim: str, process: subprocess.Popen[bytes], draw: random.Random) -> bool:
-    pids = [process.pid] if victim == "driver" else _workers()
-    if process.poll() is not None or not pids:
-        return False
-    os.kill(draw.choice(pids), signal.SIGKILL)
-    return True
+def _await(is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
 
 
-def _workers() -> list[int]:
-    """The processes of actors with shards."""
+def _pids(victim: str, driver: subprocess.Popen[bytes]) -> list[int]:
+    """The processes of the kind to be killed that are there now."""
+    if driver.poll() is not None:
+        return []
+    if victim == "driver":
+        return [driver.pid]
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if b"ray::_Worker" in (entry / "cmdline").read_bytes():
+            if (entry / "cmdline").read_bytes().startswith(TITLES[victim]):
                 found.append(int(entry.name))
         except OSError:  # it has ended meanwhile
             continue
@@ -101,18 +144,18 @@ def _deepcfr(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def state(run: Path) -> dict[str, str]:
-    """Checksums of all networks and all columns of memories at a run's end."""
+    """Checksums of all networks and columns of memories at a run's end, and what counts samples and nodes."""
     folder = run / "checkpoints" / (run / "checkpoints" / "latest").read_text().strip()
-    return {path.name: checksum(path) for path in folder.iterdir() if path.suffix in (".npy", ".safetensors")}
+    found = {path.name: checksum(path) for path in folder.iterdir() if path.suffix in (".npy", ".safetensors")}
+    counts = read_json(folder / "state.json")
+    return found | {name: str(counts[name]) for name in ("iteration", "nodes_touched", "memories")}
 
 
 def summary(times: list[dict[str, Any]]) -> dict[str, Any]:
     """How often what was killed, and how many ended the same."""
     return {
         "runs": len(times),
-        "killed": {
-            victim: sum(t["killed"] and t["victim"] == victim for t in times) for victim in ("worker", "driver")
-        },
+        "killed": dict(Counter(t["victim"] for t in times)),
         "iterations_done_again": sum(loss["done_again"] for t in times for loss in t["losses"]),
         "same": sum(t["same"] for t in times),
     }

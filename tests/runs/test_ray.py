@@ -15,6 +15,7 @@ import torch
 
 from deepcfr.config import (
     CFRConfig,
+    EvaluationConfig,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
@@ -56,7 +57,7 @@ CONFIG = RunConfig(
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
     yield
     ray.shutdown()
 
@@ -127,13 +128,21 @@ def test_learners_fit_as_well_as_one_process_does(tmp_path: Path, taught: tuple[
     assert found[0]["advantage_loss"] == pytest.approx(found[1]["advantage_loss"], rel=0.5)
 
 
-def test_both_players_networks_are_fitted_side_by_side(tmp_path: Path) -> None:
-    """A learner each, which draws what one process does."""
-    config = replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous", iterations=2))
+@pytest.mark.parametrize("learners", [2, 3])
+def test_networks_are_fitted_side_by_side(tmp_path: Path, learners: int) -> None:
+    """A learner for each player, and perhaps one for the average strategy, draws what one process does."""
+    config = replace(
+        CONFIG,
+        cfr=replace(CONFIG.cfr, updates="simultaneous", iterations=2),
+        evaluation=EvaluationConfig(every=1),
+    )
     alone = run(tmp_path / "alone", None, config=config)
-    other = run(tmp_path / "other", RayCluster(LOCAL_CLUSTER, 1, 2), config=config)
+    other = run(tmp_path / "other", RayCluster(LOCAL_CLUSTER, 1, learners), config=config)
     assert alone.nodes_touched > 0
-    for one, same in zip(alone.advantage_networks, other.advantage_networks, strict=True):
+    networks = [[*solver.advantage_networks, solver.average_network] for solver in (alone, other)]
+    for one, same in zip(*networks, strict=True):
+        assert one is not None
+        assert same is not None
         assert torch.allclose(one.encode_nodes(), same.encode_nodes(), rtol=1e-4, atol=1e-5)
 
 
@@ -216,7 +225,7 @@ def test_too_many_workers_are_refused() -> None:
         RayCluster(LOCAL_CLUSTER, 0)
     with pytest.raises(ConfigError, match="every one needs a shard"):
         RayCluster(LOCAL_CLUSTER, 4).collecting(load_source("leduc"))(None, CONFIG, None)  # type: ignore[arg-type]
-    with pytest.raises(ClusterError, match="5 workers need a core each, and the cluster has 3"):
+    with pytest.raises(ClusterError, match="5 workers need a core each, and the cluster has 4"):
         RayCluster(LOCAL_CLUSTER, 5).connect()
     on_gpu = replace(CONFIG, runtime=replace(CONFIG.runtime, device="cuda"))
     with pytest.raises(ClusterError, match="1 learners need a GPU each, and the cluster has 0"):
@@ -324,10 +333,10 @@ def test_a_machine_is_lost_and_another_comes(tmp_path: Path, alone: DeepCFR, mac
 def test_the_benchmark_measures_all_sides() -> None:
     said: list[str] = []
     ray.shutdown()  # its own cluster believes to have more cores
-    load = Workload("fhp-mini", (1, 2), repetitions=1, traversals=50, steps=5)
+    load = Workload("fhp-mini", (1, 2), 1, workers_on_one_core=(1,), repetitions_on_one_core=1, traversals=50, steps=5)
     facts = bench_scale(0, said.append, load)
     sides = ["in_process", "workers_1", "workers_2", "one_worker_alternating", "one_worker_simultaneous"]
-    assert len(said) == len(sides) + 1
+    assert len(said) == len(sides) + 4
     for side in sides:
         assert all(facts[side][name] > 0 for name in ("iteration_seconds", "fit_seconds", "block_seconds"))
         assert facts[side]["samples_an_iteration"] > 0
@@ -335,3 +344,6 @@ def test_the_benchmark_measures_all_sides() -> None:
     assert facts["workers_2"]["samples_an_iteration"] == facts["in_process"]["samples_an_iteration"]
     ratio = facts["workers_2"]["iteration_seconds"] / facts["in_process"]["iteration_seconds"]
     assert facts["overhead"] == pytest.approx(ratio - 1)
+    pinned = facts["one_core"]
+    ratio = pinned["workers_1"]["iteration_seconds"] / pinned["in_process"]["iteration_seconds"]
+    assert facts["overhead_on_one_core"] == pytest.approx(ratio - 1)

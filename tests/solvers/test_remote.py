@@ -104,9 +104,11 @@ def test_networks_are_sent_once_after_each_fit() -> None:
     assert kept[0].puts == 2 + 2 * CONFIG.cfr.iterations - 1  # the fit that ends the run is asked for no more
 
 
-def test_simultaneous_fits_run_beside_the_other_players_traversals() -> None:
-    """The hosts end player 1's traversals only when player 0's fit has begun, and fits only when both are there."""
-    fitting, both = Event(), Barrier(2, timeout=60)
+@pytest.mark.parametrize("side_by_side", [2, 3])
+def test_simultaneous_fits_run_beside_the_other_players_traversals(side_by_side: int) -> None:
+    """The hosts end player 1's traversals only when player 0's fit has begun, and fits only when all are there."""
+    fitting, together = Event(), Barrier(side_by_side, timeout=60)
+    average_due = side_by_side == 3
 
     class Waiting(Shards):
         def fetch(self, found: Any) -> Any:
@@ -121,19 +123,25 @@ def test_simultaneous_fits_run_beside_the_other_players_traversals() -> None:
 
     def fit_together(*arguments: Any) -> FitResult:
         fitting.set()
-        both.wait()
+        together.wait()
         return fit(*arguments)
 
     def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
         hosts = Waiting(game, config, 2)
-        return RemoteCollector(game, config, table, hosts, fit_together, side_by_side=2)
+        return RemoteCollector(game, config, table, hosts, fit_together, side_by_side)
 
     solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
-    record = next(solver.iterations())
+    record = next(solver.iterations(lambda _: average_due))
     assert record.traversal_seconds >= 0
     assert record.fit_seconds > 0
     alone = DeepCFR(LEDUC, solver.config)
-    next(alone.iterations())
+    assert record.trained == next(alone.iterations()).trained
+    if average_due:
+        assert solver.average_network
+        fitted, weights = solver.fit_average(), solver.average_network.encode_nodes()
+        assert replace(fitted, seconds=0.0) == replace(alone.fit_average(), seconds=0.0)
+        assert alone.average_network
+        assert torch.equal(weights, alone.average_network.encode_nodes())
     for one, other in zip(solver.advantage_networks, alone.advantage_networks, strict=True):
         assert torch.equal(one.encode_nodes(), other.encode_nodes())
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -334,12 +334,13 @@ class _Desk:
 class RayLearners:
     """Processes of Ray Train that fit networks together, for as long as the run lasts; see `Fitting`.
 
-    Where both players' networks are fitted at the same time, each player has half of them. Player 0's fit the average
-    strategy, too.
+    With simultaneous updates the players have half of them each, and player 0's fit the average strategy, too. A third of
+    them fits only that if it is due in every iteration; otherwise they would do nothing for too long.
     """
 
     def __init__(self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int) -> None:
-        self.side_by_side = min(count, 2) if config.cfr.updates == "simultaneous" else 1
+        wanted = 3 if config.evaluation.every == 1 else 2
+        self.side_by_side = min(count, wanted) if config.cfr.updates == "simultaneous" else 1
         settings = {"source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors}
         sizes = [len(range(team, count, self.side_by_side)) for team in range(self.side_by_side)]
         self._teams = [_RayTeam(settings, size) for size in sizes]
@@ -353,7 +354,8 @@ class RayLearners:
         workers: Workers,  # noqa: ARG002
     ) -> FitResult:
         assert isinstance(examples, ShardedExamples)
-        team = self._teams[-1] if examples.order.memory == "advantage-1" else self._teams[0]
+        network_number = {"advantage-0": 0, "advantage-1": 1, "strategy": 2}[examples.order.memory]
+        team = self._teams[network_number % len(self._teams)]
         weights, fitted = team.fit(_Job(examples.order, examples.surveys, arrays_of(network), stream))
         put_arrays(network, weights)
         return fitted
@@ -369,22 +371,27 @@ class _RayTeam:
 
     def __init__(self, settings: dict[str, Any], size: int) -> None:
         self._desk = ray.remote(_Desk).options(num_cpus=0).remote()
+        self._one_at_a_time = Lock()
         # learners that begin anew would not know which fit they are asked for, so the run goes back to its checkpoint
         team = ray.remote(_run_team).options(num_cpus=0, max_retries=0)
         self._ended = team.remote(settings | {"desk": self._desk}, size)
 
     def fit(self, job: _Job) -> tuple[Weights, FitResult]:
-        """Wait for a fit. Raises what it raised of this package's errors, and WorkerLost if the learners are gone."""
-        try:
-            ray.get(self._desk.give.remote(job))
-            result = self._desk.result.remote()
-            done, _ = ray.wait([result, self._ended])
-            if result not in done:
-                ray.get(self._ended)
-                raise WorkerLost("The learners ended before their fit.")
-            found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
-        except RayError as error:
-            raise WorkerLost(f"The learners were lost: {str(error).strip().splitlines()[-1]}") from error
+        """Wait for a fit, and before it for the one that is under way.
+
+        Raises what it raised of this package's errors, and WorkerLost if the learners are gone.
+        """
+        with self._one_at_a_time:
+            try:
+                ray.get(self._desk.give.remote(job))
+                result = self._desk.result.remote()
+                done, _ = ray.wait([result, self._ended])
+                if result not in done:
+                    ray.get(self._ended)
+                    raise WorkerLost("The learners ended before their fit.")
+                found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
+            except RayError as error:
+                raise WorkerLost(f"The learners were lost: {str(error).strip().splitlines()[-1]}") from error
         if isinstance(found, DeepCFRError):
             raise found
         return found

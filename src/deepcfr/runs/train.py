@@ -124,7 +124,7 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
     result: Exploitability | None = None
     last = False
     with catch_interrupt() as interrupt:
-        for record in solver.iterations():
+        for record in _iterations(run, solver):
             observer.iteration(record, time.perf_counter() - started)
             line: dict[str, Any] = dataclasses.asdict(record)
             last = record.iteration == iterations or time.perf_counter() - started >= limit
@@ -141,6 +141,12 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
                 break
     finished = last
     return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
+
+
+def _iterations(run: RunFolder, solver: Solver) -> Iterator[Record]:
+    if isinstance(solver, DeepCFR):
+        return solver.iterations(lambda t: t == run.config.iterations or _due(run, t))
+    return solver.iterations()
 
 
 def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) -> Summary:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.errors import TrainingError
@@ -43,7 +44,7 @@ class IterationRecord:
     evaluated: int  # infosets at which networks were asked for a strategy
     trained: int  # examples in the mini-batches of both players' fits
     traversal_seconds: float  # in which no network was fitted
-    fit_seconds: float
+    fit_seconds: float  # the average network's among them, if it was fitted beside the others
     advantage_loss: tuple[float, float]
     advantage_samples: tuple[int, int]  # in the memories
     strategy_samples: int
@@ -78,6 +79,7 @@ class DeepCFR:
     iterates: list[Iterate] = field(init=False, default_factory=list)  # kept for SD-CFR, oldest first
     smoothed: Iterate | None = field(init=False, default=None)  # their `mean_iterate`, in an export that left them out
     workers: Workers = field(init=False)
+    _fitted_average: FitResult | None = field(init=False, default=None)  # of this iteration, beside the other networks
 
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
@@ -99,18 +101,26 @@ class DeepCFR:
         """Of advantages for each player, and of strategies."""
         return self.collector.memories
 
-    def iterations(self) -> Iterator[IterationRecord]:
-        """Algorithm 1's outer loop, from where the state is up to the configured number of iterations."""
-        while self.iteration < self.config.cfr.iterations:
-            yield self._iterate()
+    def iterations(self, average_due: Callable[[int], bool] = lambda _: False) -> Iterator[IterationRecord]:
+        """Algorithm 1's outer loop, from where the state is up to the configured number of iterations.
 
-    def _iterate(self) -> IterationRecord:
+        `average_due` says after which iterations `fit_average` will be called. Where fits run side by side, that fit then
+        begins with the iteration's other ones; it is the same fit at either time.
+        """
+        while self.iteration < self.config.cfr.iterations:
+            yield self._iterate(average_due(self.iteration + 1))
+
+    def _iterate(self, average_due: bool) -> IterationRecord:
         t = self.iteration + 1
+        self._fitted_average = None
         self._keep_iterate(t)
         start = time.perf_counter()
-        found, timed = (self._alternately if self.config.cfr.updates == "alternating" else self._simultaneously)(t)
+        if self.config.cfr.updates == "alternating":
+            found, timed = self._alternately(t)
+        else:
+            found, timed = self._simultaneously(t, average_due)
         seconds = time.perf_counter() - start
-        fits, fit_seconds = [fit.result for fit in timed], _covered(*timed)
+        fits, fit_seconds = [fit.result for fit in timed], _covered(timed)
         self.iteration = t
         touched = sum(collected.nodes_touched for collected in found)
         self.nodes_touched += touched
@@ -120,7 +130,7 @@ class DeepCFR:
             traversals=sum(collected.traversals for collected in found),
             nodes_touched=touched,
             evaluated=sum(collected.evaluated for collected in found),
-            trained=sum(result.examples for result in fits),
+            trained=sum(result.examples for result in fits[:2]),
             traversal_seconds=seconds - fit_seconds,
             fit_seconds=fit_seconds,
             advantage_loss=(fits[0].loss, fits[1].loss),
@@ -133,25 +143,28 @@ class DeepCFR:
         found, fits = [], []
         for player in PLAYERS:
             found.append(self.collector.begin(t, player, self.current())())
-            fits.append(self._timed_fit(t, player))
+            fits.append(_timed(self._fit_advantages, t, player))
         return found, fits
 
-    def _simultaneously(self, t: int) -> tuple[list[Collected], list[_Timed]]:
-        """Everybody plays sigma^t, so the second player's traversals can run while the first one's network is fitted."""
+    def _simultaneously(self, t: int, average_due: bool) -> tuple[list[Collected], list[_Timed]]:
+        """Everybody plays sigma^t, so the second player's traversals can run while the first one's network is fitted.
+
+        When they have ended, all memories are those of iteration t, and the average network can be fitted as well.
+        """
         current = self.current()
         waiting = [self.collector.begin(t, player, current) for player in PLAYERS]
         if not self.collector.side_by_side:
-            return [wait() for wait in waiting], [self._timed_fit(t, player) for player in PLAYERS]
+            return [wait() for wait in waiting], [_timed(self._fit_advantages, t, player) for player in PLAYERS]
         found, fits = [], []
         with ThreadPoolExecutor(self.collector.side_by_side) as pool:
             for player, wait in enumerate(waiting):
                 found.append(wait())
-                fits.append(pool.submit(self._timed_fit, t, player))
-        return found, [result.result() for result in fits]
-
-    def _timed_fit(self, t: int, player: int) -> _Timed:
-        begin = time.perf_counter()
-        return _Timed(self._fit_advantages(t, player), begin, time.perf_counter())
+                fits.append(pool.submit(_timed, self._fit_advantages, t, player))
+            if average_due:
+                fits.append(pool.submit(_timed, self._fit_average, t, self.config.average))
+        timed = [fit.result() for fit in fits]
+        self._fitted_average = timed[-1].result if average_due else None
+        return found, timed
 
     def _fit_advantages(self, t: int, player: int) -> FitResult:
         config = self.config.advantage
@@ -165,12 +178,20 @@ class DeepCFR:
         return self.collector.fit(self.advantage_networks[player], examples, config, stream, self.workers)
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
-        """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step)."""
-        config = replace(config or self.config.average, scale_targets=False)  # probabilities have no unit to scale
-        t = self.iteration
+        """Fit the average-strategy network Pi to the strategy memory as it is now (Algorithm 1, last step).
+
+        If that was done beside the iteration's other fits, this is its result; one with another `config` is a new fit.
+        """
+        done, self._fitted_average = self._fitted_average, None
+        if done and config is None:
+            return done
+        return self._fit_average(self.iteration, config or self.config.average)
+
+    def _fit_average(self, t: int, config: FitConfig) -> FitResult:
+        config = replace(config, scale_targets=False)  # probabilities have no unit to scale
         examples = self.memories.strategy_examples(WEIGHTS[self.config.cfr.of_averages], t, config)
         if not len(examples):
-            self.average_network = self.new_average_network().zero_()
+            self.average_network = self._new_network("average", t).zero_()
             return NO_FIT
         fine_tuned = self.config.advantage.refit == "fine-tune"
         if self.config.cfr.average_smoothing and self.iterates and fine_tuned and isinstance(examples, InfosetExamples):
@@ -180,7 +201,7 @@ class DeepCFR:
             )
             examples.replace_targets(found)
         if self.average_network is None or config.refit == "scratch":
-            self.average_network = self.new_average_network()
+            self.average_network = self._new_network("average", t)
         self.average_iteration = t
         return self.collector.fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
 
@@ -267,10 +288,18 @@ class DeepCFR:
         return key(self.config.seed, *purpose)
 
 
-def _covered(one: _Timed, other: _Timed) -> float:
-    """Seconds in which at least one of two fits was on."""
-    shared = max(0.0, min(one.end, other.end) - max(one.begin, other.begin))
-    return one.end - one.begin + other.end - other.begin - shared
+def _timed(fit: Callable[..., FitResult], *arguments: Any) -> _Timed:
+    begin = time.perf_counter()
+    return _Timed(fit(*arguments), begin, time.perf_counter())
+
+
+def _covered(fits: list[_Timed]) -> float:
+    """Seconds in which at least one of the fits was on."""
+    seconds, end = 0.0, 0.0
+    for fit in sorted(fits, key=lambda fit: fit.begin):
+        seconds += max(0.0, fit.end - max(end, fit.begin))
+        end = max(end, fit.end)
+    return seconds
 
 
 def memory_bytes(game: Game, config: RunConfig) -> int:

@@ -1,15 +1,19 @@
 """What a Ray cluster costs on this machine: an iteration of flop hold'em in threads of one process against workers.
 
-All sides do the same iteration and take turns, and medians are compared, because other programs may share the cores. What
-the cost model of docs/scaling.md needs is measured beside it: the time of traversals, of steps, of a block of samples and
-of a checkpoint.
+All sides do the same iteration and take turns, and medians are compared, because other programs may share the cores. Then
+the same with all processes on one core, where nothing runs beside anything and all that workers cost can be seen. What the
+cost model of docs/scaling.md needs is measured beside it: the time of traversals, of steps, of a block of samples and of a
+checkpoint.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -31,6 +35,7 @@ from deepcfr.training.examples import WEIGHTS
 from deepcfr.training.shards import ShardedExamples
 
 Say = Callable[[str], None]
+Plans = dict[str, tuple[RunConfig, int]]  # of every side by its name: its settings, and its workers, 0 for none
 BLOCK = 100  # mini-batches
 
 
@@ -41,6 +46,8 @@ class Workload:
     game: str = "fhp"
     workers: tuple[int, ...] = (1, 2)
     repetitions: int = 5  # after one that warms up
+    workers_on_one_core: tuple[int, ...] = (1, 2, 4)
+    repetitions_on_one_core: int = 2
     traversals: int = 10_000
     steps: int = 300
 
@@ -48,35 +55,33 @@ class Workload:
 def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
     """Seconds of an iteration in this process, with two threads, and with workers, and of its parts.
 
-    `overhead` is an iteration with the most workers over one in this process, less 1. `overlap` is what simultaneous
-    updates change where a worker has one core and fits have another.
+    `overhead` is an iteration with the most workers over one in this process, less 1; `overhead_on_one_core` is the same
+    where all processes share a core, and None where the system has no way to keep them there. `overlap` is what
+    simultaneous updates change where a worker has one core and fits have another.
     """
     load = workload or Workload()
-    source, config = load_source(load.game), _config(load, seed)
-    game = build_game(source, config.network.suits)
-    cores = sum(load.workers) + 2
+    config = _config(load, seed)
     alone = replace(config, runtime=replace(config.runtime, threads=1))
     both = replace(alone, cfr=replace(alone.cfr, updates="simultaneous"))
-    plans: dict[str, tuple[RunConfig, int]] = {"in_process": (config, 0)}
-    plans |= {f"workers_{n}": (config, n) for n in load.workers}
+    plans: Plans = {"in_process": (config, 0)} | {f"workers_{n}": (config, n) for n in load.workers}
     plans |= {"one_worker_alternating": (alone, 1), "one_worker_simultaneous": (both, 1)}
-    solvers = {
-        name: DeepCFR(game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else None)
-        for name, (own, n) in plans.items()
-    }
-    sides = zip(*(solver.iterations() for solver in solvers.values()), strict=True)
-    turns = [dict(zip(solvers, records, strict=True)) for records in sides]
-    found = {name: _parts(solver, [turn[name] for turn in turns[1:]], game) for name, solver in solvers.items()}
-    for solver in solvers.values():
-        solver.collector.close()
+    brief = _repeated(alone, load.repetitions_on_one_core)
+    crowded = {"in_process": (brief, 0)} | {f"workers_{n}": (brief, n) for n in load.workers_on_one_core}
+    found, pinned = _measured(load.game, plans), _on_one_core(load.game, crowded)
     overhead = _ratio(found, f"workers_{max(load.workers)}", "in_process")
     overlap = _ratio(found, "one_worker_simultaneous", "one_worker_alternating")
-    for name, facts in found.items():
-        say(
-            f"{name}: {facts['iteration_seconds']:.2f} s an iteration, {facts['traversal_seconds']:.2f} s traversals and "
-            f"{facts['fit_seconds']:.2f} s fits"
-        )
+    overhead_on_one_core = _ratio(pinned, f"workers_{max(load.workers_on_one_core)}", "in_process") if pinned else None
+    for place, sides in (("", found), ("one core, ", pinned)):
+        for name, facts in sides.items():
+            say(
+                f"{place}{name}: {facts['iteration_seconds']:.2f} s an iteration, {facts['traversal_seconds']:.2f} s "
+                f"traversals and {facts['fit_seconds']:.2f} s fits"
+            )
     say(f"overhead {overhead:+.1%}, of traversals beside fits {overlap:+.1%}")
+    if overhead_on_one_core is None:
+        say("This system cannot keep processes on one core, so nothing was measured there.")
+    else:
+        say(f"overhead on one core {overhead_on_one_core:+.1%}")
     return {
         "game": load.game,
         "seed": seed,
@@ -86,8 +91,40 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
         "batch_size": config.advantage.batch_size,
         "overhead": overhead,
         "overlap": overlap,
+        "overhead_on_one_core": overhead_on_one_core,
         **found,
+        "one_core": pinned,
     }
+
+
+def _measured(name: str, plans: Plans) -> dict[str, dict[str, float]]:
+    """What every side takes, all of them in turns."""
+    source = load_source(name)
+    game = build_game(source, next(iter(plans.values()))[0].network.suits)
+    cores = sum(n for _, n in plans.values())
+    solvers = {
+        side: DeepCFR(game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else None)
+        for side, (own, n) in plans.items()
+    }
+    sides = zip(*(solver.iterations() for solver in solvers.values()), strict=True)
+    turns = [dict(zip(solvers, records, strict=True)) for records in sides]
+    found = {side: _parts(solver, [turn[side] for turn in turns[1:]], game) for side, solver in solvers.items()}
+    for solver in solvers.values():
+        solver.collector.close()
+    return found
+
+
+def _on_one_core(name: str, plans: Plans) -> dict[str, dict[str, float]]:
+    """The same where all processes have one core; nothing where the system cannot do that."""
+    if not hasattr(os, "sched_setaffinity"):
+        return {}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _stay_on_one_core) as process:
+        return process.submit(_measured, name, plans).result()
+
+
+def _stay_on_one_core() -> None:
+    """This process and those that it begins."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def _ratio(found: dict[str, dict[str, float]], one: str, other: str) -> float:
@@ -97,9 +134,14 @@ def _ratio(found: dict[str, dict[str, float]], one: str, other: str) -> float:
 
 def _config(load: Workload, seed: int) -> RunConfig:
     config = default_cluster_config(load.game)
-    cfr = replace(config.cfr, traversals=load.traversals, iterations=load.repetitions + 1, keep_networks=0)
-    memory = replace(config.memory, shards=max(config.memory.shards, *load.workers))
-    return replace(config, seed=seed, cfr=cfr, memory=memory, advantage=replace(config.advantage, steps=load.steps))
+    cfr = replace(config.cfr, traversals=load.traversals, keep_networks=0)
+    memory = replace(config.memory, shards=max(config.memory.shards, *load.workers, *load.workers_on_one_core))
+    fits = replace(config.advantage, steps=load.steps)
+    return _repeated(replace(config, seed=seed, cfr=cfr, memory=memory, advantage=fits), load.repetitions)
+
+
+def _repeated(config: RunConfig, times: int) -> RunConfig:
+    return replace(config, cfr=replace(config.cfr, iterations=times + 1))
 
 
 def _parts(solver: DeepCFR, records: list[IterationRecord], game: Game) -> dict[str, float]:
