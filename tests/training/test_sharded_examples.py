@@ -13,11 +13,12 @@ from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator, key
+from deepcfr.training import shards
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
 from deepcfr.training.fit import fit
 from deepcfr.training.losses import advantage_loss
 from deepcfr.training.networks import build_network
-from deepcfr.training.shards import BlockDraw, Order, ShardedExamples, ShardSampler, Survey
+from deepcfr.training.shards import BlockDraw, Order, ShardedExamples, ShardSampler, Survey, together
 from deepcfr.types import Infosets, Samples
 
 GAME = load_game("leduc")
@@ -103,23 +104,27 @@ def test_mini_batches_mix_shards(unequal: dict[int, Memory]) -> None:
         assert float(part.mean()) == pytest.approx(130 / 160, abs=0.02)
 
 
-def test_blocks_are_drawn_once_each_and_in_order(unequal: dict[int, Memory]) -> None:
+def test_blocks_are_drawn_once_each_and_in_order(unequal: dict[int, Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three mini-batches, of which the first two come in one block."""
+    monkeypatch.setattr(shards, "_BLOCK", 4)
     config = FitConfig()
     order = Order("advantage-0", linear_weights, NEWEST, config)
     network = build_network(GAME.encoding, NetworkConfig(kind="mlp", width=8, layers=1), generator(3))
     examples = ShardedExamples(Here(unequal), order, OBJECTIVE)
-    draw = BlockDraw(examples, 7, [12, 8])
-    losses = []
-    for number, size in enumerate((12, 8)):
+    draw = BlockDraw(examples, 7, [8, 4, 8])
+    blocks = [examples.ask(size, key(7, "block", number))() for number, size in enumerate((12, 8))]
+    for size, first, block in ((8, 0, blocks[0]), (4, 8, blocks[0]), (8, 0, blocks[1])):
         index = torch.empty(size // 4, 4, dtype=torch.int64)
         draw.fill(index)
-        assert index.flatten().tolist() == list(range(size))
-        expected = examples.ask(size, key(7, "block", number))()
+        assert index.flatten().tolist() == list(range(first, first + size))
         with torch.no_grad():
             loss = examples.loss(network, index.flatten())
-            torch.testing.assert_close(loss, OBJECTIVE.of(network, expected, config))
-        losses.append(float(loss))
-    assert losses[0] != losses[1]
+            torch.testing.assert_close(loss, OBJECTIVE.of(network, block[slice(first, first + size)], config))
+
+
+def test_neighbours_are_asked_for_together_up_to_a_limit() -> None:
+    assert together([3, 3, 3, 9, 1, 5, 6], 6) == [6, 3, 9, 6, 6]
+    assert together([], 6) == []
 
 
 def test_the_scale_is_that_of_everything_that_was_seen(unequal: dict[int, Memory]) -> None:

@@ -391,7 +391,8 @@ class _RayTeam:
                     raise WorkerLost("The learners ended before their fit.")
                 found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
             except RayError as error:
-                raise WorkerLost(f"The learners were lost: {str(error).strip().splitlines()[-1]}") from error
+                reason = str(error).strip().splitlines()[-1].split(". ")[0].rstrip(".")
+                raise WorkerLost(f"The learners were lost: {reason}.") from error
         if isinstance(found, DeepCFRError):
             raise found
         return found

@@ -23,6 +23,8 @@ from deepcfr.training.examples import IndexedExamples, InfosetExamples, Objectiv
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets, Samples
 
+_BLOCK = 1 << 15  # samples of a shard that are asked for at a time, on average
+
 
 @dataclass(frozen=True)
 class Order:
@@ -120,6 +122,11 @@ class ShardedExamples:
         own = survey.mass[mass > 0]
         return survey.times * float(own.sum() if self.order.config.draw == "weighted" else (own / mass[mass > 0]).sum())
 
+    @property
+    def block(self) -> int:
+        """Samples that are asked for together: so many of each shard that the asking itself takes little."""
+        return _BLOCK * len(self.surveys)
+
     def __len__(self) -> int:
         return sum(survey.held for survey in self.surveys.values())
 
@@ -169,27 +176,43 @@ AnyExamples = IndexedExamples | ShardedExamples
 
 
 class BlockDraw:
-    """Draws from shards, a block at a time; the next of `sizes` is on its way while one is used."""
+    """Draws from shards, a block at a time; the next is on its way while one is used."""
 
     def __init__(self, examples: ShardedExamples, stream: int, sizes: Sequence[int]) -> None:
-        self._examples, self._stream, self._sizes = examples, stream, sizes
-        self._number = 0
+        """`sizes` are how many examples each `fill` takes."""
+        self._examples, self._stream = examples, stream
+        self._blocks = together(sizes, examples.block)
+        self._number = self._used = self._here = 0
         self._waiting = self._ask()
 
     def _ask(self) -> Callable[[], Samples] | None:
-        if self._number == len(self._sizes):
+        if self._number == len(self._blocks):
             return None
-        return self._examples.ask(self._sizes[self._number], key(self._stream, "block", self._number))
+        return self._examples.ask(self._blocks[self._number], key(self._stream, "block", self._number))
 
     def fill(self, index: torch.Tensor) -> None:
         """Overwrite `index`, int64 of any shape and contiguous, with new examples, as many as the next of `sizes`."""
-        assert self._waiting is not None
-        samples = self._waiting()
-        assert len(samples) == index.numel()
-        self._examples.take(samples, max(self._sizes))
-        self._number += 1
-        self._waiting = self._ask()
-        torch.arange(index.numel(), out=index.view(-1))
+        if self._used == self._here:
+            assert self._waiting is not None
+            samples = self._waiting()
+            self._examples.take(samples, max(self._blocks))
+            self._used, self._here = 0, len(samples)
+            self._number += 1
+            self._waiting = self._ask()
+        first, self._used = self._used, self._used + index.numel()
+        assert self._used <= self._here
+        torch.arange(first, self._used, out=index.view(-1))
+
+
+def together(sizes: Sequence[int], most: int) -> list[int]:
+    """Sums of neighbouring sizes, each of at most `most` unless one size is more than that."""
+    sums: list[int] = []
+    for size in sizes:
+        if sums and sums[-1] + size <= most:
+            sums[-1] += size
+        else:
+            sums.append(size)
+    return sums
 
 
 def _columns(samples: Samples) -> tuple[torch.Tensor, ...]:
