@@ -3,9 +3,10 @@
     python benchmarks/ray_soak.py        # writes benchmarks/results/ray_soak.json, half an hour
     python benchmarks/ray_soak.py --times 3 --out /tmp/ray_soak.json
 
-Every time one process is killed: a worker or a learner, which the run survives, or the driver, after which `deepcfr resume`
-goes on. In the end all networks, all samples and the counts of what memories have been offered must be those of the
-undisturbed run with the same learners, byte for byte. A run that ended before its time came is made again.
+Every time one process is killed: a worker or a learner, which the run has to survive, or the driver, after which `deepcfr
+resume` goes on. In the end all networks, all samples and the counts of what memories have been offered must be those of
+the undisturbed run of the same settings, byte for byte. A run that ended before its time came is made again. The learner's
+has simultaneous updates, and fits the average network with the others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,18 +32,20 @@ from deepcfr.runs.metrics import environment
 RUN = [
     "leduc", "--memory.shards", "4", "--cfr.iterations", "30", "--cfr.traversals", "600",
     "--cfr.chunk", "64", "--memory.advantage-capacity", "20000", "--memory.strategy-capacity", "20000",
-    "--advantage.steps", "60", "--average.steps", "200", "--evaluation.every", "0", "--runtime.checkpoint-every", "5",
+    "--advantage.steps", "60", "--average.steps", "200", "--runtime.checkpoint-every", "5",
     "--cfr.keep-networks", "0",
 ]  # fmt: skip
-WORKERS, LEARNER = ["--ray", "--workers", "2"], ["--ray", "--workers", "1", "--learners", "1"]
-VICTIMS = {"worker": WORKERS, "driver": WORKERS, "learner": LEARNER}  # and the processes of their run
+LEARNER = ["--cfr.updates", "simultaneous", "--evaluation.every", "10"]
+SETTINGS = {"worker": RUN, "driver": RUN, "learner": [*RUN, *LEARNER]}  # of the victim's run
+TWO, ONE = ["--ray", "--workers", "2"], ["--ray", "--workers", "1", "--learners", "1"]
+CLUSTER = {"worker": TWO, "driver": TWO, "learner": ONE}
 TITLES = {"worker": b"ray::_Worker", "learner": b"ray::RayTrainWorker"}
 PATIENCE = 300.0  # seconds
 
 
 @dataclass(frozen=True)
 class Usual:
-    """A run that nothing happens to: what it ends with, and how long a victim's process is there."""
+    """A run that nothing happens to: what it ends with, and how long what could be killed is there."""
 
     state: dict[str, str]
     seconds: float
@@ -57,7 +60,7 @@ def main() -> None:
     draw = random.Random(asked.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        usual = {victim: undisturbed(folder / victim, victim) for victim in VICTIMS}
+        usual = {victim: undisturbed(folder / victim, victim) for victim in SETTINGS}
         times: list[dict[str, Any]] = []
         missed = 0
         while len(times) < asked.times:
@@ -78,9 +81,7 @@ def main() -> None:
 
 
 def undisturbed(run: Path, victim: str) -> Usual:
-    """Seconds are from when the first of the processes that could be killed is there to the run's end."""
-    process = _deepcfr("train", *RUN, *VICTIMS[victim], "--out", str(run))
-    _await(lambda: bool(_pids(victim, process)), process)
+    process = _train(victim, run)
     start = time.monotonic()
     if process.wait(PATIENCE):
         raise SystemExit("An undisturbed run failed.")
@@ -92,50 +93,72 @@ def one(run: Path, draw: random.Random, usual: dict[str, Usual]) -> dict[str, An
 
     Raises SystemExit if it cannot be carried on, or its end is another.
     """
-    victim, share = draw.choice(list(VICTIMS)), draw.uniform(0, 0.95)
+    victim, share = draw.choice(list(SETTINGS)), draw.uniform(0, 0.95)
     after, expected = share * usual[victim].seconds, usual[victim].state
-    process = _deepcfr("train", *RUN, *VICTIMS[victim], "--out", str(run))
-    _await(lambda: bool(_pids(victim, process)), process)
+    process = _train(victim, run)
     time.sleep(after)
-    pids = _pids(victim, process)
-    if not pids:
-        process.wait(PATIENCE)
+    if not _kill(victim, process, draw):
+        if process.wait(PATIENCE):
+            raise SystemExit("A run failed before anything was killed.")
         return None
-    os.kill(draw.choice(pids), signal.SIGKILL)
-    process.wait(PATIENCE)
-    if process.returncode:
-        again = _deepcfr("resume", str(run), *VICTIMS[victim]) if (run / "config.toml").exists() else None
-        again = again or _deepcfr("train", *RUN, *VICTIMS[victim], "--out", str(run))  # it had not begun
-        if again.wait(PATIENCE):
-            raise SystemExit(f"After a {victim} was killed at {after:.1f} s, the run could not be carried on.")
+    if process.wait(PATIENCE):
+        if victim != "driver":
+            raise SystemExit(f"After a {victim} was killed at {after:.1f} s, the run ended.")
+        command = ["resume", str(run), *CLUSTER[victim]]
+        if not (run / "config.toml").exists():  # it had not begun
+            command = ["train", *SETTINGS[victim], *CLUSTER[victim], "--out", str(run)]
+        if _deepcfr(*command).wait(PATIENCE):
+            raise SystemExit(f"After the driver was killed at {after:.1f} s, the run could not be carried on.")
     found, losses = state(run), read_json(run / "environment.json").get("losses", [])
     if found != expected:
         different = sorted(name for name in expected if found.get(name) != expected[name])
         raise SystemExit(f"After a {victim} was killed at {after:.1f} s, these differ: {', '.join(different)}.")
     print(f"{run.name}: {victim} killed after {after:.1f} s, {losses}", flush=True)
-    return {"victim": victim, "after": after, "driver_ended": process.returncode != 0, "losses": losses, "same": True}
+    return {"victim": victim, "after": after, "losses": losses, "same": True}
 
 
-def _await(is_so: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+def _train(victim: str, run: Path) -> subprocess.Popen[bytes]:
+    """A run that has begun: what could be killed is there, or it has ended."""
+    process = _deepcfr("train", *SETTINGS[victim], *CLUSTER[victim], "--out", str(run))
     end = time.monotonic() + PATIENCE
-    while not is_so() and process.poll() is None and time.monotonic() < end:
+    while not _pids(victim, process) and process.poll() is None:
+        if time.monotonic() > end:
+            raise SystemExit(f"There was no {victim} after {PATIENCE:.0f} seconds.")
         time.sleep(0.05)
+    return process
+
+
+def _kill(victim: str, driver: subprocess.Popen[bytes], draw: random.Random) -> bool:
+    pids = _pids(victim, driver)
+    if not pids:
+        return False
+    try:
+        os.kill(draw.choice(pids), signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _pids(victim: str, driver: subprocess.Popen[bytes]) -> list[int]:
-    """The processes of the kind to be killed that are there now."""
+    """The processes of the run of the kind to be killed that are there now."""
     if driver.poll() is not None:
         return []
     if victim == "driver":
         return [driver.pid]
-    found = []
+    of_run, found = {driver.pid}, dict(_processes())
+    while more := {pid for pid, (parent, _) in found.items() if parent in of_run} - of_run:
+        of_run |= more
+    return [pid for pid in of_run & set(found) if found[pid][1].startswith(TITLES[victim])]
+
+
+def _processes() -> Iterator[tuple[int, tuple[int, bytes]]]:
+    """Every process there is, its parent and its title. Source: proc_pid_status(5)."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if (entry / "cmdline").read_bytes().startswith(TITLES[victim]):
-                found.append(int(entry.name))
+            status = dict(line.split(":", 1) for line in (entry / "status").read_text().splitlines())
+            yield int(entry.name), (int(status["PPid"]), (entry / "cmdline").read_bytes())
         except OSError:  # it has ended meanwhile
             continue
-    return found
 
 
 def _deepcfr(*arguments: str) -> subprocess.Popen[bytes]:

@@ -6,7 +6,8 @@
 Per-unit times are those of `bench scale` on flop hold'em, measured on CPU cores, and limit hold'em has as many more nodes
 for each traversal as its shipped run counted. A GPU was not measured: its time of a step is that of the multiplications of
 a step, at a share of the peak that is an assumption, `UTILISATION`, and so are the rates of network and disk. Without GPUs
-every worker has a core for traversals and one for fits.
+every worker has a core for traversals and one for fits. What one worker more adds to a call of all is measured on one core,
+so the worker's own part of it is in it, which on a cluster all of them do at once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any
+
+from deepcfr.training.shards import BLOCK, LONGEST
 
 ROOT = Path(__file__).parent.parent
 TRAVERSALS, STEPS, BATCH, CAPACITY = 10_000, 32_000, 20_000, 40_000_000  # ICML 2019, section 5.2 and 5.3
@@ -35,8 +39,9 @@ class Units:
     example: float  # of a fit, one core
     surveyed: float  # a row of a memory before a fit, one core of a worker
     served: float  # a row of a block, one core of a worker
-    taken: float  # a row of a block, one learner
-    call: float  # one worker is asked for something
+    taken: float  # a row of a block, one learner, from its arrival to the step
+    call: float  # one worker more is asked for something
+    latency: float  # until the first answers
     sample_bytes: float
     network_bytes: float
     samples: float  # that a traversal finds, limit hold'em
@@ -45,19 +50,24 @@ class Units:
 
 def units(scale: dict[str, Any], run: list[dict[str, Any]]) -> Units:
     """From the benchmark's JSON, and the metrics of a run of limit hold'em."""
-    one, two, here = scale["workers_1"], scale["workers_2"], scale["in_process"]
+    one, here = scale["workers_1"], scale["in_process"]
     threads = scale["environment"]["threads"]
     deals = 2 * scale["traversals"]  # of both players
     nodes = sum(line["nodes_touched"] for line in run) / sum(line["traversals"] for line in run)
     own_nodes = one["nodes_per_second"] * one["traversal_seconds"] / deals
     rows = one["block_rows"]
+    crowded = {
+        int(name.removeprefix("workers_")): side for name, side in scale["one_core"].items() if "workers" in name
+    }
+    call, latency = linear_regression(list(crowded), [side["call_seconds"] for side in crowded.values()])
     return Units(
         traversal=nodes / one["nodes_per_second"],
         example=here["fit_seconds"] * threads / (2 * scale["steps"] * scale["batch_size"]),
         surveyed=one["survey_seconds"] / one["survey_rows"],
-        served=here["block_seconds"] / rows,
-        taken=max(0.0, two["block_seconds"] - here["block_seconds"] / 2) / rows,
-        call=two["call_seconds"] / 2,
+        served=here["draw_seconds"] / rows,
+        taken=(one["block_seconds"] - here["draw_seconds"]) / rows,
+        call=call,
+        latency=max(0.0, latency),
         sample_bytes=here["bytes_a_sample"] + 2,  # two board cards more
         network_bytes=one["network_bytes"],
         samples=one["samples_an_iteration"] / deals * nodes / own_nodes,
@@ -70,24 +80,19 @@ def iteration(u: Units, workers: int, gpus: int) -> dict[str, float]:
     learners = gpus or workers  # without GPUs every worker has a learner's core beside it
     share = -(-BATCH // learners)
     step = share * (6 * u.parameters / (PEAK * UTILISATION) if gpus else u.example)
-    blocks = STEPS / max(1, min(100, (1 << 18) // share))
-    feeding = max(
-        STEPS * BATCH * u.served / workers,  # workers draw
-        STEPS * BATCH * u.taken / learners,  # learners take in and mix
-        blocks * workers * u.call,  # each learner asks every worker
-        STEPS * BATCH * u.sample_bytes / (NETWORK * learners),
-    )
+    rows = STEPS * share  # of one learner in a fit
+    blocks = max(8.0, rows / min(BLOCK * max(8, workers), LONGEST))  # as many shards as workers, and at least 8
     return {
         "traversals": 2 * TRAVERSALS * u.traversal / workers,
-        "calls and broadcast": 4 * workers * u.call + 2 * workers * u.network_bytes / NETWORK,
+        "calls and broadcast": 4 * (u.latency + workers * u.call) + 2 * workers * u.network_bytes / NETWORK,
         "surveys": 2 * CAPACITY * u.surveyed / workers,
         "steps": 2 * STEPS * step,
         "drawing": 2 * STEPS * BATCH * u.served / workers,
         "taking in": 2 * STEPS * BATCH * u.taken / learners,
-        "asking": 2 * blocks * workers * u.call,
+        "asking": 2 * blocks * (u.latency + workers * u.call),
         "gradients": 2 * STEPS * 2 * u.network_bytes / NETWORK if learners > 1 else 0.0,
         "checkpoint": 3 * CAPACITY * u.sample_bytes * (1 / NETWORK + 1 / DISK),  # all of it through the driver
-        "feeding": 2 * feeding,
+        "network": 2 * STEPS * BATCH * u.sample_bytes / (NETWORK * learners),
     }
 
 
@@ -105,7 +110,8 @@ def main() -> None:
         ("row of a memory surveyed before a fit, one core", 1e9 * u.surveyed, "ns"),
         ("row drawn, one core", 1e9 * u.served, "ns"),
         ("row taken in and mixed, one learner", 1e9 * u.taken, "ns"),
-        ("call of one worker", 1e3 * u.call, "ms"),
+        ("call of all workers, for each", 1e3 * u.call, "ms"),
+        ("and in any case", 1e3 * u.latency, "ms"),
         ("network", u.network_bytes / 1e3, "kB"),
         ("sample", u.sample_bytes, "bytes"),
     ):
@@ -120,9 +126,10 @@ def main() -> None:
 
 
 def row(u: Units, workers: int, gpus: int) -> str:
-    """A line of the table; what feeds steps runs beside them, so the longer of the two counts."""
+    """A line of the table. Workers and network are busy beside the steps, so the longest of the three counts."""
     t = iteration(u, workers, gpus)
-    total = t["traversals"] + t["surveys"] + t["calls and broadcast"] + max(t["steps"] + t["gradients"], t["feeding"])
+    learning = t["steps"] + t["gradients"] + t["taking in"] + t["asking"]
+    total = t["traversals"] + t["surveys"] + t["calls and broadcast"] + max(learning, t["drawing"], t["network"])
     names = ("traversals", "surveys", "steps", "drawing", "taking in", "asking", "gradients")
     first = max(names, key=lambda name: t[name])
     shown = " | ".join(f"{t[name]:,.1f}" for name in names)

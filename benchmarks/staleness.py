@@ -1,6 +1,6 @@
 """What merging the tables of Monte Carlo CFR only now and then costs: exact NashConv after the same traversals.
 
-    python benchmarks/staleness.py        # writes benchmarks/results/staleness.json
+    python benchmarks/staleness.py        # writes its games to benchmarks/results/staleness.json
     python benchmarks/staleness.py --games leduc --seeds 1 --out /tmp/staleness.json
 
 A part knows only its own traversals since the last merge, so the more parts there are and the longer an epoch is, the older
@@ -62,10 +62,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="fewer or more than the plan of a game has")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/staleness.json"))
     asked = parser.parse_args()
-    facts = {"environment": environment("cpu", THREADS)}
-    facts["games"] = {name: measured(name, PLANS[name], asked.seeds or PLANS[name].seeds) for name in asked.games}
-    asked.out.write_text(json.dumps(facts, indent=2) + "\n")
-    print(f"Wrote {asked.out}.")
+    facts = json.loads(asked.out.read_text()) if asked.out.exists() else {"games": {}}
+    for name in asked.games:
+        facts["games"][name] = {
+            "environment": environment("cpu", THREADS),
+            **measured(name, PLANS[name], asked.seeds or PLANS[name].seeds),
+        }
+        asked.out.write_text(json.dumps(facts, indent=2) + "\n")
+        print(f"Wrote {name} to {asked.out}.")
 
 
 def measured(name: str, plan: Plan, seeds: int) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def test_learners_fit_as_well_as_one_process_does(tmp_path: Path, taught: tuple[
 
 
 @pytest.mark.parametrize("learners", [2, 3])
-def test_networks_are_fitted_side_by_side(tmp_path: Path, learners: int) -> None:
+def test_networks_are_fitted_side_by_side(tmp_path: Path, learners: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A learner for each player, and perhaps one for the average strategy, draws what one process does."""
     config = replace(
         CONFIG,
@@ -137,7 +137,24 @@ def test_networks_are_fitted_side_by_side(tmp_path: Path, learners: int) -> None
         evaluation=EvaluationConfig(every=1),
     )
     alone = run(tmp_path / "alone", None, config=config)
+    during: list[bool] = []
+    fit_average, fit = DeepCFR._fit_average, ray_collector._RayTeam.fit
+    teams: dict[str, set[int]] = {}
+
+    def watched(self: DeepCFR, t: int, config: FitConfig) -> Any:
+        during.append(self.iteration == t - 1)
+        return fit_average(self, t, config)
+
+    def noted(self: ray_collector._RayTeam, job: ray_collector._Job) -> Any:
+        teams.setdefault(job.order.memory, set()).add(id(self))
+        return fit(self, job)
+
+    monkeypatch.setattr(DeepCFR, "_fit_average", watched)
+    monkeypatch.setattr(ray_collector._RayTeam, "fit", noted)
     other = run(tmp_path / "other", RayCluster(LOCAL_CLUSTER, 1, learners), config=config)
+    assert during == [True, True]
+    assert all(len(found) == 1 for found in teams.values())
+    assert len(set.union(*teams.values())) == learners
     assert alone.nodes_touched > 0
     networks = [[*solver.advantage_networks, solver.average_network] for solver in (alone, other)]
     for one, same in zip(*networks, strict=True):
@@ -332,7 +349,6 @@ def test_a_machine_is_lost_and_another_comes(tmp_path: Path, alone: DeepCFR, mac
 
 def test_the_benchmark_measures_all_sides() -> None:
     said: list[str] = []
-    ray.shutdown()  # its own cluster believes to have more cores
     load = Workload("fhp-mini", (1, 2), 1, workers_on_one_core=(1,), repetitions_on_one_core=1, traversals=50, steps=5)
     facts = bench_scale(0, said.append, load)
     sides = ["in_process", "workers_1", "workers_2", "one_worker_alternating", "one_worker_simultaneous"]

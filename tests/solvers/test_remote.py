@@ -1,8 +1,9 @@
 """Shards in other processes, here played by objects of this one: the same samples and networks as without them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier, Event, Semaphore
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,18 @@ from hosts_here import HostsHere
 from test_shards import CONFIG, LEDUC, contents
 
 from deepcfr.config import CFRConfig, RunConfig
+from deepcfr.errors import WorkerLost
 from deepcfr.games.base import Game
 from deepcfr.games.presets import load_game
 from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
+from deepcfr.solvers import deep_cfr
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.remote import RemoteCollector
 from deepcfr.solvers.shard_host import ShardHost
 from deepcfr.training.fit import FitResult, fit
+from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.shards import ShardedExamples
 
 
 class Shards(HostsHere):
@@ -144,6 +149,41 @@ def test_simultaneous_fits_run_beside_the_other_players_traversals(side_by_side:
         assert torch.equal(weights, alone.average_network.encode_nodes())
     for one, other in zip(solver.advantage_networks, alone.advantage_networks, strict=True):
         assert torch.equal(one.encode_nodes(), other.encode_nodes())
+
+
+def test_after_a_fit_is_lost_no_other_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One fit at a time: all have been asked for when the first fails, and the second ends when the rest is cancelled."""
+    begun: list[str] = []
+    asked, cancelled = Semaphore(0), Event()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **more: Any) -> Any:
+            found = super().submit(*arguments, **more)
+            asked.release()
+            return found
+
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            cancelled.set()
+            super().shutdown(wait=wait)
+
+    def lost(network: SplitNetwork, examples: ShardedExamples, *_: Any) -> FitResult:  # noqa: ARG001
+        begun.append(examples.order.memory)
+        if len(begun) == 1:
+            assert all(asked.acquire(timeout=60) for _ in range(3))
+        else:
+            assert cancelled.wait(60)
+        raise WorkerLost("gone")
+
+    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+        return RemoteCollector(game, config, table, Shards(game, config, 2), lost, 1)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(deep_cfr, "ThreadPoolExecutor", Pool)
+    solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
+    with pytest.raises(WorkerLost):
+        next(solver.iterations(lambda _: True))
+    assert begun[0] == "advantage-0"
+    assert "strategy" not in begun
 
 
 def test_a_checkpoint_goes_on_with_other_processes(tmp_path: Path) -> None:

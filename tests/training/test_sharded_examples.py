@@ -105,8 +105,9 @@ def test_mini_batches_mix_shards(unequal: dict[int, Memory]) -> None:
 
 
 def test_blocks_are_drawn_once_each_and_in_order(unequal: dict[int, Memory], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three mini-batches, of which the first two come in one block."""
-    monkeypatch.setattr(shards, "_BLOCK", 4)
+    """Of three sizes the first two come in one block."""
+    monkeypatch.setattr(shards, "BLOCK", 4)
+    monkeypatch.setattr(shards, "_BLOCKS", 1)
     config = FitConfig()
     order = Order("advantage-0", linear_weights, NEWEST, config)
     network = build_network(GAME.encoding, NetworkConfig(kind="mlp", width=8, layers=1), generator(3))
@@ -120,6 +121,20 @@ def test_blocks_are_drawn_once_each_and_in_order(unequal: dict[int, Memory], mon
         with torch.no_grad():
             loss = examples.loss(network, index.flatten())
             torch.testing.assert_close(loss, OBJECTIVE.of(network, block[slice(first, first + size)], config))
+
+
+def test_a_fit_has_several_blocks(unequal: dict[int, Memory]) -> None:
+    """Or the next could not be on its way while one is used."""
+    examples = ShardedExamples(Here(unequal), Order("advantage-0", linear_weights, NEWEST, FitConfig()), OBJECTIVE)
+    asked: list[int] = []
+    ask = examples.ask
+    examples.ask = lambda count, stream: (asked.append(count), ask(count, stream))[1]  # type: ignore[method-assign]
+    draw = BlockDraw(examples, 7, [10] * 32)
+    assert len(asked) == 1
+    for number in range(32):
+        draw.fill(torch.empty(10, dtype=torch.int64))
+        assert len(asked) == min(8, number // 4 + 2)
+    assert asked == [40] * 8
 
 
 def test_neighbours_are_asked_for_together_up_to_a_limit() -> None:

@@ -138,9 +138,8 @@ class RayCluster:
 def _join(address: str, cores: int | None) -> None:
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     if address == LOCAL_CLUSTER:
-        ray.init(
-            num_cpus=cores, **quiet
-        )  # in this thread, for the cluster's processes end with the thread that began them
+        # in this thread, for the cluster's processes end with the thread that began them
+        ray.init("local", num_cpus=cores, **quiet)
         return
     _knock(address)
     problem: list[BaseException] = []
@@ -334,8 +333,9 @@ class _Desk:
 class RayLearners:
     """Processes of Ray Train that fit networks together, for as long as the run lasts; see `Fitting`.
 
-    With simultaneous updates the players have half of them each, and player 0's fit the average strategy, too. A third of
-    them fits only that if it is due in every iteration; otherwise they would do nothing for too long.
+    With simultaneous updates the players have half of them each, and player 0's fit the average strategy, too. If that is
+    due in every iteration, a third of them does nothing else; otherwise they would do nothing for too long. As with their
+    number, what is learnt then depends on it, because it is others who draw.
     """
 
     def __init__(self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int) -> None:

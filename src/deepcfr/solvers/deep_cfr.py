@@ -44,7 +44,7 @@ class IterationRecord:
     evaluated: int  # infosets at which networks were asked for a strategy
     trained: int  # examples in the mini-batches of both players' fits
     traversal_seconds: float  # in which no network was fitted
-    fit_seconds: float  # the average network's among them, if it was fitted beside the others
+    fit_seconds: float  # of both players' networks
     advantage_loss: tuple[float, float]
     advantage_samples: tuple[int, int]  # in the memories
     strategy_samples: int
@@ -120,7 +120,7 @@ class DeepCFR:
         else:
             found, timed = self._simultaneously(t, average_due)
         seconds = time.perf_counter() - start
-        fits, fit_seconds = [fit.result for fit in timed], _covered(timed)
+        fits = [fit.result for fit in timed]
         self.iteration = t
         touched = sum(collected.nodes_touched for collected in found)
         self.nodes_touched += touched
@@ -131,8 +131,8 @@ class DeepCFR:
             nodes_touched=touched,
             evaluated=sum(collected.evaluated for collected in found),
             trained=sum(result.examples for result in fits[:2]),
-            traversal_seconds=seconds - fit_seconds,
-            fit_seconds=fit_seconds,
+            traversal_seconds=seconds - _covered(timed),
+            fit_seconds=_covered(timed[:2]),
             advantage_loss=(fits[0].loss, fits[1].loss),
             advantage_samples=advantage_samples,
             strategy_samples=strategy_samples,
@@ -156,13 +156,16 @@ class DeepCFR:
         if not self.collector.side_by_side:
             return [wait() for wait in waiting], [_timed(self._fit_advantages, t, player) for player in PLAYERS]
         found, fits = [], []
-        with ThreadPoolExecutor(self.collector.side_by_side) as pool:
+        pool = ThreadPoolExecutor(self.collector.side_by_side)
+        try:
             for player, wait in enumerate(waiting):
                 found.append(wait())
                 fits.append(pool.submit(_timed, self._fit_advantages, t, player))
             if average_due:
                 fits.append(pool.submit(_timed, self._fit_average, t, self.config.average))
-        timed = [fit.result() for fit in fits]
+            timed = [fit.result() for fit in fits]
+        finally:
+            pool.shutdown(cancel_futures=True)  # after a loss, no fit need begin
         self._fitted_average = timed[-1].result if average_due else None
         return found, timed
 

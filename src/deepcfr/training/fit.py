@@ -21,7 +21,7 @@ from deepcfr.training.team import Team
 
 _REPORT = 100  # losses are read from the device, and checked, this often
 _STAGES = 4  # batch sizes of a fit whose batches grow
-_BLOCK = 1 << 18  # examples drawn at a time
+_BLOCK = 1 << 18  # examples whose numbers are drawn at a time
 _HELD_OUT = 1024  # held-out examples to look at, at least; two mini-batches if that is more
 
 
@@ -92,7 +92,7 @@ def steps_for(config: FitConfig, examples: int) -> int:
 
 @dataclass(frozen=True)
 class _Block:
-    """Steps `first` to `last` - 1, which are drawn together; `room` is the longest block of its stage."""
+    """Steps `first` to `last` - 1, whose examples are named together; `room` is the longest block of its stage."""
 
     first: int
     last: int

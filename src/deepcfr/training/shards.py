@@ -23,7 +23,8 @@ from deepcfr.training.examples import IndexedExamples, InfosetExamples, Objectiv
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets, Samples
 
-_BLOCK = 1 << 15  # samples of a shard that are asked for at a time, on average
+BLOCK, LONGEST = 1 << 15, 1 << 22  # samples of a shard, on average, and of all, that are asked for at a time
+_BLOCKS = 8  # of a fit, at least, if it is that long
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ class ShardedExamples:
 
     @property
     def block(self) -> int:
-        """Samples that are asked for together: so many of each shard that the asking itself takes little."""
-        return _BLOCK * len(self.surveys)
+        """Samples to be asked for together: so many of each shard that the asking itself takes little."""
+        return min(BLOCK * len(self.surveys), LONGEST)
 
     def __len__(self) -> int:
         return sum(survey.held for survey in self.surveys.values())
@@ -176,12 +177,12 @@ AnyExamples = IndexedExamples | ShardedExamples
 
 
 class BlockDraw:
-    """Draws from shards, a block at a time; the next is on its way while one is used."""
+    """Draws from shards, a block at a time; the next is on its way while one is used, so a fit has several."""
 
     def __init__(self, examples: ShardedExamples, stream: int, sizes: Sequence[int]) -> None:
         """`sizes` are how many examples each `fill` takes."""
         self._examples, self._stream = examples, stream
-        self._blocks = together(sizes, examples.block)
+        self._blocks = together(sizes, min(examples.block, sum(sizes) // _BLOCKS))
         self._number = self._used = self._here = 0
         self._waiting = self._ask()
 

@@ -31,12 +31,11 @@ from deepcfr.runs.ray_collector import RayCluster
 from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
 from deepcfr.solvers.remote import RemoteCollector
 from deepcfr.solvers.shard_host import arrays_of
+from deepcfr.solvers.shards import ShardedMemories
 from deepcfr.training.examples import WEIGHTS
-from deepcfr.training.shards import ShardedExamples
 
 Say = Callable[[str], None]
 Plans = dict[str, tuple[RunConfig, int]]  # of every side by its name: its settings, and its workers, 0 for none
-BLOCK = 100  # mini-batches
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,9 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
     plans |= {"one_worker_alternating": (alone, 1), "one_worker_simultaneous": (both, 1)}
     brief = _repeated(alone, load.repetitions_on_one_core)
     crowded = {"in_process": (brief, 0)} | {f"workers_{n}": (brief, n) for n in load.workers_on_one_core}
-    found, pinned = _measured(load.game, plans), _on_one_core(load.game, crowded)
+    found, pinned = _in_a_process(load.game, plans), {}
+    if hasattr(os, "sched_setaffinity"):
+        pinned = _in_a_process(load.game, crowded, _stay_on_one_core)
     overhead = _ratio(found, f"workers_{max(load.workers)}", "in_process")
     overlap = _ratio(found, "one_worker_simultaneous", "one_worker_alternating")
     overhead_on_one_core = _ratio(pinned, f"workers_{max(load.workers_on_one_core)}", "in_process") if pinned else None
@@ -114,11 +115,9 @@ def _measured(name: str, plans: Plans) -> dict[str, dict[str, float]]:
     return found
 
 
-def _on_one_core(name: str, plans: Plans) -> dict[str, dict[str, float]]:
-    """The same where all processes have one core; nothing where the system cannot do that."""
-    if not hasattr(os, "sched_setaffinity"):
-        return {}
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _stay_on_one_core) as process:
+def _in_a_process(name: str, plans: Plans, begin: Callable[[], None] | None = None) -> dict[str, dict[str, float]]:
+    """What `_measured` finds in a process of its own, with which its cluster ends, after it has called `begin`."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), begin) as process:
         return process.submit(_measured, name, plans).result()
 
 
@@ -188,20 +187,25 @@ def _calls(solver: DeepCFR) -> dict[str, float]:
 
 
 def _block(solver: DeepCFR) -> dict[str, float]:
-    """Seconds until shards are ready to draw for a fit, and of a block of mini-batches; and the rows of both."""
-    config, t = solver.config.advantage, solver.iteration
-    surveys, blocks, rows = [], [], BLOCK * config.batch_size
+    """Seconds until shards are ready to draw for a fit, of their draws for a block, and of a block that is mixed."""
+    config, t, memories = solver.config.advantage, solver.iteration, solver.memories
+    assert isinstance(memories, ShardedMemories)
+    surveys, draws, blocks = [], [], []
     for number in range(4):
         start = time.perf_counter()
-        examples = solver.memories.advantage_examples(0, WEIGHTS[solver.config.cfr.weighting], t, config)
+        examples = memories.advantage_examples(0, WEIGHTS[solver.config.cfr.weighting], t, config)
         surveys.append(time.perf_counter() - start)
-        assert isinstance(examples, ShardedExamples)
+        rows, stream = examples.block, key(0, "bench", number)
         start = time.perf_counter()
-        examples.ask(rows, key(0, "bench", number))()
+        examples.ask(rows, stream)()
         blocks.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        memories.shards.draw(examples.order, dict.fromkeys(examples.surveys, rows // len(examples.surveys)), stream)()
+        draws.append(time.perf_counter() - start)
     return {
         "survey_rows": len(examples),
         "survey_seconds": median(surveys[1:]),
         "block_rows": rows,
+        "draw_seconds": median(draws[1:]),
         "block_seconds": median(blocks[1:]),
     }
