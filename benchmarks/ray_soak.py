@@ -30,7 +30,7 @@ from deepcfr.files import checksum, read_json
 from deepcfr.runs.metrics import environment
 
 RUN = [
-    "leduc", "--memory.shards", "4", "--cfr.iterations", "30", "--cfr.traversals", "600",
+    "leduc", "--memory.shards", "4", "--cfr.iterations", "20", "--cfr.traversals", "600",
     "--cfr.chunk", "64", "--memory.advantage-capacity", "20000", "--memory.strategy-capacity", "20000",
     "--advantage.steps", "60", "--average.steps", "200", "--runtime.checkpoint-every", "5",
     "--cfr.keep-networks", "0",
