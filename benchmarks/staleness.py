@@ -5,9 +5,8 @@
 
 A part knows only its own traversals since the last merge, so the more parts there are and the longer an epoch is, the older
 is what it plays. Parts run here one after the other in one process, which gives what a cluster gives, and the single
-process (1 part) is beside them. Traversals, iterations and seeds are the same for all. Flop hold'em without an abstraction
-has tables so large that only two parts fit beside each other, and so many infosets that a short run ends far from an
-equilibrium; on 2,000 buckets it comes as near as these let it.
+process (1 part) is beside them. Traversals, iterations and seeds are the same for all. Flop hold'em is solved on 2,000
+buckets, where a short run comes as near to an equilibrium as these let it.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ PLANS = {
     "leduc": Plan(
         "leduc", None, 1_000, 400, 3, ((1, 1), (2, 1), (2, 10), (2, 100), (8, 1), (8, 10), (8, 100), (8, 1_000))
     ),
-    "fhp": Plan("fhp", None, 100, 20_000, 1, ((1, 1), (2, 10), (2, 50))),
     "fhp-2000": Plan(
         "fhp", 2_000, 1_000, 20_000, 2, ((1, 1), (2, 1), (2, 10), (2, 100), (8, 10), (8, 100), (8, 1_000))
     ),
