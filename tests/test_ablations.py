@@ -230,7 +230,7 @@ def solved(key: str = "seed", value: Any = 0, iterations: int = 2) -> DeepCFR:
     config = BASE if key == "seed" else with_key(BASE, key, value)
     solver = DeepCFR(load_game("leduc", config.network.suits), config)
     for _ in range(iterations):
-        solver._iterate()
+        next(solver.iterations())
     return solver
 
 
@@ -320,7 +320,7 @@ def test_the_refit_changes_where_later_fits_start() -> None:
     # with a rate too small to move, one ends at new random weights and the other where it was
     for config, expected in ((BASE, again[0]._new_network("advantage", 2, 0)), (again[1].config, None)):
         solver = DeepCFR(scratch.game, replace(config, advantage=replace(config.advantage, learning_rate=1e-12)))
-        solver._iterate()
+        next(solver.iterations())
         before = {name: weight.clone() for name, weight in weights(solver, 0).items()}
         solver._fit_advantages(2, 0)
         start = before if expected is None else expected.state_dict()
@@ -440,7 +440,7 @@ def test_settings_of_boards_are_not_read_without_them() -> None:
         other = replace(base, public_chance=boards, advantage=replace(FIT, compress=1.0, decisions=3))
         runs = [DeepCFR(load_game("leduc"), config) for config in (base, other)]
         for solver in runs:
-            solver._iterate()
+            next(solver.iterations())
         assert_same_runs(*runs)
 
 
@@ -449,7 +449,7 @@ def test_negative_advantages_are_compressed_on_a_panel_only(panel: bool) -> None
     base = with_key(with_key(BASE, "cfr.sampler", "public-chance"), "public_chance.panel", panel)
     runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "advantage.compress", 0.5))]
     for solver in runs:
-        solver._iterate()
+        next(solver.iterations())
     assert same_weights(*(weights(solver, 0) for solver in runs)) is not panel
 
 
