@@ -372,8 +372,9 @@ class _RayTeam:
     def __init__(self, settings: dict[str, Any], size: int) -> None:
         self._desk = ray.remote(_Desk).options(num_cpus=0).remote()
         self._one_at_a_time = Lock()
-        # learners that begin anew would not know which fit they are asked for, so the run goes back to its checkpoint
-        team = ray.remote(_run_team).options(num_cpus=0, max_retries=0)
+        # Learners that begin anew would not know which fit they are asked for, so the run goes back to its checkpoint. With
+        # the task its process ends (max_calls): one that failed could keep the actors of Ray Train, and their cores.
+        team = ray.remote(num_cpus=0, max_retries=0, max_calls=1)(_run_team)
         self._ended = team.remote(settings | {"desk": self._desk}, size)
 
     def fit(self, job: _Job) -> tuple[Weights, FitResult]:
