@@ -171,6 +171,13 @@ def test_the_newest_checkpoints_are_kept_and_latest_names_the_newest(tmp_path: P
             assert (run.path / "checkpoints" / "latest").read_text() == f"{iteration:07d}\n"
 
 
+def test_what_a_killed_process_left_is_cleared_away(saved: Saved) -> None:
+    folder = saved.path / "checkpoints"
+    (folder / "latest.12345.tmp").write_text("00000")
+    saved.run.save(advance(saved.solver), 1.0)
+    assert {path.name for path in folder.iterdir()} == {"0000003", "0000004", "latest"}
+
+
 def test_a_damaged_newer_checkpoint_does_not_push_out_the_one_just_saved(saved: Saved) -> None:
     solver, _ = saved.run.load_solver(pytest.fail, memories=True)
     saved.folder(3).rename(saved.folder(5))

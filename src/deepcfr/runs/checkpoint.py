@@ -80,6 +80,8 @@ def save_checkpoint(
     for old in [other for other in _folders(run) if other != folder][keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     write_atomically(run / "checkpoints" / "latest", (folder.name + "\n").encode())
+    for left in folder.parent.glob("latest.*.tmp"):  # by a process that was killed before it could rename it
+        left.unlink(missing_ok=True)
     return folder
 
 
