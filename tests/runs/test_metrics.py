@@ -137,6 +137,21 @@ def test_the_environment_has_versions_hardware_commit_and_command(monkeypatch: p
     assert json.loads(json.dumps(facts)) == facts
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["/usr/lib/deepcfr/cli/__main__.py", "train", "kuhn"], "deepcfr train kuhn"),
+        (["deepcfr", "train", "a game"], "deepcfr train 'a game'"),
+        (["benchmarks/ray_soak.py", "--times", "3"], "python benchmarks/ray_soak.py --times 3"),
+    ],
+)
+def test_the_command_is_one_that_can_be_typed(
+    arguments: list[str], command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert environment("cpu", 1)["command"] == command
+
+
 def test_the_commit_is_the_source_trees_with_a_mark_for_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

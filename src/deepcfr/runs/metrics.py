@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,7 @@ def environment(device: str, threads: int) -> dict[str, Any]:
     """What a run was made with: versions, hardware, commit and command."""
     packages = ("deepcfr", "torch", "numpy", "numba", "safetensors")
     return {
-        "command": " ".join(["deepcfr", *sys.argv[1:]]),
+        "command": _command(),
         "commit": _commit(),
         "python": platform.python_version(),
         "versions": {name: importlib.metadata.version(name) for name in packages},
@@ -59,6 +60,12 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         "device": device,
         "threads": threads,
     }
+
+
+def _command() -> str:
+    program, *arguments = sys.argv
+    own = Path(program).stem == "deepcfr" or Path(program).parts[-3:] == ("deepcfr", "cli", "__main__.py")
+    return shlex.join([*(["deepcfr"] if own else ["python", program]), *arguments])
 
 
 def _commit() -> str | None:
