@@ -68,6 +68,17 @@ def test_without_ray_a_sentence_says_how_to_get_it(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("words", [["train", "leduc", *OUT], ["solve", "leduc", *OUT], ["resume", "models/kuhn"]])
+def test_workers_without_a_cluster_are_refused(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["deepcfr", *words, "--workers", "2"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "deepcfr: --workers is for runs on a Ray cluster: give --ray, too.\n"
+
+
 def test_monte_carlo_cfr_has_a_part_for_every_worker() -> None:
     solve = ["solve", "leduc", "--algorithm", "mccfr", "--ray", "--workers", "3", *OUT]
     assert parse_command(solve).run_config().solve.parts == 3

@@ -3,10 +3,12 @@
 import os
 import signal
 import socket
+import socketserver
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -240,12 +242,12 @@ def test_too_many_workers_are_refused() -> None:
     start = time.monotonic()
     with pytest.raises(ConfigError, match="--workers must be at least 1"):
         RayCluster(LOCAL_CLUSTER, 0)
-    with pytest.raises(ConfigError, match="every one needs a shard"):
+    with pytest.raises(ConfigError, match="every worker needs a shard"):
         RayCluster(LOCAL_CLUSTER, 4).collecting(load_source("leduc"))(None, CONFIG, None)  # type: ignore[arg-type]
-    with pytest.raises(ClusterError, match="5 workers need a core each, and the cluster has 4"):
+    with pytest.raises(ClusterError, match=r"Workers \(5\) need a core each, and the cluster has 4"):
         RayCluster(LOCAL_CLUSTER, 5).connect()
     on_gpu = replace(CONFIG, runtime=replace(CONFIG.runtime, device="cuda"))
-    with pytest.raises(ClusterError, match="1 learners need a GPU each, and the cluster has 0"):
+    with pytest.raises(ClusterError, match=r"Learners \(1\) need a GPU each, and the cluster has 0"):
         RayCluster(LOCAL_CLUSTER, 1, 1).collecting(load_source("leduc"))(None, on_gpu, None)  # type: ignore[arg-type]
     assert time.monotonic() - start < 30
 
@@ -286,15 +288,63 @@ def test_wrong_addresses_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPat
             RayCluster(address, 2).connect()
 
 
-def test_a_server_that_is_not_rays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It listens and says nothing; `ray.init` would wait for it for minutes."""
+def test_a_server_that_says_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray_collector, "_CONNECT_SECONDS", 1)
-    monkeypatch.setattr(ray, "init", lambda *_, **__: time.sleep(5))
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    monkeypatch.setattr(ray_collector, "_CONNECT_SECONDS", 3)
+    with socket.create_server(("", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(ClusterError, match="did not answer"):
+        with pytest.raises(ClusterError, match=f"no Ray cluster at '{address}': it did not answer within 3 seconds"):
             RayCluster(address, 2).connect()
+
+
+def test_a_cluster_that_cannot_be_joined_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there, and `ray.init` waits for a node of it on this machine."""
+    address = ray.get_runtime_context().gcs_address
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_collector, "_CONNECT_SECONDS", 3)
+    monkeypatch.setattr(ray_collector, "_ask", lambda _: None)
+    monkeypatch.setattr(ray, "init", lambda *_, **__: time.sleep(10))
+    with pytest.raises(ClusterError, match="could not be joined within 3 seconds"):
+        RayCluster(address, 2).connect()
+
+
+def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = ray.get_runtime_context().gcs_address
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    ray_collector._ask(address)  # lets in who has it
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ClusterError, match="asks for a token: set RAY_AUTH_MODE=token"):
+        RayCluster(address, 2).connect()
+
+
+class _NotFound(socketserver.StreamRequestHandler):
+    """Answers every question of HTTP/2 by the status 404. Source: RFC 9113, section 4.1, and RFC 7541, appendix A."""
+
+    def handle(self) -> None:
+        self.rfile.read(24)  # what everybody begins with
+        self.wfile.write(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # settings, none
+        while header := self.rfile.read(9):
+            self.rfile.read(int.from_bytes(header[:3], "big"))
+            kind, stream = header[3], header[5:]
+            if (
+                kind == 1
+            ):  # headers; so is the answer, of 1 byte, the last of its stream: 8 and 13, for the table's line
+                self.wfile.write(bytes([0, 0, 1, 1, 5]) + stream + bytes([0x8D]))
+
+
+def test_a_server_that_answers_otherwise_is_refused_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socketserver.ThreadingTCPServer(("", 0), _NotFound) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(ClusterError, match=rf"There is no Ray cluster at '{address}': RPC error: .* 404\.$"):
+            RayCluster(address, 2).connect()
+        server.shutdown()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("parts", [1, 3])

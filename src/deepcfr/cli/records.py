@@ -29,6 +29,7 @@ from deepcfr.report.studies.lin import LinName
 
 MOST_ITERATIONS = 100_000_000  # what a run by the clock does not come to
 DEFAULT_SHARDS = 8  # of memories on a cluster
+DEFAULT_WORKERS = 2  # of a cluster
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
 PolicyName = Literal["own", "average", "network", "current", "sd-cfr", "smoothed"]
 
@@ -68,8 +69,8 @@ class Train:
     config: Path | None = None  # a TOML file with settings
     json: bool = False  # print one JSON object, and progress to standard error
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
-    workers: int = 2  # processes of such a cluster that run traversals and keep memories
-    learners: int = 0  # further ones that fit networks together; 0 is in this process
+    workers: int | None = None  # processes of such a cluster that run traversals and keep memories; 2 unless given
+    learners: int | None = None  # further ones that fit networks together; 0, unless given, is in this process
     seed: int = 0
     solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp reads its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
@@ -88,7 +89,7 @@ class Train:
         if self.ray is not None and self.solver != "deep-cfr":
             raise ConfigError(f"--ray is for Deep CFR, and the solver is {self.solver}.")
         if self.ray is not None and self.memory.shards == 1:
-            sections["memory"] = dataclasses.replace(self.memory, shards=max(DEFAULT_SHARDS, self.workers))
+            sections["memory"] = dataclasses.replace(self.memory, shards=max(DEFAULT_SHARDS, self.workers or 0))
         return validate_config(RunConfig(game=self.game, **sections))
 
 
@@ -107,7 +108,7 @@ class Solve:
     minutes: float | None = None  # stop by the clock, and not after --iterations unless that is given too
     json: bool = False  # print one JSON object, and progress to standard error
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
-    workers: int = 2  # processes of such a cluster that run traversals
+    workers: int | None = None  # processes of such a cluster that run traversals; 2 unless given
     seed: int = 0
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -126,7 +127,7 @@ class Solve:
                 raise ConfigError(
                     f"--ray is for mccfr, whose traversals are apart, and not for {self.solve.algorithm}."
                 )
-            parts = self.workers if self.solve.parts == 1 else self.solve.parts
+            parts = (self.workers or DEFAULT_WORKERS) if self.solve.parts == 1 else self.solve.parts
             sections["solve"] = dataclasses.replace(sections["solve"], parts=parts)
         return validate_config(SolveConfig(game=self.game, **sections))
 
@@ -154,8 +155,8 @@ class Resume:
     iterations: int | None = None  # go on to so many iterations, more than were asked for at first
     minutes: float | None = None  # go on until the run has had so many minutes in all, more than it has had
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
-    workers: int = 2  # processes of such a cluster that run traversals and keep memories
-    learners: int = 0  # further ones that fit networks together; 0 is in this process
+    workers: int | None = None  # processes of such a cluster that run traversals and keep memories; 2 unless given
+    learners: int | None = None  # further ones that fit networks together; 0, unless given, is in this process
     json: bool = False  # print one JSON object, and progress to standard error
 
 

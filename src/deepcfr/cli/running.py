@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
-from deepcfr.cli.records import Abstract, Export, Games, Models, Resume, Solve, Train, check_minutes
+from deepcfr.cli.records import DEFAULT_WORKERS, Abstract, Export, Games, Models, Resume, Solve, Train, check_minutes
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError
 
@@ -41,13 +41,17 @@ def train_command(command: Train) -> None:
 
 def _cluster(command: Train | Solve | Resume) -> Cluster | None:
     """Where the command's traversals are to run; None is in this process."""
+    workers, learners = command.workers, getattr(command, "learners", None)
     if command.ray is None:
+        for option, count in (("--workers", workers), ("--learners", learners)):
+            if count is not None:
+                raise ConfigError(f"{option} is for runs on a Ray cluster: give --ray, too.")
         return None
     try:
         from deepcfr.runs.ray_collector import RayCluster
     except ImportError as error:
         raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
-    return RayCluster(command.ray, command.workers, getattr(command, "learners", 0))
+    return RayCluster(command.ray, DEFAULT_WORKERS if workers is None else workers, learners or 0)
 
 
 def solve_command(command: Solve) -> None:

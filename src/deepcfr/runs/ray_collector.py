@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +106,7 @@ class RayCluster:
     def _shares(self, count: int, setting: str, thing: str) -> list[list[int]]:
         if count < self.workers:
             raise ConfigError(
-                f"'{setting}' is {count:,}, and there are {self.workers:,} workers: every one needs a {thing}."
+                f"'{setting}' is {count:,}, and --workers is {self.workers:,}: every worker needs a {thing}."
             )
         return shares(count, self.workers)
 
@@ -116,7 +117,7 @@ class RayCluster:
         """
         if not ray.is_initialized():
             _join(self.address, self._cores)
-        needed, beside = self.workers + self.learners, f" and {self.learners:,} learners" if self.learners else ""
+        needed, beside = self.workers + self.learners, f" and learners ({self.learners:,})" if self.learners else ""
         patience = _COME_BACK_SECONDS if self._began else 0
         for resources, seconds, has in (
             (ray.cluster_resources, patience, "the cluster has"),
@@ -125,14 +126,14 @@ class RayCluster:
             end = time.monotonic() + seconds
             while (there := resources().get("CPU", 0)) < needed:
                 if time.monotonic() >= end:
-                    raise ClusterError(f"{self.workers:,} workers{beside} need a core each, and {has} {there:,.0f}.")
+                    raise ClusterError(f"Workers ({self.workers:,}){beside} need a core each, and {has} {there:,.0f}.")
                 time.sleep(0.5)
         self._began = True
 
     def _require(self, resource: str, needed: int) -> None:
         there = ray.cluster_resources().get(resource, 0)
         if there < needed:
-            raise ClusterError(f"{needed:,} learners need a {resource} each, and the cluster has {there:,.0f}.")
+            raise ClusterError(f"Learners ({needed:,}) need a {resource} each, and the cluster has {there:,.0f}.")
 
 
 def _join(address: str, cores: int | None) -> None:
@@ -142,6 +143,7 @@ def _join(address: str, cores: int | None) -> None:
         ray.init("local", num_cpus=cores, **quiet)
         return
     _knock(address)
+    _ask(address)
     problem: list[BaseException] = []
 
     def init() -> None:
@@ -150,14 +152,12 @@ def _join(address: str, cores: int | None) -> None:
         except (ConnectionError, RuntimeError, ValueError, OSError, RaySystemError) as error:
             problem.append(error)
 
-    # a server that is there and is not Ray's makes ray.init wait for minutes
+    # where no node of the cluster is on this machine, ray.init may wait for minutes
     waiting = Thread(target=init, daemon=True)
     waiting.start()
     waiting.join(_CONNECT_SECONDS)
     if waiting.is_alive():
-        raise ClusterError(
-            f"There is no Ray cluster at '{address}': it did not answer within {_CONNECT_SECONDS} seconds."
-        )
+        raise ClusterError(f"The Ray cluster at '{address}' could not be joined within {_CONNECT_SECONDS} seconds.")
     if problem:
         reason = str(problem[0]).strip().splitlines()[0]
         raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}")
@@ -172,6 +172,29 @@ def _knock(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, OverflowError) as error:
         raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error
+
+
+def _ask(address: str) -> None:
+    """Raise ClusterError unless a Ray cluster is there that lets us in.
+
+    In a process of its own, which can be ended: what is no cluster Ray asks again for minutes, with a line for each time.
+    """
+    command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=_CONNECT_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(
+            f"There is no Ray cluster at '{address}': it did not answer within {_CONNECT_SECONDS} seconds."
+        ) from error
+    if found.returncode == 0:
+        return
+    if "AuthenticationError" in found.stderr:
+        raise ClusterError(
+            f"The Ray cluster at '{address}' asks for a token: set RAY_AUTH_MODE=token, and, unless there is the token of "
+            "its machines in ~/.ray/auth_token here, RAY_AUTH_TOKEN."
+        )
+    reasons = [line.partition(": ")[2] for line in found.stderr.splitlines() if "Error: " in line]
+    raise ClusterError(f"There is no Ray cluster at '{address}': {(reasons or ['no reason was given'])[-1]}.")
 
 
 @lru_cache
