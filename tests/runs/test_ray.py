@@ -304,7 +304,7 @@ def test_a_cluster_that_cannot_be_joined_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ray_collector, "_CONNECT_SECONDS", 3)
     monkeypatch.setattr(ray_collector, "_ask", lambda _: None)
     monkeypatch.setattr(ray, "init", lambda *_, **__: time.sleep(10))
-    with pytest.raises(ClusterError, match="could not be joined within 3 seconds"):
+    with pytest.raises(ClusterError, match="could not be joined within 3 seconds: this machine has to be a node"):
         RayCluster(address, 2).connect()
 
 

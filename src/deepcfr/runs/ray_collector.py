@@ -157,7 +157,10 @@ def _join(address: str, cores: int | None) -> None:
     waiting.start()
     waiting.join(_CONNECT_SECONDS)
     if waiting.is_alive():
-        raise ClusterError(f"The Ray cluster at '{address}' could not be joined within {_CONNECT_SECONDS} seconds.")
+        raise ClusterError(
+            f"The Ray cluster at '{address}' could not be joined within {_CONNECT_SECONDS} seconds: this machine has to be "
+            f"a node of it (ray start --address={address})."
+        )
     if problem:
         reason = str(problem[0]).strip().splitlines()[0]
         raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}")
