@@ -341,7 +341,9 @@ def test_a_server_that_answers_otherwise_is_refused_in_one_sentence(
         server.daemon_threads = True
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"127.0.0.1:{server.server_address[1]}"
-        with pytest.raises(ClusterError, match=rf"There is no Ray cluster at '{address}': RPC error: .* 404\.$"):
+        with pytest.raises(
+            ClusterError, match=rf"^'{address}' cannot be joined as a Ray cluster: RPC error: .* 404\.$"
+        ):
             RayCluster(address, 2).connect()
         server.shutdown()
     assert capfd.readouterr() == ("", "")

@@ -197,7 +197,8 @@ def _ask(address: str) -> None:
             "its machines in ~/.ray/auth_token here, RAY_AUTH_TOKEN."
         )
     reasons = [line.partition(": ")[2] for line in found.stderr.splitlines() if "Error: " in line]
-    raise ClusterError(f"There is no Ray cluster at '{address}': {(reasons or ['no reason was given'])[-1]}.")
+    reason = reasons[-1].rstrip(".") if reasons else "it does not say why"
+    raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}.")
 
 
 @lru_cache
