@@ -143,6 +143,7 @@ def test_the_environment_has_versions_hardware_commit_and_command(monkeypatch: p
         (["/usr/lib/deepcfr/cli/__main__.py", "train", "kuhn"], "deepcfr train kuhn"),
         (["deepcfr", "train", "a game"], "deepcfr train 'a game'"),
         (["benchmarks/ray_soak.py", "--times", "3"], "python benchmarks/ray_soak.py --times 3"),
+        ([], "python ''"),
     ],
 )
 def test_the_command_is_one_that_can_be_typed(

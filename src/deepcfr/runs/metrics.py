@@ -63,7 +63,7 @@ def environment(device: str, threads: int) -> dict[str, Any]:
 
 
 def _command() -> str:
-    program, *arguments = sys.argv
+    program, *arguments = sys.argv or [""]  # an embedded interpreter may have none
     own = Path(program).stem == "deepcfr" or Path(program).parts[-3:] == ("deepcfr", "cli", "__main__.py")
     return shlex.join([*(["deepcfr"] if own else ["python", program]), *arguments])
 
