@@ -7,6 +7,7 @@ import socketserver
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -40,9 +41,11 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
 
 from ray.cluster_utils import Cluster  # noqa: E402
+from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group  # noqa: E402
 
 from deepcfr.report.bench.scale import Workload, bench_scale  # noqa: E402
 from deepcfr.runs import ray_collector  # noqa: E402
+from deepcfr.runs.ray_address import require_cluster  # noqa: E402
 from deepcfr.runs.ray_collector import RayCluster, RayHosts  # noqa: E402
 
 FIT = FitConfig(steps=20, batch_size=64)
@@ -202,22 +205,39 @@ def test_a_worker_that_dies_changes_nothing_and_is_reported(tmp_path: Path, alon
     assert [line for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines() if line].__len__() == 4
 
 
-@pytest.mark.parametrize("victim", ["ray::_Worker", "ray::RayTrainWorker"])
-def test_a_process_that_dies_beside_learners_changes_nothing(
-    tmp_path: Path, taught: tuple[DeepCFR, Path], victim: str
-) -> None:
-    """Two learners wait for each other's gradients, and for a worker's samples."""
+def test_processes_that_die_beside_learners_change_nothing(tmp_path: Path, taught: tuple[DeepCFR, Path]) -> None:
+    """Two learners wait for each other's gradients, for a worker's samples, and for what the driver asks them."""
     observer = Quiet()
+    victims = {1: ["ray::_Desk", "ray::TrainController"], 3: ["ray::_Worker", "ray::RayTrainWorker"]}
 
-    def kill() -> None:
-        pids = pids_of(victim)
+    def kill(iteration: int) -> None:
+        pids = pids_of(victims[iteration].pop())
         assert pids
         os.kill(pids[0], signal.SIGKILL)
+        if victims[iteration]:  # when the iteration is done again
+            observer.at[iteration] = partial(kill, iteration)
 
-    observer.at = {3: kill}
+    observer.at = {iteration: partial(kill, iteration) for iteration in victims}
     solver = run(tmp_path / "run", RayCluster(LOCAL_CLUSTER, 1, 2), observer)
-    assert len(observer.warnings) == 1
+    assert not any(victims.values())
+    assert len(observer.warnings) == 4
     assert_same(taught[0], solver)
+
+
+def test_cores_that_learners_left_behind_are_let_go() -> None:
+    """Ray keeps the placement group of a killed actor as long as the job lasts."""
+    other = placement_group([{"CPU": 1}])
+    cluster = RayCluster(LOCAL_CLUSTER, 3)
+    try:
+        assert other.wait(30)
+        cluster.connect()
+        left_behind = placement_group([{"CPU": 1}])
+        assert left_behind.wait(30)
+        cluster.connect()
+        assert placement_group_table(left_behind)["state"] == "REMOVED"
+        assert placement_group_table(other)["state"] == "CREATED"
+    finally:
+        remove_placement_group(other)
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +322,7 @@ def test_a_cluster_that_cannot_be_joined_is_refused(monkeypatch: pytest.MonkeyPa
     address = ray.get_runtime_context().gcs_address
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray_collector, "_CONNECT_SECONDS", 3)
-    monkeypatch.setattr(ray_collector, "_ask", lambda _: None)
+    monkeypatch.setattr(ray_collector, "require_cluster", lambda *_: None)
     monkeypatch.setattr(ray, "init", lambda *_, **__: time.sleep(10))
     with pytest.raises(ClusterError, match="could not be joined within 3 seconds: this machine has to be a node"):
         RayCluster(address, 2).connect()
@@ -311,7 +331,7 @@ def test_a_cluster_that_cannot_be_joined_is_refused(monkeypatch: pytest.MonkeyPa
 def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     address = ray.get_runtime_context().gcs_address
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    ray_collector._ask(address)  # lets in who has it
+    require_cluster(address, 20)  # lets in who has it
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ClusterError, match="asks for a token: set RAY_AUTH_MODE=token"):
@@ -351,18 +371,29 @@ def test_a_server_that_answers_otherwise_is_refused_in_one_sentence(
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_monte_carlo_cfr_in_parts_is_the_same_on_a_cluster(tmp_path: Path, parts: int) -> None:
+    """Where one of three workers dies, too."""
+    observer = Quiet()
+
+    def kill() -> None:
+        pids = worker_pids()
+        assert len(pids) == parts
+        os.kill(pids[0], signal.SIGKILL)
+
     settings = TabularConfig("mccfr", iterations=6, traversals=60, parts=parts, epoch=2)
-    config = SolveConfig(game="leduc", solve=settings, runtime=RuntimeConfig(threads=1))
+    config = SolveConfig(game="leduc", solve=settings, runtime=RuntimeConfig(threads=1, checkpoint_every=2))
     tables = []
     for name, cluster in (("alone", None), ("workers", RayCluster(LOCAL_CLUSTER, parts))):
         folder = RunFolder.create(tmp_path / name, config)
-        assert train(folder, Quiet(), cluster).finished  # type: ignore[arg-type]
+        if cluster and parts > 1:
+            observer.at = {4: kill}
+        assert train(folder, observer, cluster).finished  # type: ignore[arg-type]
         solver, _ = folder.load_solver(pytest.fail, memories=True)
         assert isinstance(solver, MCCFR)
         tables.append(solver.arrays())
     for name, table in tables[0].items():
         assert np.count_nonzero(table)
         assert np.array_equal(table, tables[1][name])
+    assert len(observer.warnings) == (parts > 1)
 
 
 # The rest has clusters of its own

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +23,9 @@ from typing import Any
 import numpy as np
 import ray
 import torch
+from ray import PlacementGroupID
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayError, RaySystemError, RayTaskError
+from ray.util.placement_group import PlacementGroup, placement_group_table, remove_placement_group
 
 import deepcfr
 from deepcfr.abstraction.buckets import Abstraction
@@ -38,6 +38,7 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator
+from deepcfr.runs.ray_address import require_cluster
 from deepcfr.solvers.build import build_ladder_solver, build_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.first_round import FirstRoundTable
@@ -69,6 +70,7 @@ class RayCluster:
             raise ConfigError(f"--learners must not be negative, but is {learners}.")
         self.address, self.workers, self.learners, self._cores = address, workers, learners, cores
         self._began = False
+        self._others: set[str] = set()  # placement groups, which are none of this cluster's runs
 
     @property
     def is_here(self) -> bool:
@@ -117,6 +119,8 @@ class RayCluster:
         """
         if not ray.is_initialized():
             _join(self.address, self._cores)
+        if not self._began:
+            self._others = _placement_groups()
         needed, beside = self.workers + self.learners, f" and learners ({self.learners:,})" if self.learners else ""
         patience = _COME_BACK_SECONDS if self._began else 0
         for resources, seconds, has in (
@@ -124,11 +128,24 @@ class RayCluster:
             (ray.available_resources, max(patience, _LET_GO_SECONDS), "of those of the cluster are free only"),
         ):
             end = time.monotonic() + seconds
-            while (there := resources().get("CPU", 0)) < needed:
+            while True:
+                self._remove_left_behind()
+                if (there := resources().get("CPU", 0)) >= needed:
+                    break
                 if time.monotonic() >= end:
                     raise ClusterError(f"Workers ({self.workers:,}){beside} need a core each, and {has} {there:,.0f}.")
                 time.sleep(0.5)
         self._began = True
+
+    def _remove_left_behind(self) -> None:
+        """Remove the placement groups, and so the cores, of learners that have ended.
+
+        If Ray Train's controller was killed, Ray keeps them for as long as the job lasts (ray-project/ray, issue 65881).
+        Ray Train's cleaner knows nothing of learners that were about to begin, nor of any where there is no dashboard.
+        Every group of this job that has come since the run first connected is taken for one of them.
+        """
+        for name in _placement_groups() - self._others:
+            remove_placement_group(PlacementGroup(PlacementGroupID.from_hex(name)))
 
     def _require(self, resource: str, needed: int) -> None:
         there = ray.cluster_resources().get(resource, 0)
@@ -142,8 +159,7 @@ def _join(address: str, cores: int | None) -> None:
         # in this thread, for the cluster's processes end with the thread that began them
         ray.init("local", num_cpus=cores, **quiet)
         return
-    _knock(address)
-    _ask(address)
+    require_cluster(address, _CONNECT_SECONDS)
     problem: list[BaseException] = []
 
     def init() -> None:
@@ -166,39 +182,12 @@ def _join(address: str, cores: int | None) -> None:
         raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}")
 
 
-def _knock(address: str) -> None:
-    """Raise ClusterError if nothing listens at the address."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ClusterError(f"'{address}' is no address of a Ray cluster: it should read HOST:PORT.")
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, OverflowError) as error:
-        raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error
-
-
-def _ask(address: str) -> None:
-    """Raise ClusterError unless a Ray cluster is there that lets us in.
-
-    In a process of its own, which can be ended: what is no cluster Ray asks again for minutes, with a line for each time.
-    """
-    command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=_CONNECT_SECONDS)
-    except subprocess.TimeoutExpired as error:
-        raise ClusterError(
-            f"There is no Ray cluster at '{address}': it did not answer within {_CONNECT_SECONDS} seconds."
-        ) from error
-    if found.returncode == 0:
-        return
-    if "AuthenticationError" in found.stderr:
-        raise ClusterError(
-            f"The Ray cluster at '{address}' asks for a token: set RAY_AUTH_MODE=token, and, unless there is the token of "
-            "its machines in ~/.ray/auth_token here, RAY_AUTH_TOKEN."
-        )
-    reasons = [line.partition(": ")[2] for line in found.stderr.splitlines() if "Error: " in line]
-    reason = reasons[-1].rstrip(".") if reasons else "it does not say why"
-    raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}.")
+def _placement_groups() -> set[str]:
+    """Those of this job that there are, by their numbers, which end with the job's."""
+    job = ray.get_runtime_context().get_job_id()
+    return {
+        name for name, facts in placement_group_table().items() if name.endswith(job) and facts["state"] != "REMOVED"
+    }
 
 
 @lru_cache
