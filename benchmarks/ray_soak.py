@@ -3,12 +3,15 @@
     python benchmarks/ray_soak.py        # writes benchmarks/results/ray_soak.json, half an hour
     python benchmarks/ray_soak.py --times 3 --out /tmp/ray_soak.json
 
-Every time one process is killed: a worker, a learner or one of the actors and tasks between driver and learners (a helper:
-the desk where fits are asked for, and Ray Train's own), which the run has to survive, or the driver, after which `deepcfr
-resume` goes on. In the end all networks, all samples and the counts of what memories have been offered must be those of
-the undisturbed run of the same settings, byte for byte. A run that ended before its time came is made again. Those with
-learners have simultaneous updates, and fit the average network with the others. Helpers are drawn by their kind, of those
-that there are. Ray's own processes (raylet, control store, agents) are not killed.
+Every time one process is killed. A run has to survive the loss of a worker (one of two, or the one from which learners draw:
+a source), of a learner, and of an actor or task between driver and learners (a helper: the desk where fits are asked for,
+and Ray Train's own). If it was the driver, `deepcfr resume` goes on. In the end all networks, all samples and the counts of
+what memories have been offered must be those of the undisturbed run of the same settings, byte for byte. A run that ended
+before its time came is made again.
+
+Those with learners have simultaneous updates, and fit the average network with the others. Where helpers are killed two
+learners fit side by side, on one core more than a machine of two has. Helpers are drawn by their kind, of those that there
+are. Ray's own processes (raylet, control store, agents) are not killed.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,23 +36,20 @@ from deepcfr.files import checksum, read_json
 from deepcfr.runs.metrics import environment
 
 RUN = [
-    "leduc", "--memory.shards", "4", "--cfr.iterations", "20", "--cfr.traversals", "600",
+    "leduc", "--memory.shards", "4", "--cfr.traversals", "600",
     "--cfr.chunk", "64", "--memory.advantage-capacity", "20000", "--memory.strategy-capacity", "20000",
     "--advantage.steps", "60", "--average.steps", "200", "--runtime.checkpoint-every", "5",
     "--cfr.keep-networks", "0",
 ]  # fmt: skip
-LEARNER = ["--cfr.updates", "simultaneous", "--evaluation.every", "10"]
-SETTINGS = {
-    "worker": RUN,
-    "driver": RUN,
-    "learner": [*RUN, *LEARNER],
-    "helper": [*RUN, *LEARNER],
-}  # of the victim's run
-TWO, ONE = ["--ray", "--workers", "2"], ["--ray", "--workers", "1", "--learners", "1"]
-CLUSTER = {"worker": TWO, "driver": TWO, "learner": ONE, "helper": ONE}
-KINDS = {"worker": "_Worker", "learner": "RayTrainWorker"}  # helpers are all other ones but these:
+LONG = ["--cfr.iterations", "20"]
+LEARNER = ["--cfr.iterations", "12", "--cfr.updates", "simultaneous", "--evaluation.every", "6"]
+ALONE, TAUGHT = ([*RUN, *LONG], ["--workers", "2"]), ([*RUN, *LEARNER], ["--workers", "1", "--learners", "1"])
+SIDE_BY_SIDE = ([*RUN, *LEARNER], ["--workers", "1", "--learners", "2"])
+RUNS = {"worker": ALONE, "driver": ALONE, "source": TAUGHT, "learner": TAUGHT, "helper": SIDE_BY_SIDE}  # of each victim
+KINDS = {"worker": "_Worker", "source": "_Worker", "learner": "RayTrainWorker"}  # helpers are all other ones but these:
 RAYS_OWN = ("IDLE", "DashboardAgent", "RuntimeEnvAgent")
-PATIENCE = 300.0  # seconds
+CORES = 3  # that clusters are told to have
+PATIENCE = 600.0  # seconds
 
 
 @dataclass
@@ -68,7 +69,7 @@ def main() -> None:
     draw = random.Random(asked.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        usual = {victim: undisturbed(folder / victim, victim) for victim in SETTINGS}
+        usual = {victim: undisturbed(folder / victim, victim) for victim in RUNS}
         times: list[dict[str, Any]] = []
         missed = 0
         while len(times) < asked.times:
@@ -91,7 +92,7 @@ def main() -> None:
 def undisturbed(run: Path, victim: str) -> Usual:
     process = _train(victim, run)
     start = time.monotonic()
-    if process.wait(PATIENCE):
+    if _wait(process, run):
         raise SystemExit(f"An undisturbed run failed: {_said(run)}")
     return Usual(state(run), time.monotonic() - start)
 
@@ -101,25 +102,27 @@ def one(run: Path, draw: random.Random, usual: dict[str, Usual]) -> dict[str, An
 
     Raises SystemExit if it cannot be carried on, or its end is another.
     """
-    victim, share = draw.choice(list(SETTINGS)), draw.uniform(0, 0.95)
+    victim, share = draw.choice(list(RUNS)), draw.uniform(0, 0.95)
     after, expected = share * usual[victim].seconds, usual[victim].state
     process = _train(victim, run)
     start = time.monotonic()
     time.sleep(after)
     killed = _kill(victim, process, draw)
     if not killed:
-        if process.wait(PATIENCE):
+        if _wait(process, run):
             raise SystemExit(f"A run failed before anything was killed: {_said(run)}")
         usual[victim].seconds = min(usual[victim].seconds, time.monotonic() - start)
         return None
-    if process.wait(PATIENCE):
-        if victim != "driver":
-            raise SystemExit(f"After a {victim} ({killed}) was killed at {after:.1f} s, the run ended: {_said(run)}")
-        command = ["resume", str(run), *CLUSTER[victim]]
+    if victim == "driver":
+        if _wait(process, run) != -signal.SIGKILL:
+            return None  # it had just ended
+        command = ["resume", str(run), "--ray", *RUNS[victim][1]]
         if not (run / "config.toml").exists():  # it had not begun
-            command = ["train", *SETTINGS[victim], *CLUSTER[victim], "--out", str(run)]
-        if _deepcfr(run, *command).wait(PATIENCE):
+            command = _command(victim, run)
+        if _wait(_deepcfr(run, *command), run):
             raise SystemExit(f"After the driver was killed at {after:.1f} s, no run could be carried on: {_said(run)}")
+    elif _wait(process, run):
+        raise SystemExit(f"After a {victim} ({killed}) was killed at {after:.1f} s, the run ended: {_said(run)}")
     found, losses = state(run), read_json(run / "environment.json").get("losses", [])
     if found != expected:
         different = sorted(name for name in expected if found.get(name) != expected[name])
@@ -132,13 +135,27 @@ def one(run: Path, draw: random.Random, usual: dict[str, Usual]) -> dict[str, An
 
 def _train(victim: str, run: Path) -> subprocess.Popen[bytes]:
     """A run that has begun: what could be killed is there, or it has ended."""
-    process = _deepcfr(run, "train", *SETTINGS[victim], *CLUSTER[victim], "--out", str(run))
+    process = _deepcfr(run, *_command(victim, run))
     end = time.monotonic() + PATIENCE
     while not _pids(victim, process) and process.poll() is None:
         if time.monotonic() > end:
             raise SystemExit(f"There was no {victim} after {PATIENCE:.0f} seconds.")
         time.sleep(0.05)
     return process
+
+
+def _command(victim: str, run: Path) -> list[str]:
+    settings, cluster = RUNS[victim]
+    return ["train", *settings, "--ray", *cluster, "--out", str(run)]
+
+
+def _wait(process: subprocess.Popen[bytes], run: Path) -> int:
+    """How it ended, after it has. Raises SystemExit if it does not."""
+    try:
+        return process.wait(PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        raise SystemExit(f"A run did not end within {PATIENCE:.0f} seconds: {_said(run)}") from error
 
 
 def _kill(victim: str, driver: subprocess.Popen[bytes], draw: random.Random) -> str | None:
@@ -160,31 +177,28 @@ def _pids(victim: str, driver: subprocess.Popen[bytes]) -> dict[int, str]:
         return {}
     if victim == "driver":
         return {driver.pid: "driver"}
-    of_run, found = {driver.pid}, dict(_processes())
-    while more := {pid for pid, (parent, _) in found.items() if parent in of_run} - of_run:
-        of_run |= more
-    titles = {pid: found[pid][1] for pid in of_run & set(found) if found[pid][1].startswith("ray::")}
-    kinds = {pid: title.removeprefix("ray::").partition(".")[0] for pid, title in titles.items()}
+    kinds = dict(_actors_and_tasks(driver.pid))
     if victim == "helper":
         return {pid: kind for pid, kind in kinds.items() if not kind.startswith((*KINDS.values(), *RAYS_OWN))}
     return {pid: kind for pid, kind in kinds.items() if kind == KINDS[victim]}
 
 
-def _processes() -> Iterator[tuple[int, tuple[int, str]]]:
-    """Every process there is, its parent and its title. Source: proc_pid_status(5)."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            status = dict(line.split(":", 1) for line in (entry / "status").read_text().splitlines())
-            title = (entry / "cmdline").read_bytes().rstrip(b"\0 ").decode(errors="replace")
-            yield int(entry.name), (int(status["PPid"]), title)
-        except OSError:  # it has ended meanwhile
-            continue
+def _actors_and_tasks(pid: int) -> Iterator[tuple[int, str]]:
+    """Of the processes that descend from one, by their titles. Source: proc_pid_task(5)."""
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended meanwhile
+            for child in map(int, children.read_text().split()):
+                title = Path(f"/proc/{child}/cmdline").read_bytes().rstrip(b"\0 ").decode(errors="replace")
+                if title.startswith("ray::"):
+                    yield child, title.removeprefix("ray::").partition(".")[0]
+                yield from _actors_and_tasks(child)
 
 
 def _deepcfr(run: Path, *arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "deepcfr.cli", *arguments]
+    variables = os.environ | {"RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": CORES})}
     with _log(run).open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        return subprocess.Popen(command, stdout=log, stderr=log, env=variables)
 
 
 def _log(run: Path) -> Path:
@@ -198,7 +212,7 @@ def _said(run: Path) -> str:
 
 def state(run: Path) -> dict[str, str]:
     """Checksums of all networks and columns of memories at a run's end, and what counts samples and nodes."""
-    folder = run / "checkpoints" / (run / "checkpoints" / "latest").read_text().strip()
+    folder = max((run / "checkpoints").glob("[0-9]" * 7))
     found = {path.name: checksum(path) for path in folder.iterdir() if path.suffix in (".npy", ".safetensors")}
     counts = read_json(folder / "state.json")
     return found | {name: str(counts[name]) for name in ("iteration", "nodes_touched", "memories")}
@@ -210,6 +224,7 @@ def summary(times: list[dict[str, Any]]) -> dict[str, Any]:
         "runs": len(times),
         "killed": dict(Counter(t["victim"] for t in times)),
         "helpers": dict(Counter(t["process"] for t in times if t["victim"] == "helper")),
+        "without_a_loss": dict(Counter(t["victim"] for t in times if t["victim"] != "driver" and not t["losses"])),
         "iterations_done_again": sum(loss["done_again"] for t in times for loss in t["losses"]),
         "same": sum(t["same"] for t in times),
     }

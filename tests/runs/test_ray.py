@@ -6,6 +6,7 @@ import socket
 import socketserver
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -176,13 +177,20 @@ def worker_pids() -> list[int]:
 def pids_of(title: str) -> list[int]:
     """The processes of this test whose title begins so."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cmdline").read_bytes().startswith(title.encode()):
-                found.append(int(process.name))
-        except OSError:  # it has ended
-            continue
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(title.encode()):
+                found.append(pid)
     return found
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """What a process has begun, and what that has, and so on. Source: proc_pid_task(5)."""
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, children.read_text().split()):
+                yield child
+                yield from descendants(child)
 
 
 def test_a_worker_that_dies_changes_nothing_and_is_reported(tmp_path: Path, alone: DeepCFR) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 import ray
 import torch
 from ray import PlacementGroupID
-from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayError, RaySystemError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayError, RaySystemError, RayTaskError
 from ray.util.placement_group import PlacementGroup, placement_group_table, remove_placement_group
 
 import deepcfr
@@ -69,8 +69,7 @@ class RayCluster:
         if learners < 0:
             raise ConfigError(f"--learners must not be negative, but is {learners}.")
         self.address, self.workers, self.learners, self._cores = address, workers, learners, cores
-        self._began = False
-        self._others: set[str] = set()  # placement groups, which are none of this cluster's runs
+        self._left_behind: _LeftBehind | None = None  # if workers have begun before
 
     @property
     def is_here(self) -> bool:
@@ -90,7 +89,8 @@ class RayCluster:
             hosts = RayHosts.begun(_shard_host, [(source, config, some) for some in numbers], numbers)
             if not self.learners:
                 return RemoteCollector(game, config, table, hosts)
-            hosts.learners = learners = RayLearners(source, config, hosts, self.learners)
+            assert self._left_behind
+            hosts.learners = learners = RayLearners(source, config, hosts, self.learners, self._left_behind)
             return RemoteCollector(game, config, table, hosts, learners, learners.side_by_side)
 
         return collector
@@ -119,33 +119,22 @@ class RayCluster:
         """
         if not ray.is_initialized():
             _join(self.address, self._cores)
-        if not self._began:
-            self._others = _placement_groups()
         needed, beside = self.workers + self.learners, f" and learners ({self.learners:,})" if self.learners else ""
-        patience = _COME_BACK_SECONDS if self._began else 0
+        patience = _COME_BACK_SECONDS if self._left_behind else 0
         for resources, seconds, has in (
             (ray.cluster_resources, patience, "the cluster has"),
             (ray.available_resources, max(patience, _LET_GO_SECONDS), "of those of the cluster are free only"),
         ):
             end = time.monotonic() + seconds
             while True:
-                self._remove_left_behind()
+                if self._left_behind:
+                    self._left_behind.remove()
                 if (there := resources().get("CPU", 0)) >= needed:
                     break
                 if time.monotonic() >= end:
                     raise ClusterError(f"Workers ({self.workers:,}){beside} need a core each, and {has} {there:,.0f}.")
                 time.sleep(0.5)
-        self._began = True
-
-    def _remove_left_behind(self) -> None:
-        """Remove the placement groups, and so the cores, of learners that have ended.
-
-        If Ray Train's controller was killed, Ray keeps them for as long as the job lasts (ray-project/ray, issue 65881).
-        Ray Train's cleaner knows nothing of learners that were about to begin, nor of any where there is no dashboard.
-        Every group of this job that has come since the run first connected is taken for one of them.
-        """
-        for name in _placement_groups() - self._others:
-            remove_placement_group(PlacementGroup(PlacementGroupID.from_hex(name)))
+        self._left_behind = self._left_behind or _LeftBehind()
 
     def _require(self, resource: str, needed: int) -> None:
         there = ray.cluster_resources().get(resource, 0)
@@ -182,12 +171,30 @@ def _join(address: str, cores: int | None) -> None:
         raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}")
 
 
-def _placement_groups() -> set[str]:
-    """Those of this job that there are, by their numbers, which end with the job's."""
-    job = ray.get_runtime_context().get_job_id()
-    return {
-        name for name, facts in placement_group_table().items() if name.endswith(job) and facts["state"] != "REMOVED"
-    }
+class _LeftBehind:
+    """The placement groups, and so the cores, of learners that have ended.
+
+    If Ray Train's controller was killed, Ray keeps them for as long as the job lasts (ray-project/ray, issue 65881). Ray
+    Train's cleaner knows nothing of learners that were about to begin, nor of any where there is no dashboard. Every group
+    of this job that was not there from the first is taken for one of them, so a job can only have one run at a time.
+    """
+
+    def __init__(self) -> None:
+        self._others = self._groups()
+
+    def remove(self) -> None:
+        """Let go of them. No learners may be there."""
+        for name in self._groups() - self._others:
+            remove_placement_group(PlacementGroup(PlacementGroupID.from_hex(name)))
+
+    def _groups(self) -> set[str]:
+        """Those of this job that there are, by their numbers, which end with the job's."""
+        job, table = ray.get_runtime_context().get_job_id(), placement_group_table()
+        return {name for name, facts in table.items() if name.endswith(job) and facts["state"] != "REMOVED"}
+
+
+def _lines(error: BaseException) -> list[str]:
+    return str(error).strip().splitlines() or [type(error).__name__]
 
 
 @lru_cache
@@ -285,15 +292,15 @@ class RayHosts:
     def _wait(self, found: Any, seconds: float | None = None) -> Any:
         try:
             return ray.get(found, timeout=seconds)
-        except (RayActorError, ObjectLostError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise WorkerLost(f"A worker was lost: {reason}") from error
         except GetTimeoutError as error:
             raise WorkerLost(f"A worker did not start within {seconds:.0f} seconds.") from error
-        except RayTaskError as error:
-            if isinstance(error.cause, DeepCFRError):
-                raise error.cause from error
-            raise
+        except RayError as error:
+            cause = error.cause if isinstance(error, RayTaskError) else error
+            if isinstance(cause, DeepCFRError):
+                raise cause from error
+            if not isinstance(cause, RayError):
+                raise
+            raise WorkerLost(f"A worker was lost: {_lines(cause)[0]}") from error
 
     def close(self) -> None:
         """See `Hosts`."""
@@ -354,12 +361,15 @@ class RayLearners:
     number, what is learnt then depends on it, because it is others who draw.
     """
 
-    def __init__(self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int) -> None:
+    def __init__(
+        self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int, left_behind: _LeftBehind
+    ) -> None:
         wanted = 3 if config.evaluation.every == 1 else 2
         self.side_by_side = min(count, wanted) if config.cfr.updates == "simultaneous" else 1
         settings = {"source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors}
         sizes = [len(range(team, count, self.side_by_side)) for team in range(self.side_by_side)]
         self._teams = [_RayTeam(settings, size) for size in sizes]
+        self._left_behind = left_behind
 
     def __call__(
         self,
@@ -380,6 +390,7 @@ class RayLearners:
         """Let them end, or end them."""
         for team in self._teams:
             team.close()
+        self._left_behind.remove()
 
 
 class _RayTeam:
@@ -408,7 +419,7 @@ class _RayTeam:
                     raise WorkerLost("The learners ended before their fit.")
                 found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
             except RayError as error:
-                reason = str(error).strip().splitlines()[-1].split(". ")[0].rstrip(".")
+                reason = _lines(error)[-1].split(". ")[0].rstrip(".")
                 raise WorkerLost(f"The learners were lost: {reason}.") from error
         if isinstance(found, DeepCFRError):
             raise found
