@@ -3,11 +3,11 @@
     python benchmarks/ray_soak.py        # writes benchmarks/results/ray_soak.json, half an hour
     python benchmarks/ray_soak.py --times 3 --out /tmp/ray_soak.json
 
-Every time one process is killed. A run has to survive the loss of a worker (one of two, or the one from which learners draw:
-a source), of a learner, and of an actor or task between driver and learners (a helper: the desk where fits are asked for,
-and Ray Train's own). If it was the driver, `deepcfr resume` goes on. In the end all networks, all samples and the counts of
-what memories have been offered must be those of the undisturbed run of the same settings, byte for byte. A run that ended
-before its time came is made again.
+Every time one process is killed. A run has to survive the loss of a worker (one of two, or a source: the one from which
+learners draw), of a learner, and of an actor or task between driver and learners (a helper: the desk where fits are asked
+for, and Ray Train's own). If it was the driver, `deepcfr resume` goes on. In the end all networks, all samples and the
+counts of what memories have been offered must be those of the undisturbed run of the same settings, byte for byte. A run
+that ended before its time came is made again.
 
 Those with learners have simultaneous updates, and fit the average network with the others. Where helpers are killed two
 learners fit side by side, on one core more than a machine of two has. Helpers are drawn by their kind, of those that there

@@ -29,7 +29,7 @@ from deepcfr.config import (
     TabularConfig,
 )
 from deepcfr.defaults import LOCAL_CLUSTER
-from deepcfr.errors import ClusterError, ConfigError
+from deepcfr.errors import ClusterError, ConfigError, WorkerLost
 from deepcfr.files import read_json
 from deepcfr.games.presets import load_game, load_source
 from deepcfr.runs.folder import RunFolder
@@ -246,6 +246,31 @@ def test_cores_that_learners_left_behind_are_let_go() -> None:
         assert placement_group_table(other)["state"] == "CREATED"
     finally:
         remove_placement_group(other)
+
+
+OF_A_TASK = ray.exceptions.RayTaskError
+
+
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [
+        (ray.exceptions.OutOfMemoryError("Too much.\nMore."), WorkerLost),
+        (OF_A_TASK("call", "", ray.exceptions.TaskCancelledError()), WorkerLost),
+        (OF_A_TASK("call", "", ConfigError("No.")), ConfigError),
+        (OF_A_TASK("call", "", KeyError("none")), OF_A_TASK),
+    ],
+    ids=["of Ray", "of Ray within a task", "of this package", "of other code"],
+)
+def test_whatever_ray_says_of_a_loss_is_one(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, seen: type[Exception]
+) -> None:
+    def get(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(ray, "get", get)
+    with pytest.raises(seen) as found:
+        RayHosts([], []).fetch(None)
+    assert found.type is seen
 
 
 def test_a_worker_that_dies_again_and_again_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
