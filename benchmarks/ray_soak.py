@@ -3,11 +3,11 @@
     python benchmarks/ray_soak.py        # writes benchmarks/results/ray_soak.json, half an hour
     python benchmarks/ray_soak.py --times 3 --out /tmp/ray_soak.json
 
-Every time one process is killed. A run has to survive the loss of a worker (one of two, or a source: the one from which
-learners draw), of a learner, and of an actor or task between driver and learners (a helper: the desk where fits are asked
-for, and Ray Train's own). If it was the driver, `deepcfr resume` goes on. In the end all networks, all samples and the
-counts of what memories have been offered must be those of the undisturbed run of the same settings, byte for byte. A run
-that ended before its time came is made again.
+In every run a process is killed, and some time after it another one, if the run lasts that long. It has to survive the loss
+of workers (one of two, or a source: the one from which learners draw), of learners, and of actors and tasks between driver
+and learners (helpers: the desk where fits are asked for, and Ray Train's own). If it was the driver, `deepcfr resume` goes
+on. In the end all networks, all samples and the counts of what memories have been offered must be those of the undisturbed
+run of the same settings, byte for byte.
 
 Those with learners have simultaneous updates, and fit the average network with the others. Where helpers are killed two
 learners fit side by side, on one core more than a machine of two has. Helpers are drawn by their kind, of those that there
@@ -49,12 +49,13 @@ RUNS = {"worker": ALONE, "driver": ALONE, "source": TAUGHT, "learner": TAUGHT, "
 KINDS = {"worker": "_Worker", "source": "_Worker", "learner": "RayTrainWorker"}  # helpers are all other ones but these:
 RAYS_OWN = ("IDLE", "DashboardAgent", "RuntimeEnvAgent")
 CORES = 3  # that clusters are told to have
+KILLS = 2  # of a run, one after the other
 PATIENCE = 600.0  # seconds
 
 
 @dataclass
 class Usual:
-    """Runs that nothing happens to: what they end with, and the shortest time for which what could be killed is there."""
+    """A run that nothing happens to: what it ends with, and how long what could be killed is there."""
 
     state: dict[str, str]
     seconds: float
@@ -69,79 +70,73 @@ def main() -> None:
     draw = random.Random(asked.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        usual = {victim: undisturbed(folder / victim, victim) for victim in RUNS}
-        times: list[dict[str, Any]] = []
-        missed = 0
-        while len(times) < asked.times:
-            found = one(folder / str(len(times) + missed), draw, usual)
-            if found:
-                times.append(found)
-            else:
-                missed += 1
+        usual = {victim: found for runs in (ALONE, TAUGHT, SIDE_BY_SIDE) for victim, found in undisturbed(folder, runs)}
+        runs: list[dict[str, Any]] = []
+        while (left := asked.times - sum(len(run["kills"]) for run in runs)) > 0:
+            runs.append(one(folder / str(len(runs)), draw, usual, min(left, KILLS)))
     facts = {
         "environment": environment("cpu", 2),
-        "shortest_undisturbed_seconds": {victim: found.seconds for victim, found in usual.items()},
-        **summary(times),
-        "ended_before_their_time": missed,
-        "times": times,
+        "undisturbed_seconds": {victim: found.seconds for victim, found in usual.items()},
+        **summary(runs),
+        "runs_in_turn": runs,
     }
     asked.out.write_text(json.dumps(facts, indent=2) + "\n")
-    print(json.dumps(summary(times)))
+    print(json.dumps(summary(runs)))
 
 
-def undisturbed(run: Path, victim: str) -> Usual:
-    process = _train(victim, run)
-    start = time.monotonic()
-    if _wait(process, run):
+def undisturbed(folder: Path, runs: tuple[list[str], list[str]]) -> Iterator[tuple[str, Usual]]:
+    """What every victim of such runs is compared with."""
+    victims = [victim for victim, its in RUNS.items() if its is runs]
+    run, seen = folder / "-".join(victims), {}
+    process = _deepcfr(run, *_command(victims[0], run))
+    while process.poll() is None:
+        seen |= {victim: time.monotonic() for victim in victims if victim not in seen and _pids(victim, process)}
+        time.sleep(0.1)
+    if process.returncode:
         raise SystemExit(f"An undisturbed run failed: {_said(run)}")
-    return Usual(state(run), time.monotonic() - start)
+    for victim in victims:
+        yield victim, Usual(state(run), time.monotonic() - seen[victim])
 
 
-def one(run: Path, draw: random.Random, usual: dict[str, Usual]) -> dict[str, Any] | None:
-    """A run of which one process is killed; returns what happened, None if it had ended by then.
+def one(run: Path, draw: random.Random, usual: dict[str, Usual], most: int) -> dict[str, Any]:
+    """A run of which up to `most` processes are killed; returns what happened.
 
     Raises SystemExit if it cannot be carried on, or its end is another.
     """
-    victim, share = draw.choice(list(RUNS)), draw.uniform(0, 0.95)
-    after, expected = share * usual[victim].seconds, usual[victim].state
-    process = _train(victim, run)
-    start = time.monotonic()
-    time.sleep(after)
-    killed = _kill(victim, process, draw)
-    if not killed:
-        if _wait(process, run):
-            raise SystemExit(f"A run failed before anything was killed: {_said(run)}")
-        usual[victim].seconds = min(usual[victim].seconds, time.monotonic() - start)
-        return None
-    if victim == "driver":
-        if _wait(process, run) != -signal.SIGKILL:
-            return None  # it had just ended
-        command = ["resume", str(run), "--ray", *RUNS[victim][1]]
-        if not (run / "config.toml").exists():  # it had not begun
-            command = _command(victim, run)
-        if _wait(_deepcfr(run, *command), run):
-            raise SystemExit(f"After the driver was killed at {after:.1f} s, no run could be carried on: {_said(run)}")
-    elif _wait(process, run):
-        raise SystemExit(f"After a {victim} ({killed}) was killed at {after:.1f} s, the run ended: {_said(run)}")
-    found, losses = state(run), read_json(run / "environment.json").get("losses", [])
+    victim = draw.choice(list(RUNS))
+    process, kills = _deepcfr(run, *_command(victim, run)), list[dict[str, Any]]()
+    for _ in range(most):
+        _wait_for(victim, process)
+        after = draw.uniform(0, 0.95) * usual[victim].seconds
+        time.sleep(after)
+        killed = _kill(victim, process, draw)
+        if not killed or (victim == "driver" and _wait(process, run) != -signal.SIGKILL):
+            break  # it has ended
+        kills.append({"process": killed, "after": after})
+        if victim == "driver":
+            begun = (run / "config.toml").exists()
+            again = ["resume", str(run), "--ray", *RUNS[victim][1]] if begun else _command(victim, run)
+            process = _deepcfr(run, *again)
+    what = (
+        f"{run.name}: a {victim} killed: {', '.join('{process} after {after:.1f} s'.format(**kill) for kill in kills)}"
+    )
+    if _wait(process, run):
+        raise SystemExit(f"{what}; then the run ended: {_said(run)}")
+    found, expected, losses = state(run), usual[victim].state, read_json(run / "environment.json").get("losses", [])
     if found != expected:
         different = sorted(name for name in expected if found.get(name) != expected[name])
-        raise SystemExit(
-            f"After a {victim} ({killed}) was killed at {after:.1f} s, these differ: {', '.join(different)}."
-        )
-    print(f"{run.name}: {victim} ({killed}) killed after {after:.1f} s, {losses}", flush=True)
-    return {"victim": victim, "process": killed, "after": after, "losses": losses, "same": True}
+        raise SystemExit(f"{what}; then these differ: {', '.join(different)}.")
+    print(f"{what}; {losses}", flush=True)
+    return {"victim": victim, "kills": kills, "losses": losses, "same": True}
 
 
-def _train(victim: str, run: Path) -> subprocess.Popen[bytes]:
-    """A run that has begun: what could be killed is there, or it has ended."""
-    process = _deepcfr(run, *_command(victim, run))
+def _wait_for(victim: str, process: subprocess.Popen[bytes]) -> None:
+    """Until what could be killed is there, or the run has ended."""
     end = time.monotonic() + PATIENCE
     while not _pids(victim, process) and process.poll() is None:
         if time.monotonic() > end:
             raise SystemExit(f"There was no {victim} after {PATIENCE:.0f} seconds.")
         time.sleep(0.05)
-    return process
 
 
 def _command(victim: str, run: Path) -> list[str]:
@@ -218,15 +213,18 @@ def state(run: Path) -> dict[str, str]:
     return found | {name: str(counts[name]) for name in ("iteration", "nodes_touched", "memories")}
 
 
-def summary(times: list[dict[str, Any]]) -> dict[str, Any]:
-    """How often what was killed, and how many ended the same."""
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was killed, and how many runs ended the same."""
+    kills = [(run["victim"], kill["process"]) for run in runs for kill in run["kills"]]
+    losses = [loss for run in runs for loss in run["losses"]]
     return {
-        "runs": len(times),
-        "killed": dict(Counter(t["victim"] for t in times)),
-        "helpers": dict(Counter(t["process"] for t in times if t["victim"] == "helper")),
-        "without_a_loss": dict(Counter(t["victim"] for t in times if t["victim"] != "driver" and not t["losses"])),
-        "iterations_done_again": sum(loss["done_again"] for t in times for loss in t["losses"]),
-        "same": sum(t["same"] for t in times),
+        "kills": len(kills),
+        "killed": dict(Counter(victim for victim, _ in kills)),
+        "helpers": dict(Counter(process for victim, process in kills if victim == "helper")),
+        "losses": len(losses),
+        "iterations_done_again": sum(loss["done_again"] for loss in losses),
+        "runs": len(runs),
+        "same": sum(run["same"] for run in runs),
     }
 
 
