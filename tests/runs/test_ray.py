@@ -63,9 +63,11 @@ CONFIG = RunConfig(
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # other tests, beside these, need not go first
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
+        yield
+        ray.shutdown()
 
 
 class Quiet:
@@ -214,21 +216,17 @@ def test_a_worker_that_dies_changes_nothing_and_is_reported(tmp_path: Path, alon
 
 
 def test_processes_that_die_beside_learners_change_nothing(tmp_path: Path, taught: tuple[DeepCFR, Path]) -> None:
-    """Two learners wait for each other's gradients, for a worker's samples, and for what the driver asks them."""
+    """Ray Train's controller, and one of two learners, for which the other one waits."""
     observer = Quiet()
-    victims = {1: ["ray::_Desk", "ray::TrainController"], 3: ["ray::_Worker", "ray::RayTrainWorker"]}
 
-    def kill(iteration: int) -> None:
-        pids = pids_of(victims[iteration].pop())
+    def kill(victim: str) -> None:
+        pids = pids_of(victim)
         assert pids
         os.kill(pids[0], signal.SIGKILL)
-        if victims[iteration]:  # when the iteration is done again
-            observer.at[iteration] = partial(kill, iteration)
 
-    observer.at = {iteration: partial(kill, iteration) for iteration in victims}
+    observer.at = {1: partial(kill, "ray::TrainController"), 3: partial(kill, "ray::RayTrainWorker")}
     solver = run(tmp_path / "run", RayCluster(LOCAL_CLUSTER, 1, 2), observer)
-    assert not any(victims.values())
-    assert len(observer.warnings) == 4
+    assert len(observer.warnings) == 2
     assert_same(taught[0], solver)
 
 
