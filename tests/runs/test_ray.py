@@ -136,7 +136,23 @@ def test_learners_fit_as_well_as_one_process_does(tmp_path: Path, taught: tuple[
     assert found[0]["advantage_loss"] == pytest.approx(found[1]["advantage_loss"], rel=0.5)
 
 
-@pytest.mark.parametrize("learners", [2, 3])
+@pytest.mark.parametrize(
+    ("learners", "every", "sizes"), [(1, 1, [1]), (2, 1, [1, 1]), (3, 1, [1, 1, 1]), (5, 1, [2, 2, 1]), (5, 2, [3, 2])]
+)
+def test_learners_are_divided_into_teams(
+    monkeypatch: pytest.MonkeyPatch, learners: int, every: int, sizes: list[int]
+) -> None:
+    monkeypatch.setattr(ray_collector, "_RayTeam", lambda _, size: size)
+    both = replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous"), evaluation=EvaluationConfig(every=every))
+    for config, teams in ((both, sizes), (CONFIG, [learners])):
+        found = ray_collector.RayLearners(
+            load_source("leduc"), config, RayHosts([], []), learners, ray_collector._LeftBehind()
+        )
+        assert found._teams == teams
+        assert found.side_by_side == len(teams)
+
+
+@pytest.mark.parametrize("learners", [3])
 def test_networks_are_fitted_side_by_side(tmp_path: Path, learners: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A learner for each player, and perhaps one for the average strategy, draws what one process does."""
     config = replace(
