@@ -1,17 +1,23 @@
-# make setup | run | test | lint   (Python 3.11 or 3.12, make and gcc are all that is needed)
+# make setup | run | test | test-all | lint   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
 
-PYTHON ?= python3
+# The first that is there; make setup PYTHON=python3.12 takes another.
+PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+  $(python) -c 'import sys; sys.version_info >= (3, 11) and print("$(python)")' 2>/dev/null)))
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: setup browser run gpu test screens lint clean
+.PHONY: setup browser run gpu test test-all screens lint clean
 
 setup: .venv/installed
 
 .venv/installed: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make setup needs Python 3.11 or newer, and there is none."; exit 1; }
+	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null \
+	  || { echo "make setup needs Python's venv, which $(PYTHON) lacks: on Debian, apt-get install python3-venv."; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m deepcfr.cli.warm_up
 	touch $@
 
 # Train flop hold'em in 12 to 14 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
@@ -30,11 +36,15 @@ browser:
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 	  || echo "chromium is not there and could not be installed: the tests in a browser are skipped."
 
-# A file's tests stay in one process, which takes up to a few GB; make test WORKERS=8 on a larger machine.
+# A worker takes up to 2 GB; make test WORKERS=8 on a larger machine. A worker that has nothing left takes tests of another.
 test: setup browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# The pictures of the pages that the README shows, 1280 pixels wide; chromium must be there.
+# The long tests too, and random examples of hypothesis: before a release.
+test-all: setup browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --hypothesis-profile=random
+
+# The pictures of README.md and docs/web.md, 1280 pixels wide; chromium must be there.
 screens: setup browser
 	DEEPCFR_SCREENS=docs/screens $(BIN)/python -m pytest tests/web/test_browser.py -k pictures
 

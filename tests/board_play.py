@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.tabular import TablePolicy, round_views
+from deepcfr.policies.tables import TablePolicy, round_views
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import RoundPart
 from deepcfr.types import HandSamples, Infosets

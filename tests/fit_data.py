@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,6 +12,7 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator, key
+from deepcfr.training.examples import Draw
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import Infosets, Samples
 
@@ -82,17 +84,11 @@ def predicted(network: SplitNetwork) -> torch.Tensor:
 
 @dataclass
 class Downhill:
-    """Examples that push the last biases down by exactly the learning rate in every step of Adam, and keep a record.
+    """Examples that push the last biases down by exactly the learning rate in every step of Adam, and keep a record."""
 
-    Without a gradient, the loss of each is the squared distance of the first bias from `goal`.
-    """
-
-    goal: float = 0.0
     share: int = 1 << 40
     count: int = 2000
-    group_size: int = 10
-    drawn: list[torch.Tensor] = field(default_factory=list)  # indices of each call that wanted a gradient
-    looked_at: list[torch.Tensor] = field(default_factory=list)  # and of those that did not
+    drawn: list[torch.Tensor] = field(default_factory=list)  # indices of each call
     threads: set[int] = field(default_factory=set)
     denormals: set[bool] = field(default_factory=set)
 
@@ -107,17 +103,14 @@ class Downhill:
     def odds(self) -> torch.Tensor | None:
         return None
 
+    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
+        return Draw(self, stream, device)
+
     def scale(self) -> float:
         return 1.0
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         self.threads.add(threading.get_ident())
         self.denormals.add(bool(torch.full((), 1e-40) * 1 > 0))
-        if not torch.is_grad_enabled():
-            self.looked_at.append(index.clone())
-            return len(index) * (network.head.bias[0] - self.goal).square()
         self.drawn.append(index.clone())
         return network(EVERY[index % 12]).float().sum()
-
-    def group(self, index: torch.Tensor) -> torch.Tensor:
-        return index // self.group_size

@@ -13,8 +13,8 @@ import numpy as np
 from deepcfr.games.betting import NOT_TERMINAL
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import ACTOR, ENDED, ROUND, LadderGame, advance, first_positions, gain, legal_actions
-from deepcfr.policies.ladder import LadderPolicy
-from deepcfr.sampling.walk_tree import showdowns
+from deepcfr.policies.base import LadderPolicy
+from deepcfr.sampling.traversal_tree import showdowns
 
 # One card each of five, one round, raises to 2, 4 or all-in 6 antes: its histories are its names.
 ONE_ROUND = LadderRules(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyspiel
 import torch
 
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.types import TERMINAL, Infosets
@@ -110,6 +111,12 @@ def covering_deals(rules: PokerRules) -> Iterator[tuple[int, ...]]:
 
 def openspiel_infosets(game: PokerGame, other: pyspiel.Game) -> dict[str, tuple[Place, list[int]]]:
     """OpenSpiel's infosets by name, with our node and view and the legal actions, found by playing the same histories."""
+    return _openspiel_infosets(game.rules, game.suits, str(other))
+
+
+@cache
+def _openspiel_infosets(rules: PokerRules, suits: Suits, name: str) -> dict[str, tuple[Place, list[int]]]:
+    game, other = PokerGame(rules, suits), pyspiel.load_game(name)
     found: dict[str, tuple[Place, list[int]]] = {}
     deals = list(covering_deals(game.rules))
     views = game.deals_of(np.array(deals, np.uint8)).views.numpy()

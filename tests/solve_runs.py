@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from deepcfr.abstraction.files import save_abstraction
 from deepcfr.abstraction.make import make_abstraction
-from deepcfr.evaluation.result import Exploitability
+from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.solvers.build import Solver
-from deepcfr.solvers.deep_cfr import IterationRecord
+from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.training.fit import FitResult
 

@@ -13,18 +13,20 @@ import torch
 
 from deepcfr import cli
 from deepcfr.config import (
+    AdvantageFitConfig,
     CFRConfig,
     EvaluationConfig,
+    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
     SolveConfig,
     TabularConfig,
     config_problems,
     load_config,
+    sampling_of,
     unread_settings,
 )
 from deepcfr.defaults import default_config
@@ -49,26 +51,41 @@ ABLATIONS: list[tuple[str, Any]] = [
     ("advantage.refit", "fine-tune"),
     ("memory.kind", "reservoir"),
     ("memory.kind", "window"),
-    ("cfr.traversals", 20),
+    ("sampling.traversals", 20),
     ("advantage.steps", 7),
     ("network.width", 12),
     ("network.suits", "raw"),
     ("network.suits", "canonical"),
-    ("cfr.sampler", "external"),
-    ("cfr.sampler", "outcome"),
-    ("cfr.sampler", "public-chance"),
+    ("sampling.kind", "external"),
+    ("sampling.kind", "outcome"),
+    ("sampling.kind", "public-chance"),
     ("cfr.updates", "simultaneous"),
     ("cfr.first_round", "table"),
     ("cfr.first_round", "network"),
     ("evaluation.policy", "average"),
     ("evaluation.policy", "sd-cfr"),
 ]
-NEED_CARDS = {("cfr.sampler", "public-chance"), ("cfr.first_round", "table")}  # not of OpenSpiel's games
+NEED_CARDS = {("sampling.kind", "public-chance"), ("cfr.first_round", "table")}  # not of OpenSpiel's games
 
 
 def with_key(config: RunConfig, key: str, value: Any) -> RunConfig:
     section, name = key.split(".")
+    if key == "sampling.kind":
+        return replace(config, sampling=sampling_of(value, config.sampling))
     return replace(config, **{section: replace(getattr(config, section), **{name: value})})  # type: ignore[arg-type]
+
+
+def few(config: RunConfig, traversals: int = 30) -> RunConfig:
+    """The configuration with little to sample."""
+    sampling = config.sampling
+    if sampling.kind == "public-chance":
+        return replace(config, sampling=replace(sampling, boards=2, samples=8))
+    return replace(config, sampling=replace(sampling, traversals=traversals))
+
+
+def applies(config: RunConfig, key: str) -> bool:
+    """Whether a configuration has the setting: boards have no traversals of histories."""
+    return key != "sampling.traversals" or config.sampling.kind != "public-chance"
 
 
 def is_deep_cfr(path: Path) -> bool:
@@ -90,7 +107,8 @@ GAMES = ("kuhn", "leduc", "openspiel:leduc_poker")  # small enough to play in ev
 def test_no_ablation_contradicts_another_setting(base: str) -> None:
     assert list(config_problems(BASES[base])) == []
     for key, value in ABLATIONS:
-        assert list(config_problems(with_key(BASES[base], key, value))) == [], (key, value)
+        if applies(BASES[base], key):
+            assert list(config_problems(with_key(BASES[base], key, value))) == [], (key, value)
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -100,7 +118,7 @@ def test_what_ships_is_read(base: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("cfr.sampler", "external"), ("memory.kind", "window"), ("cfr.first_round", "network"), ("advantage.steps", 7)],
+    [("sampling.kind", "external"), ("memory.kind", "window"), ("cfr.first_round", "network"), ("advantage.steps", 7)],
 )
 def test_an_ablation_is_one_option_of_the_command_line(key: str, value: Any) -> None:
     option = f"--{key.replace('_', '-')}"
@@ -114,8 +132,8 @@ def tiny(config: RunConfig, game: str) -> RunConfig:
     return replace(
         config,
         game=game,
-        cfr=replace(config.cfr, iterations=1, traversals=30),
-        public_chance=replace(config.public_chance, boards=2, samples=8),
+        cfr=replace(config.cfr, iterations=1),
+        sampling=few(config).sampling,
         memory=replace(config.memory, advantage_capacity=5_000, strategy_capacity=5_000),
         # hand strength is a table of hold'em, and the paper's network needs cards
         network=replace(config.network, width=8, layers=1, strength=False, kind="mlp"),
@@ -135,9 +153,10 @@ def test_every_ablation_of_every_base_trains(game: str) -> None:
     assert len(distinct) >= 2
     for config in distinct.values():
         for key, value in ABLATIONS:
-            if game.startswith("openspiel") and (key, value) in NEED_CARDS:
+            if not applies(config, key) or (game.startswith("openspiel") and (key, value) in NEED_CARDS):
                 continue
             ablated = with_key(config, key, value)
+            ablated = few(ablated) if key == "sampling.kind" else ablated
             solver = DeepCFR(build_game(source, ablated.network.suits), ablated)
             (record,) = solver.iterations()
             assert record.nodes_touched > 0
@@ -150,12 +169,12 @@ def test_fhp_by_one_key_from_its_defaults() -> None:
     small = replace(default_config("fhp"), memory=MemoryConfig("reservoir", 20_000, 20_000))
     small = replace(
         small,
-        cfr=replace(small.cfr, iterations=1, traversals=25),
+        cfr=replace(small.cfr, iterations=1),
         advantage=replace(small.advantage, steps=2),
         runtime=RuntimeConfig(threads=1),
     )
     for sampler in ("external", "outcome"):
-        config = with_key(small, "cfr.sampler", sampler)
+        config = few(with_key(small, "sampling.kind", sampler), 25)
         solver = DeepCFR(load_game("fhp"), config)
         (record,) = solver.iterations()
         assert isinstance(solver.memories, InfosetMemories)
@@ -164,61 +183,47 @@ def test_fhp_by_one_key_from_its_defaults() -> None:
         assert min(record.advantage_loss) > 0
 
 
-# What is not read is said
+# Settings without effect are named
 
 
 def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     config, source = default_config("fhp"), load_source("fhp")
     silent = cost_notes(config, source)
-    external = cost_notes(with_key(config, "cfr.sampler", "external"), source)
-    assert not any("not read" in note for note in silent)
-    assert [note for note in external if "not read" in note] == [
-        "public_chance.boards, public_chance.panel, public_chance.samples: not read, because 'cfr.sampler' is external",
-        "advantage.compress: not read, because its targets are no exact means of a panel",
-        "advantage.decisions: not read, because the examples of 'advantage.batch_size' are infosets",
-        "average.decisions: not read, because the examples of 'average.batch_size' are infosets",
+    external = cost_notes(with_key(config, "sampling.kind", "external"), source)
+    assert not any("ignored" in note for note in silent)
+    assert [note for note in external if "ignored" in note] == [
+        "advantage.compress: ignored, because only a panel has exact mean targets",
+        "advantage.decisions: ignored, because the examples of 'advantage.batch_size' are infosets",
+        "average.decisions: ignored, because the examples of 'average.batch_size' are infosets",
     ]
-    fresh = with_key(config, "public_chance.panel", False)
-    assert list(unread_settings(fresh)) == [
-        "advantage.compress: not read, because its targets are no exact means of a panel"
-    ]
+    fresh = with_key(config, "sampling.panel", False)
+    assert list(unread_settings(fresh)) == ["advantage.compress: ignored, because only a panel has exact mean targets"]
     assert list(unread_settings(with_key(config, "memory.kind", "window"))) == [
-        "memory.kind: not read, because a panel keeps all of its hands"
+        "memory.kind: ignored, because a panel keeps all its hands"
     ]
-    leduc = with_key(default_config("leduc"), "cfr.sampler", "public-chance")
+    leduc = with_key(default_config("leduc"), "sampling.kind", "public-chance")
     assert list(unread_settings(leduc)) == [
-        "cfr.traversals: not read, because 'cfr.sampler' is public-chance",
-        "advantage.merge_infosets: not read, because the examples of 'advantage.batch_size' are hands",
-        "average.merge_infosets: not read, because the examples of 'average.batch_size' are hands",
+        "advantage.merge_infosets: ignored, because the examples of 'advantage.batch_size' are hands",
+        "average.merge_infosets: ignored, because the examples of 'average.batch_size' are hands",
     ]
     by_pot = list(unread_settings(with_key(fresh, "advantage.pot_units", True)))
-    assert "advantage.pot_units: not read, because hands have decisions of many pots" in by_pot
-    assert list(unread_settings(with_key(RunConfig(), "average.pot_units", True))) == [
-        "average.pot_units: not read, because an average strategy is fitted as it is"
-    ]
-    exploring = replace(RunConfig(), cfr=CFRConfig(exploration=0.2))
-    assert list(unread_settings(exploring)) == ["cfr.exploration: not read, because 'cfr.sampler' is external"]
-    assert list(unread_settings(with_key(exploring, "cfr.sampler", "outcome"))) == []
+    assert "advantage.pot_units: ignored, because the decisions of a hand have different pots" in by_pot
     smooth = replace(RunConfig(), cfr=CFRConfig(average_smoothing=0.2))
-    assert list(unread_settings(smooth)) == ["cfr.average_smoothing: not read, because 'advantage.refit' is scratch"]
+    assert list(unread_settings(smooth)) == ["cfr.average_smoothing: ignored, because 'advantage.refit' is scratch"]
     assert list(unread_settings(with_key(smooth, "advantage.refit", "fine-tune"))) == []
-    lucky = replace(RunConfig(), cfr=CFRConfig(remove_luck=True))
-    assert list(unread_settings(lucky)) == []
-    assert "cfr.remove_luck: not read, because 'cfr.sampler' is outcome" in unread_settings(
-        with_key(lucky, "cfr.sampler", "outcome")
-    )
 
 
 # Two runs that differ in one setting
 
 FIT = FitConfig(steps=6, batch_size=32)
+ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 BASE = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=2, traversals=40, chunk=16),
-    public_chance=PublicChanceConfig(boards=2, samples=10),
+    cfr=CFRConfig(iterations=2),
+    sampling=ExternalSampling(traversals=40, chunk=16),
     memory=MemoryConfig(advantage_capacity=4_000, strategy_capacity=4_000),
     network=NetworkConfig(kind="mlp", width=8, layers=1),
-    advantage=FIT,
+    advantage=ADVANTAGE,
     average=FIT,
     runtime=RuntimeConfig(threads=1),
 )
@@ -228,6 +233,7 @@ BASE = RunConfig(
 def solved(key: str = "seed", value: Any = 0, iterations: int = 2) -> DeepCFR:
     """A run of BASE with one setting changed, after so many iterations."""
     config = BASE if key == "seed" else with_key(BASE, key, value)
+    config = few(config, 40) if key == "sampling.kind" else config
     solver = DeepCFR(load_game("leduc", config.network.suits), config)
     for _ in range(iterations):
         next(solver.iterations())
@@ -296,15 +302,15 @@ def test_the_fallback_changes_what_is_played_where_no_advantage_is_positive() ->
 def test_the_weighting_changes_the_weights_in_fits() -> None:
     linear, uniform = solved(), solved("cfr.weighting", "uniform")
     assert_same_first_pass(linear, uniform)
-    assert [i.weight for i in linear.iterates] == [1, 2]
-    assert [i.weight for i in uniform.iterates] == [1, 1]
-    assert same_weights(linear.iterates[0].networks[0], uniform.iterates[0].networks[0])
+    assert [i.weight for i in linear.snapshots.kept] == [1, 2]
+    assert [i.weight for i in uniform.snapshots.kept] == [1, 1]
+    assert same_weights(linear.snapshots.kept[0].networks[0], uniform.snapshots.kept[0].networks[0])
     # one memory, fitted from the same random weights with the same mini-batches: only weights differ
     losses = []
     for solver in (linear, uniform):
         again = DeepCFR(solver.game, solver.config, iteration=1)
         again.collector.memories = linear.memories
-        again._fit_advantages(2, 0)
+        again.fit_advantages(2, 0)
         losses.append(weights(again, 0))
     assert not same_weights(*losses)
     assert same_weights(losses[0], weights(linear, 0))
@@ -322,7 +328,7 @@ def test_the_refit_changes_where_later_fits_start() -> None:
         solver = DeepCFR(scratch.game, replace(config, advantage=replace(config.advantage, learning_rate=1e-12)))
         next(solver.iterations())
         before = {name: weight.clone() for name, weight in weights(solver, 0).items()}
-        solver._fit_advantages(2, 0)
+        solver.fit_advantages(2, 0)
         start = before if expected is None else expected.state_dict()
         moved = [(weights(solver, 0)[name] - start[name]).abs().max() for name in start if name != "scale"]
         assert max(moved) < 1e-8
@@ -333,7 +339,8 @@ def test_the_kind_of_memory_changes_which_samples_a_full_one_keeps() -> None:
     small = replace(BASE, memory=MemoryConfig("reservoir", 150, 150))
     runs = [DeepCFR(load_game("leduc"), config) for config in (small, with_key(small, "memory.kind", "window"))]
     for solver in runs:
-        solver.collector.begin(1, 0, solver.current())()
+        for found in solver.collector.traverse(1, 0, solver.current()):
+            solver.memories.add(0, found)
     everything = first_pass(solved())[0]
     memories = [solver.memories.advantages[0] for solver in runs]
     assert [memory.seen for memory in memories] == [len(everything)] * 2
@@ -360,7 +367,7 @@ def assert_same_runs(one: DeepCFR, other: DeepCFR) -> None:
 
 
 def test_more_traversals_add_to_the_same_ones() -> None:
-    few, many = solved("cfr.traversals", 16, 1), solved(iterations=1)  # 16 is a chunk, so order is alike too
+    few, many = solved("sampling.traversals", 16, 1), solved(iterations=1)  # 16 is a chunk, so order is alike too
     for mine, more in zip(first_pass(few), first_pass(many), strict=True):
         assert 16 <= len(mine) < len(more)
         assert same(mine, more[slice(0, len(mine))])
@@ -373,7 +380,7 @@ def test_the_steps_change_how_long_fits_go_on() -> None:
     # the first steps are the same: a fit that is cut to 6 of its 12 steps is the short one
     cut = DeepCFR(long.game, with_key(long.config, "advantage.steps", 6))
     cut.collector.memories = long.memories
-    cut._fit_advantages(1, 0)
+    cut.fit_advantages(1, 0)
     assert same_weights(weights(cut, 0), weights(short, 0))
 
 
@@ -402,7 +409,7 @@ def test_the_suits_change_how_cards_are_shown() -> None:
 
 
 def test_outcome_sampling_follows_one_history_of_external_samplings() -> None:
-    whole, single = solved(iterations=1), solved("cfr.sampler", "outcome", 1)
+    whole, single = solved(iterations=1), solved("sampling.kind", "outcome", 1)
     (advantages, strategies), (mine, theirs) = first_pass(whole), first_pass(single)
     infosets = {row[:2] for row in rows(advantages)}
     assert {row[:2] for row in rows(mine)} <= infosets  # the same deals, and the opponent's same actions
@@ -410,34 +417,33 @@ def test_outcome_sampling_follows_one_history_of_external_samplings() -> None:
     assert set(rows(theirs)) <= set(rows(strategies))
     assert len(set(rows(theirs))) < len(set(rows(strategies)))
     assert single.nodes_touched < whole.nodes_touched / 2
-    assert same_weights(whole.iterates[0].networks[0], single.iterates[0].networks[0])
+    assert same_weights(whole.snapshots.kept[0].networks[0], single.snapshots.kept[0].networks[0])
     roots = [int((s.infosets.node == 0).sum()) for s in (advantages, mine)]
     assert roots == [40, 40]  # every deal, once
     assert same_weights(*(s._new_network("advantage", 1, 0).state_dict() for s in (whole, single)))
 
 
-def test_exploration_is_read_by_outcome_sampling_only() -> None:
-    assert_same_runs(solved(), solved("cfr.exploration", 0.9))
-    base = with_key(BASE, "cfr.sampler", "outcome")
-    runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "cfr.exploration", 0.9))]
+def test_exploration_changes_what_outcome_sampling_samples() -> None:
+    base = with_key(BASE, "sampling.kind", "outcome")
+    runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "sampling.exploration", 0.9))]
     for solver in runs:
-        solver.collector.begin(1, 0, solver.current())()
+        for found in solver.collector.traverse(1, 0, solver.current()):
+            solver.memories.add(0, found)
     assert set(rows(first_pass(runs[0])[0])) != set(rows(first_pass(runs[1])[0]))
 
 
 def test_public_chance_sampling_keeps_the_networks_it_starts_from() -> None:
-    histories, boards = solved(iterations=1), solved("cfr.sampler", "public-chance", 1)
+    histories, boards = solved(iterations=1), solved("sampling.kind", "public-chance", 1)
     assert isinstance(boards.memories, HandMemories)
-    assert same_weights(histories.iterates[0].networks[0], boards.iterates[0].networks[0])
+    assert same_weights(histories.snapshots.kept[0].networks[0], boards.snapshots.kept[0].networks[0])
     assert same_weights(*(s._new_network("advantage", 1, 0).state_dict() for s in (histories, boards)))
     assert same_weights(*(s.new_average_network().state_dict() for s in (histories, boards)))
 
 
-def test_settings_of_boards_are_not_read_without_them() -> None:
-    boards = PublicChanceConfig(boards=1, panel=True, samples=3)
+def test_settings_of_hands_are_not_read_without_them() -> None:
     for sampler in ("external", "outcome"):
-        base = with_key(BASE, "cfr.sampler", sampler)
-        other = replace(base, public_chance=boards, advantage=replace(FIT, compress=1.0, decisions=3))
+        base = with_key(BASE, "sampling.kind", sampler)
+        other = replace(base, advantage=replace(ADVANTAGE, compress=1.0, decisions=3))
         runs = [DeepCFR(load_game("leduc"), config) for config in (base, other)]
         for solver in runs:
             next(solver.iterations())
@@ -446,7 +452,7 @@ def test_settings_of_boards_are_not_read_without_them() -> None:
 
 @pytest.mark.parametrize("panel", [False, True])
 def test_negative_advantages_are_compressed_on_a_panel_only(panel: bool) -> None:
-    base = with_key(with_key(BASE, "cfr.sampler", "public-chance"), "public_chance.panel", panel)
+    base = with_key(few(with_key(BASE, "sampling.kind", "public-chance")), "sampling.panel", panel)
     runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "advantage.compress", 0.5))]
     for solver in runs:
         next(solver.iterations())
@@ -526,7 +532,7 @@ def test_the_list_of_ablations_names_settings() -> None:
     for key, value in ABLATIONS:
         section, name = key.split(".")
         assert value is not None
-        assert name in {item.name for item in dataclasses.fields(getattr(RunConfig(), section))}
+        assert name in {item.name for item in dataclasses.fields(getattr(RunConfig(), section))}, key
 
 
 def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
@@ -535,19 +541,19 @@ def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
     )
     assert list(unread_settings(SolveConfig())) == []
     assert list(unread_settings(SolveConfig(solve=lin))) == [
-        "solve.traversals, solve.exploration_start, solve.exploration_slope, solve.reward_shape, solve.initial: not read, "
+        "solve.traversals, solve.exploration_start, solve.exploration_slope, solve.reward_shape, solve.initial: ignored, "
         "because 'solve.algorithm' is linear-cfr"
     ]
     assert list(unread_settings(SolveConfig(solve=replace(lin, algorithm="mccfr")))) == []
     idle = TabularConfig("mccfr", exploration_end=5, reward_on="regret", initial_weight=2.0, exploration=0.5, gamma=1.0)
     assert list(unread_settings(SolveConfig(solve=idle))) == [
-        "solve.gamma: not read, because 'solve.algorithm' is mccfr",
-        "solve.exploration: not read, because 'solve.sampler' is external",
-        "solve.exploration_end: not read, because 'solve.exploration_start' is 0",
-        "solve.reward_on: not read, because 'solve.reward_shape' is y1",
-        "solve.initial_weight: not read, because 'solve.initial' is uniform",
+        "solve.gamma: ignored, because 'solve.algorithm' is mccfr",
+        "solve.exploration: ignored, because 'solve.sampler' is external",
+        "solve.exploration_end: ignored, because 'solve.exploration_start' is 0",
+        "solve.reward_on: ignored, because 'solve.reward_shape' is y1",
+        "solve.initial_weight: ignored, because 'solve.initial' is uniform",
     ]
     assert list(unread_settings(SolveConfig(solve=TabularConfig("dcfr", gamma=1.0)))) == []
     source = load_source("kuhn")
-    assert any("not read" in note for note in cost_notes(SolveConfig("kuhn", solve=lin), source))
-    assert not any("not read" in note for note in cost_notes(SolveConfig("kuhn"), source))
+    assert any("ignored" in note for note in cost_notes(SolveConfig("kuhn", solve=lin), source))
+    assert not any("ignored" in note for note in cost_notes(SolveConfig("kuhn"), source))

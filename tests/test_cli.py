@@ -19,7 +19,9 @@ from deepcfr import cli
 from deepcfr.config import RunConfig, load_config
 from deepcfr.defaults import default_config
 from deepcfr.games.acpc_definition import format_game_definition
+from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
+from deepcfr.runs import folder
 
 COMMANDS = (
     "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
@@ -27,7 +29,7 @@ COMMANDS = (
     "api",
 )  # fmt: skip
 TINY = (
-    "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
+    "--sampling.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
     "--advantage.steps", "4", "--advantage.batch-size", "16", "--average.steps", "4", "--average.batch-size", "16",
     "--memory.advantage-capacity", "100", "--memory.strategy-capacity", "100",
 )  # fmt: skip
@@ -106,7 +108,7 @@ def test_importing_the_package_and_asking_for_help_load_no_heavy_library() -> No
     code = f"""
 import contextlib, io, sys
 import deepcfr
-heavy = ("torch", "numba", "ray", "matplotlib", "pyspiel")
+heavy = ("torch", "numba", "ray", "pyspiel")
 print([name for name in heavy if name in sys.modules])
 from deepcfr import cli
 for command in ("", *{COMMANDS!r}):
@@ -228,7 +230,7 @@ def settings_of(path: Path) -> RunConfig:
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(
-        'game = "leduc"\nseed = 5\n[cfr]\niterations = 7\ntraversals = 11\n'
+        'game = "leduc"\nseed = 5\n[cfr]\niterations = 7\n[sampling]\ntraversals = 11\n'
         '[network]\nkind = "mlp"\nwidth = 6\n[advantage]\nsteps = 2\nbatch_size = 9\n[average]\nsteps = 3\n'
         "[memory]\nadvantage_capacity = 50\nstrategy_capacity = 60\n[evaluation]\nat = [1]\n"
     )
@@ -237,7 +239,7 @@ def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path:
         assert deepcfr("train", "kuhn", "--out", tmp_path / name, *given, *options).status == 0
         config = settings_of(tmp_path / name)
         assert (config.game, config.seed) == ("kuhn", 5)
-        assert (config.cfr.iterations, config.cfr.traversals) == (1, 11)
+        assert (config.cfr.iterations, config.sampling.traversals) == (1, 11)
         assert (config.network.kind, config.network.width) == ("mlp", 5)
         assert (config.advantage.steps, config.advantage.batch_size) == (2, 8)
         assert (config.average.steps, config.average.batch_size) == (3, 8)
@@ -251,7 +253,7 @@ def test_without_a_file_settings_start_from_the_games_defaults(kuhn: Trained) ->
     config, default = settings_of(kuhn.path), default_config("kuhn")
     assert config.average.learning_rate == default.average.learning_rate
     assert (config.advantage.schedule, config.runtime) == (default.advantage.schedule, default.runtime)
-    assert (config.cfr.iterations, config.cfr.traversals) == (3, 20)
+    assert (config.cfr.iterations, config.sampling.traversals) == (3, 20)
 
 
 def test_the_games_defaults_do_not_depend_on_the_order_of_the_arguments() -> None:
@@ -356,7 +358,7 @@ def test_a_malformed_game_definition_is_a_line_for_every_problem(tmp_path: Path)
     [
         ("[cfr\n", ["cannot be read"]),
         ("[cfr]\niterations = 0\ntraversal = 3\n[network]\nkind = 'cnn'\n", ["cfr.traversal'", "network.kind'"]),
-        ("seed = -1\n[average]\nclip = 0.0\n", ["'seed' must be between", "'average.clip' must be between"]),
+        ("seed = -1\n[average]\nsteps = 0\n", ["'seed' must be between", "'average.steps' must be between"]),
     ],
 )
 def test_a_malformed_configuration_is_a_line_for_every_problem(tmp_path: Path, text: str, expected: list[str]) -> None:
@@ -377,7 +379,7 @@ def test_a_configuration_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_impossible_values_are_all_named_at_once(tmp_path: Path) -> None:
     options = {
         "--seed": -1, "--cfr.iterations": 0, "--network.width": 100_000, "--advantage.learning-rate": "nan",
-        "--average.averaging": 1.0, "--runtime.threads": 0, "--evaluation.at": -3, "--runtime.device": "tpu",
+        "--average.batch-size": 0, "--runtime.threads": 0, "--evaluation.at": -3, "--runtime.device": "tpu",
     }  # fmt: skip
     given = [word for pair in options.items() for word in pair]
     lines = problems(deepcfr("train", "kuhn", "--out", tmp_path / "run", *given))
@@ -516,7 +518,7 @@ def test_a_device_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 def test_training_that_cannot_go_on_is_status_2_with_the_reason(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    options = ("--network.layers", 64, "--advantage.learning-rate", 10, "--advantage.clip", 1e9)
+    options = ("--network.layers", 64, "--advantage.learning-rate", 10)
     outcome = deepcfr("train", "kuhn", "--out", run, "--json", *TINY, *options)
     assert (outcome.status, outcome.out) == (2, "")
     assert re.search(r"^deepcfr: The loss is not a number after 4 of 4 steps at learning rate 10", outcome.err, re.M)
@@ -544,7 +546,7 @@ def test_brackets_in_the_name_of_a_folder_are_just_brackets(tmp_path: Path, name
 def hulh(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     path = tmp_path_factory.mktemp("hulh") / "run"
     # the table of hand strengths of this game takes a minute and more than a gigabyte
-    arguments = ("--cfr.iterations", 1, *TINY, "--cfr.traversals", 2, "--network.no-strength")
+    arguments = ("--cfr.iterations", 1, *TINY, "--sampling.traversals", 2, "--network.no-strength")
     return Trained(path, deepcfr("train", "hulh", "--out", path, "--json", *arguments))
 
 
@@ -693,3 +695,26 @@ def test_a_closed_pipe_ends_the_command_quietly() -> None:
         process.stdout.close()  # like `| head` when it has seen enough
         assert process.stderr.read() == ""
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "kuhn", "--cfr.iterations", 1, *TINY), ("solve", "kuhn", "--algorithm", "mccfr")]
+)
+def test_a_run_builds_its_game_once_and_estimates_its_cost_once(
+    command: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"games": 0, "costs": 0}
+    build, estimate = PokerGame.__init__, folder.cost_notes
+
+    def counted_build(self: PokerGame, *arguments: object) -> None:
+        counts["games"] += 1
+        build(self, *arguments)  # type: ignore[arg-type]
+
+    def counted_estimate(*arguments: object, **options: object) -> list[str]:
+        counts["costs"] += 1
+        return estimate(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PokerGame, "__init__", counted_build)
+    monkeypatch.setattr(folder, "cost_notes", counted_estimate)
+    assert deepcfr(*command, "--out", tmp_path / "run", "--json").status == 0
+    assert counts == {"games": 1, "costs": 1}

@@ -96,7 +96,7 @@ def test_a_run_is_queried_and_played(place: Path) -> None:
     assert hands.out.count("Your cards:") == 2
     assert "Session: 2 hands" in hands.out
     odd = deepcfr("play", place / "a", answers="r99\nq\n")
-    assert "'r99' is not possible here: write the letter of " in odd.out.replace("\n", " ")
+    assert "'r99' is not possible here: type the letter of " in odd.out.replace("\n", " ")
 
 
 def test_styles_and_ensembles_are_played_in_the_terminal_too(place: Path) -> None:
@@ -109,7 +109,7 @@ def test_styles_and_ensembles_are_played_in_the_terminal_too(place: Path) -> Non
     plain, random = (deepcfr("play", name, "--hands", 8, answers=answers).out for name in (a, f"random:{a}"))
     assert plain != random
     assert "but none is among scripted:call" in problem(deepcfr("play", "scripted:call"))
-    assert "'mad' is no style of play" in problem(deepcfr("play", f"mad:{a}"))
+    assert "'mad' is not a style of play" in problem(deepcfr("play", f"mad:{a}"))
 
 
 def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
@@ -125,16 +125,16 @@ def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
     assert f"calling-machine:{a}" in shown
     assert "…" not in shown
     assert "give --hands and no --boards" in problem(deepcfr("match", a, b, "--boards", 5))
-    assert "'mad' is no style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
+    assert "'mad' is not a style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
     assert "names no ensemble" in problem(deepcfr("match", f"ensemble:{a}", b, "--hands", 10))
-    assert "'max' is no rule of an ensemble" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))
+    assert "'max' is not an ensemble rule" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))
 
 
 def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     known = (
-        "'agressive' is no style of play: aggressive, tight, random, calling-machine, tight-aggressive, deterministic, "
-        "initial are, beside scripted:STYLE and ensemble:RULE:RUN,RUN."
+        "'agressive' is not a style of play. Choose one of aggressive, tight, random, calling-machine, tight-aggressive, "
+        "deterministic, initial, or write scripted:STYLE or ensemble:RULE:RUN,RUN."
     )
     ways = ("--hands", 10, "--threads", 1)
     for command in (

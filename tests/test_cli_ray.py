@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepcfr.cli import main, parse_command
-from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config
+from deepcfr.defaults import LOCAL_CLUSTER, cluster_notes, default_cluster_config, default_config
 from deepcfr.errors import ConfigError
 
 OUT = ["--out", "runs/r"]
@@ -34,9 +34,17 @@ def test_resuming_takes_the_same_arguments() -> None:
 def test_every_game_starts_from_settings_that_shards_offer(game: str) -> None:
     config = parse_command(["train", game, "--ray", *OUT]).run_config()
     assert config.memory.shards > 1
-    assert config.cfr.sampler == "external"
+    assert config.sampling.kind == "external"
     assert config.game == game
     assert config.network == default_cluster_config(game).network
+
+
+@pytest.mark.parametrize("game", ["kuhn", "leduc", "fhp", "hulh", "hunl-pot", "openspiel:liars_dice"])
+def test_a_cluster_changes_no_setting_without_a_sentence(game: str) -> None:
+    usual, there = default_config(game), default_cluster_config(game)
+    notes = cluster_notes(game)
+    assert bool(notes) == (usual != there) == (game in ("fhp", "hulh", "hunl-pot"))
+    assert all(word in note for note, word in zip(notes, {"fhp": ["external"]}.get(game, ["smoothing"]), strict=False))
 
 
 @pytest.mark.parametrize("workers, shards", [(2, 8), (12, 12)])
@@ -50,8 +58,8 @@ def test_shards_that_were_asked_for_stay() -> None:
 
 
 def test_settings_that_need_one_process_are_refused() -> None:
-    command = parse_command(["train", "fhp", "--ray", "--cfr.sampler", "public-chance", *OUT])
-    with pytest.raises(ConfigError, match=r"cfr\.sampler"):
+    command = parse_command(["train", "fhp", "--ray", "--sampling.kind", "public-chance", *OUT])
+    with pytest.raises(ConfigError, match=r"sampling\.kind"):
         command.run_config()
 
 
@@ -59,7 +67,7 @@ def test_without_ray_a_sentence_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "deepcfr.runs.ray_collector", raising=False)
+    monkeypatch.delitem(sys.modules, "deepcfr.cluster.ray_cluster", raising=False)
     monkeypatch.setattr(sys, "argv", ["deepcfr", "train", "leduc", "--ray", "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -76,7 +84,7 @@ def test_workers_without_a_cluster_are_refused(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "deepcfr: --workers is for runs on a Ray cluster: give --ray, too.\n"
+    assert capsys.readouterr().err == "deepcfr: --workers is for runs on a Ray cluster: also give --ray.\n"
 
 
 def test_monte_carlo_cfr_has_a_part_for_every_worker() -> None:

@@ -9,7 +9,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.runs.folder import RunFolder
 
 TINY = (
-    "--cfr.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
+    "--sampling.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
     "--advantage.steps", "4", "--advantage.batch-size", "16", "--average.steps", "4", "--average.batch-size", "16",
     "--memory.advantage-capacity", "100", "--memory.strategy-capacity", "100", "--runtime.threads", "1",
 )  # fmt: skip
@@ -22,11 +22,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_every_command_takes_the_average_of_the_iterates(run: Path) -> None:
+def test_every_command_takes_the_average_of_the_snapshots(run: Path) -> None:
     policy, _ = RunFolder.open(run).load_policy("sd-cfr", pytest.fail)
     measured = deepcfr("exploitability", run, "--policy", "sd-cfr", "--json").json
     assert measured["nash_conv"] == pytest.approx(exploitability(policy).nash_conv, abs=1e-6)
-    assert measured["policy"] == "exact average of 4 iterates up to 4 (SD-CFR)"
+    assert measured["policy"] == "exact average of 4 snapshots up to 4 (SD-CFR)"
     answer = deepcfr("strategy", run, "Q", "--policy", "sd-cfr", "--json").json
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
     against_itself = deepcfr("match", run, run, "--policy", "sd-cfr", "--json").json
@@ -38,16 +38,16 @@ def test_every_command_takes_the_average_of_the_iterates(run: Path) -> None:
 def test_an_export_may_keep_fewer_networks(run: Path, tmp_path: Path) -> None:
     assert deepcfr("export", run, "--out", tmp_path / "half", "--keep-networks", 2).status == 0
     thinned = deepcfr("exploitability", tmp_path / "half", "--policy", "sd-cfr", "--json").json
-    assert thinned["policy"] == "exact average of 2 iterates up to 4 (SD-CFR)"
+    assert thinned["policy"] == "exact average of 2 snapshots up to 4 (SD-CFR)"
     refused = problem(deepcfr("export", run, "--out", tmp_path / "negative", "--keep-networks", -1))
     assert refused == "--keep-networks must be at least 0, but is -1."
     assert not (tmp_path / "negative").exists()
 
 
-def test_runs_without_iterates_are_refused(run: Path, tmp_path: Path) -> None:
+def test_runs_without_snapshots_are_refused(run: Path, tmp_path: Path) -> None:
     deepcfr("export", run, "--out", tmp_path / "none", "--keep-networks", 0)
     sentence = problem(deepcfr("exploitability", tmp_path / "none", "--policy", "sd-cfr", "--json"))
     assert "has kept no networks" in sentence
     assert deepcfr("solve", "kuhn", "--out", tmp_path / "tables", "--iterations", 2, "--json").status == 0
     sentence = problem(deepcfr("match", tmp_path / "tables", run, "--policy", "sd-cfr", "--json"))
-    assert "is no run of Deep CFR" in sentence
+    assert "is not a run of Deep CFR" in sentence

@@ -39,9 +39,9 @@ def weights(path: Path, which: str) -> list[torch.Tensor]:
 def test_its_weights_are_the_mean_of_those_of_the_later_half(run: Path) -> None:
     solver, _ = RunFolder.open(run).load_solver(pytest.fail, memories=False)
     assert isinstance(solver, DeepCFR)
-    assert [iterate.iteration for iterate in solver.iterates] == [1, 2, 3, 4, 5]
+    assert [iterate.iteration for iterate in solver.snapshots.kept] == [1, 2, 3, 4, 5]
     for player, found in enumerate(weights(run, "smoothed")):
-        later = [iterate.networks[player]["head.weight"].float() for iterate in solver.iterates[2:]]
+        later = [iterate.networks[player]["head.weight"].float() for iterate in solver.snapshots.kept[2:]]
         torch.testing.assert_close(found, torch.stack(later).mean(0), atol=1e-3, rtol=0)
         assert not torch.allclose(found, later[-1], atol=1e-3)
 
@@ -70,7 +70,7 @@ def test_an_export_without_networks_keeps_the_smoothed_ones(run: Path, tmp_path:
     assert deepcfr("export", first, "--out", second, "--keep-networks", 0).status == 0
     solver, _ = RunFolder.open(second).load_solver(pytest.fail, memories=False)
     assert isinstance(solver, DeepCFR)
-    assert not solver.iterates
+    assert not solver.snapshots.kept
     for path in (first, second):
         np.testing.assert_array_equal(torch.cat(weights(path, "own")), torch.cat(weights(run, "own")))
 
@@ -85,6 +85,6 @@ def test_what_has_no_smoothed_policy_is_refused(run: Path, tmp_path: Path) -> No
     )
     tables = tmp_path / "tables"
     assert deepcfr("solve", "kuhn", "--out", tables, "--iterations", 2, "--json").status == 0
-    assert "a smoothed policy is one of its networks" in problem(
+    assert "a smoothed policy needs networks" in problem(
         deepcfr("match", tables, run, "--policy", "smoothed", "--json")
     )

@@ -1,4 +1,4 @@
-"""The pages of docs/ are true where a program can tell: links, commands, settings, metrics and recorded figures."""
+"""The pages are true where a program can tell: links, commands, examples, settings, metrics and recorded figures."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from typing import Any, get_type_hints
 
 import pytest
 
-import test_readme
+from command_line import deepcfr
+from deepcfr import cli
 from deepcfr.config import RunConfig, SolveConfig
-from deepcfr.evaluation.result import Exploitability
-from deepcfr.solvers.deep_cfr import IterationRecord
-from deepcfr.solvers.nfsp import NFSPRecord
+from deepcfr.evaluation.exploitability import Exploitability
+from deepcfr.nfsp.solver import NFSPRecord
+from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.tabular import TabularRecord
 
-ROOT = test_readme.ROOT
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/algorithms").glob("*.md"))]
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/algorithms").glob("*.md")),
+]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 FILE_ENDINGS = {"py", "md", "json", "jsonl", "toml", "svg", "png"}
 LOOP_KEYS = {  # what the training loop adds to a solver's record
@@ -108,7 +113,64 @@ def test_relative_links_resolve(name: str) -> None:
 )
 def test_commands_in_code_blocks_parse(name: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert name in NAMES  # in the test's name, to be found again
-    test_readme.test_commands_parse(command, monkeypatch)
+    parse(command, monkeypatch)
+
+
+def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert type(cli.parse_command(shlex.split(command))).__module__ == "deepcfr.cli.records"
+
+
+def test_every_command_has_a_section_with_an_example() -> None:
+    sections = re.split(r"^## deepcfr ", text_of("docs/cli.md"), flags=re.MULTILINE)[1:]
+    assert {section.partition("\n")[0] for section in sections} == set(cli.COMMANDS)
+    for section in sections:
+        name = section.partition("\n")[0]
+        assert any(command.partition(" ")[0] == name for command in commands(section)), name
+
+
+def blocks_to_run(text: str) -> list[tuple[str, str]]:
+    """Language and text of the fenced blocks that are marked `tested`."""
+    return re.findall(r"^```(\w+) tested\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["docs/cli.md", "docs/tutorial.md"])
+def test_blocks_that_are_marked_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    names: dict[str, Any] = {}
+    blocks = blocks_to_run(text_of(name))
+    assert len(blocks) >= 8
+    for language, block in blocks:
+        if language == "python":
+            exec(compile(block, name, "exec"), names)
+            continue
+        for line in block.splitlines():
+            before, _, target = line.partition(" > ")
+            program, *arguments = shlex.split(before, comments=True)
+            assert program == "deepcfr"
+            outcome = deepcfr(*arguments)
+            assert outcome.status == 0, f"{line}\n{outcome.err}"
+            if target:
+                Path(target).write_text(outcome.out, encoding="utf-8")
+    if name == "docs/tutorial.md":  # its own game is solved: 1/3, 1 and 2/3, where NashConv is 0
+        assert (names["low"], names["high"], names["answer"]) == pytest.approx((1 / 3, 1, 2 / 3), abs=0.2)
+        assert 0 <= names["first"] + names["second"] < 0.2
+
+
+def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", text_of("README.md"), re.DOTALL | re.MULTILINE)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    assert re.search(r"^\d+\.\d+ mA/g$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_readme_takes_five_minutes() -> None:
+    assert (ROOT / "README.md").stat().st_size <= 6 * 1024
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = set(re.findall(r"\]\(([^)\s]+\.md)\)", text_of("README.md")))
+    assert set(NAMES) - {"README.md"} - linked == set()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,10 +206,17 @@ def test_figures_of_our_own_are_recorded_ones() -> None:
     assert [entry for entry in sorted(figures) if entry[1].replace(",", "") not in recorded] == []
 
 
+def test_figures_of_the_readme_are_recorded_ones() -> None:
+    text = re.sub(r"Python 3\.\d+ to 3\.\d+", "", without_code(text_of("README.md")))
+    figures = re.findall(r"(?<![\d.])\d+\.\d\d(?!\d)", text)
+    assert len(figures) >= 7
+    assert set(figures) - recorded_figures() == set()
+
+
 def recorded_figures() -> set[str]:
-    """Every number in benchmarks/results and in the shipped models' cards with two decimals, rounded and rounded up."""
+    """Every number in experiments/results and in the shipped models' cards with two decimals, rounded and rounded up."""
     numbers: list[float] = []
-    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
+    for path in sorted((ROOT / "experiments/results").glob("*.json")):
         json.loads(path.read_text(encoding="utf-8"), parse_float=lambda word: numbers.append(float(word)))
     for path in sorted((ROOT / "models").glob("*/card.md")):
         numbers += map(float, re.findall(r"\d+\.\d+", path.read_text(encoding="utf-8")))
@@ -162,7 +231,7 @@ def test_the_checks_find_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     block = "```bash\ndeepcfr train fhp \\\n  --out a  # why\n.venv/bin/deepcfr games > b\nmake run\n```\ndeepcfr no\n"
     assert commands(block) == ["train fhp --out a", "games"]
     with pytest.raises(SystemExit):
-        test_readme.test_commands_parse("train kuhn --out a --cfr.no-such-option 3", monkeypatch)
+        parse("train kuhn --out a --cfr.no-such-option 3", monkeypatch)
     assert unknown_keys("`cfr.weighting` `cfr.wighting` `memory/reservoir.py` `network.py` cfr.x") == ["cfr.wighting"]
     assert unknown_keys("```toml\nadvantage.stepz = 3\n```") == ["advantage.stepz"]
     assert unknown_keys("`--cfr.keep-networks 1` `--cfr.keep-netwerks 1`") == ["cfr.keep_netwerks"]

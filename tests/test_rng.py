@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -28,7 +28,6 @@ def uniform_p_value(counts: np.ndarray) -> float:
 # Addresses
 
 
-@settings(deadline=None)
 @given(INT64, st.lists(INT64, min_size=1, max_size=8), st.lists(INT64, min_size=1, max_size=8))
 def test_broadcasting_gives_what_each_address_gives_alone(stream: int, firsts: list[int], seconds: list[int]) -> None:
     table = addressed_uniforms(stream, torch.tensor(firsts)[:, None], torch.tensor(seconds)[None, :])
@@ -64,7 +63,6 @@ def test_stream_and_both_addresses_matter_and_are_not_interchangeable() -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-@settings(deadline=None)
 @given(INT64, INT64, INT64)
 def test_every_number_is_on_the_grid_and_below_one(stream: int, first: int, second: int) -> None:
     value = addressed_uniforms(stream, torch.tensor(first), torch.tensor(second))
@@ -143,7 +141,6 @@ def test_keys_depend_on_every_part_its_type_and_its_place() -> None:
     assert key(key(0, "a"), "b") not in keys  # a child of a stream is a stream of its own
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_generators_repeat_for_one_stream_and_differ_between_streams(stream: int, other: int) -> None:
     numbers = torch.rand(8, generator=generator(stream))

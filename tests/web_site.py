@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from deepcfr.games.poker import PokerGame
-from deepcfr.play_costs import Costs
+from deepcfr.play.costs import Costs
 from deepcfr.policies.base import Policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.app import build_app

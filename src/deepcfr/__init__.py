@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deepcfr.config import RunConfig, load_config
     from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
-    from deepcfr.evaluation.exploitability import exploitability
-    from deepcfr.evaluation.result import Exploitability
+    from deepcfr.evaluation.exploitability import Exploitability, exploitability
     from deepcfr.games.base import Game, check_game
     from deepcfr.games.poker import PokerGame
     from deepcfr.games.presets import load_game, load_rules
@@ -28,7 +27,7 @@ _HOME = {
     "DeepCFRError": "errors",
     "GameError": "errors",
     "TrainingError": "errors",
-    "Exploitability": "evaluation.result",
+    "Exploitability": "evaluation.exploitability",
     "exploitability": "evaluation.exploitability",
     "Game": "games.base",
     "check_game": "games.base",
@@ -59,7 +58,7 @@ __all__ = [
     "load_game",
     "load_rules",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:

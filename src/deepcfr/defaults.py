@@ -1,24 +1,25 @@
-"""The configurations that runs start from when nothing is said: chosen by measurement on two cores.
+"""Default configurations of runs, chosen by measurement on two cores.
 
-The files in configs/ say the same and what to expect.
+The files in configs/ have the same settings and state the expected results.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from deepcfr.config import OPENSPIEL, RunConfig, RuntimeConfig, SolveConfig, config_from_table
 
-LOCAL_CLUSTER = "local"  # the address of a cluster that is begun on this machine
+LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
 
 
 def default_solve_config() -> SolveConfig:
-    """The configuration that `solve` starts from: iterations may be short or long, so checkpoints go by the clock."""
+    """The default configuration of `solve`: iterations may be short or long, so checkpoints are timed in seconds."""
     return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120))
 
 
 def default_config(game: str, solver: str = "deep-cfr") -> RunConfig:
-    """The configuration that `train GAME` starts from: tuned on two cores where the game is known, else a modest one."""
+    """The default configuration of `train GAME`: tuned on two cores for known games, else a small one."""
     if solver == "nfsp":
         small = game in ("kuhn", "leduc") or game.startswith(OPENSPIEL)
         settings = _NFSP["kuhn" if game == "kuhn" else "leduc" if small else "poker"]
@@ -31,12 +32,27 @@ def default_config(game: str, solver: str = "deep-cfr") -> RunConfig:
 
 
 def default_cluster_config(game: str) -> RunConfig:
-    """The configuration that `train GAME --ray` starts from: external sampling, whose memories can be in many places."""
-    tuned = _TUNED.get(game, _MODEST)
-    if tuned.get("cfr", {}).get("sampler") == "public-chance":
-        tuned = _EXTERNAL
-    fits = {name: tuned.get(name, {}) | {"merge_infosets": False} for name in ("advantage", "average")}
-    return config_from_table({"game": game, **tuned, **fits, "cfr": {**tuned["cfr"], "average_smoothing": 0.0}})
+    """The default configuration of `train GAME --ray`: that of `train GAME`, as far as shards support it."""
+    config = default_config(game)
+    if config.sampling.kind == "public-chance":
+        config = config_from_table({"game": game, **_EXTERNAL})
+    return replace(config, cfr=replace(config.cfr, average_smoothing=0.0))
+
+
+def cluster_notes(game: str) -> list[str]:
+    """A sentence for each difference of `train GAME --ray` from `train GAME`, where shards do not support a setting."""
+    usual, notes = default_config(game), []
+    if usual.sampling.kind == "public-chance":
+        notes.append(
+            f"With --ray {game} starts from settings of its own, with external sampling, because public-chance traversals "
+            "keep all boards in one process."
+        )
+    if usual.cfr.average_smoothing:
+        notes.append(
+            f"With --ray {game} starts from cfr.average_smoothing = 0 instead of {usual.cfr.average_smoothing:g}, because "
+            "smoothing needs all of a memory in one process."
+        )
+    return notes
 
 
 _SMALL_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
@@ -48,7 +64,7 @@ _PANEL_FIT = {
     "schedule": "cosine",
 }
 _ADAM_FIT = {"learning_rate": 3e-3, "schedule": "cosine"}
-_HISTORY_FIT = {  # of infosets that histories come to, not whole hands
+_HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
     "batch_size": 4_096,
     "draw": "balanced",
     "optimizer": "muon",
@@ -60,18 +76,18 @@ _HISTORY_FIT = {  # of infosets that histories come to, not whole hands
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
-        "cfr": {"iterations": 40, "sampler": "public-chance", "first_round": "table"},
-        "public_chance": {"boards": 160, "panel": True, "samples": 1_176},
+        "cfr": {"iterations": 40, "first_round": "table"},
+        "sampling": {"kind": "public-chance", "boards": 160, "panel": True, "samples": 1_176},
         "network": {"strength": True},
         "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT},
         "average": {"steps": 3_000, **_PANEL_FIT},
         "evaluation": {"at": [20]},
     },
-    # In proportion to fhp, but not tuned: a player has three decisions on the flop instead of 35, so a mini-batch has more
-    # hands, and all of their decisions.
+    # Scaled from fhp, not tuned: a player has three decisions on the flop instead of 35, so a mini-batch has more hands,
+    # and all of their decisions.
     "fhp-pot": {
-        "cfr": {"iterations": 40, "sampler": "public-chance", "first_round": "table"},
-        "public_chance": {"boards": 160, "panel": True, "samples": 1_176},
+        "cfr": {"iterations": 40, "first_round": "table"},
+        "sampling": {"kind": "public-chance", "boards": 160, "panel": True, "samples": 1_176},
         "network": {"strength": True},
         "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT, **_WHOLE_HANDS},
         "average": {"steps": 1_500, **_PANEL_FIT, **_WHOLE_HANDS},
@@ -81,14 +97,12 @@ _TUNED: dict[str, dict[str, Any]] = {
     "hulh": {
         "cfr": {
             "iterations": 120,
-            "traversals": 30_000,
-            "chunk": 625,
-            "remove_luck": True,
             "first_round": "table",
             "average_weighting": "quadratic",
             "average_smoothing": 0.33,
             "keep_networks": 4,
         },
+        "sampling": {"traversals": 30_000, "chunk": 625, "chance_control_variate": True},
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
         "network": {"card_width": 1, "strength": True, "runouts": True, "node_embedding": True},
         "advantage": {"steps": 400, **_HISTORY_FIT},
@@ -96,7 +110,8 @@ _TUNED: dict[str, dict[str, Any]] = {
         "runtime": {"checkpoint_every": 20},
     },
     "kuhn": {
-        "cfr": {"iterations": 100, "traversals": 1_500},
+        "cfr": {"iterations": 100},
+        "sampling": {"traversals": 1_500},
         "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 1_000_000},
         "network": {"kind": "mlp", "width": 32, "layers": 2},
         "advantage": {"steps": 100, "batch_size": 128, "refit": "fine-tune", **_SMALL_FIT},
@@ -105,7 +120,8 @@ _TUNED: dict[str, dict[str, Any]] = {
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
     "leduc": {
-        "cfr": {"iterations": 200, "traversals": 1_500},
+        "cfr": {"iterations": 200},
+        "sampling": {"traversals": 1_500},
         "memory": {"advantage_capacity": 2_000_000, "strategy_capacity": 2_000_000},
         "network": {"kind": "mlp", "width": 64, "layers": 3},
         "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_SMALL_FIT},
@@ -114,14 +130,15 @@ _TUNED: dict[str, dict[str, Any]] = {
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
 }
-# As hulh with half the training, not tuned. Chips grow threefold with every raise, so units of the pot matter all the more.
+# As hulh with half the training, not tuned. Every raise multiplies the chips by three, so pot units matter more.
 _TUNED["hunl-pot"] = _TUNED["hulh"] | {
     "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
     "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
 }
-# External sampling, for poker games that nobody has tuned: it needs no list of all boards.
+# External sampling for other poker games, not tuned: it needs no list of all boards.
 _MODEST: dict[str, Any] = {
-    "cfr": {"iterations": 64, "traversals": 30_000},
+    "cfr": {"iterations": 64},
+    "sampling": {"traversals": 30_000},
     "memory": {"advantage_capacity": 4_000_000, "strategy_capacity": 4_000_000},
     "network": {"card_width": 1},
     "advantage": {
@@ -144,7 +161,8 @@ _MODEST: dict[str, Any] = {
 }
 # Flop hold'em on a cluster: the paper's traversals, and fits as for heads-up limit hold'em. Not tuned.
 _EXTERNAL: dict[str, Any] = {
-    "cfr": {"iterations": 40, "traversals": 10_000, "chunk": 625, "remove_luck": True, "first_round": "table"},
+    "cfr": {"iterations": 40, "first_round": "table"},
+    "sampling": {"chunk": 625, "chance_control_variate": True},
     "memory": {"advantage_capacity": 10_000_000, "strategy_capacity": 10_000_000, "shards": 8},
     "network": {"card_width": 1, "strength": True},
     "advantage": {"steps": 300, **_HISTORY_FIT},
@@ -153,9 +171,9 @@ _EXTERNAL: dict[str, Any] = {
 }
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
-# paper, because an update stands for many more games. In Leduc the average follows late when Q does, so players respond
-# often and explore much at first, and the replay memory holds what some fifty iterations add. Kuhn's settings reach 40 mA/g
-# (one seed), Leduc's what configs/leduc-nfsp.toml says; those of poker games are not tuned.
+# paper, because an update covers many more games. In Leduc a slow Q delays the average policy, so players respond often and
+# explore much at first, and the replay memory holds the transitions of some fifty iterations. Kuhn's settings reach 40 mA/g
+# (one seed), Leduc's the figure in configs/leduc-nfsp.toml; those of poker games are not tuned.
 _NFSP: dict[str, dict[str, Any]] = {
     "kuhn": {
         "nfsp": {

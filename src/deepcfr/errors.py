@@ -1,4 +1,4 @@
-"""What goes wrong because of the user's input, as full sentences; the command line prints them and exits with status 2."""
+"""Errors caused by the user's input, as full sentences; the command line prints them and exits with status 2."""
 
 from __future__ import annotations
 
@@ -14,24 +14,31 @@ class DeepCFRError(Exception):
 
 
 class ConfigError(DeepCFRError):
-    """A configuration file, a command-line value or a piece of text that asks for something impossible."""
+    """An impossible value in a configuration file, on the command line or in a text."""
 
 
 class GameError(DeepCFRError):
-    """Rules that contradict themselves, a malformed game definition, or a game that does not offer what was asked."""
+    """Contradictory rules, a malformed game definition, or a game that does not support the request."""
 
 
 class CheckpointError(DeepCFRError):
     """A run folder or checkpoint that is damaged, belongs to another game, or cannot be written."""
 
 
+class NoPolicy(CheckpointError):
+    """A solver does not have the policy, or not yet; the message begins with a verb, whose subject is the run.
+
+    `{run}` in the message stands for the run's folder.
+    """
+
+
 class TrainingError(DeepCFRError):
-    """Training that cannot go on, such as a loss that is not a number."""
+    """Training that cannot continue, for example because a loss is not a number."""
 
 
 class ClusterError(DeepCFRError):
-    """A cluster that is not there, is too small, or runs other code."""
+    """A cluster that cannot be reached, is too small, or runs other code."""
 
 
 class WorkerLost(ClusterError):
-    """A process of a run that ended, or is on a machine that is gone."""
+    """A process of a run has ended, or its machine cannot be reached."""

@@ -1,4 +1,4 @@
-"""Writing files so that a crash, a full disk or a pulled plug never leaves half of one behind."""
+"""Write files atomically: a crash, a full disk or a power failure never leaves part of a file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from deepcfr.errors import CheckpointError
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write to a temporary name, sync, rename. Raises CheckpointError if the disk or the folder refuses.
+    """Write to a temporary name, sync, rename. Raises CheckpointError if the file cannot be written.
 
-    Two processes may write the same file at once; the later one's is there in the end.
+    If two processes write the same file at once, the later one wins.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:

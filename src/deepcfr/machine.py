@@ -1,4 +1,4 @@
-"""What this machine has, and what this process takes of it."""
+"""Memory of this machine and of processes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def physical_memory() -> int:
-    """Bytes of main memory, 0 where the system does not say."""
+    """Bytes of main memory; 0 if the system does not report it."""
     names = os.sysconf_names if hasattr(os, "sysconf") else {}
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
 
 
 def resident_memory(process: int | None = None) -> int:
-    """Bytes of main memory that a process (this one) holds now, mapped files among them; 0 where `/proc` does not tell.
+    """Resident bytes of a process (by default this one), including mapped files; 0 without `/proc`.
 
     Source: the second number of `/proc/PID/statm`, in pages (proc_pid_statm(5)).
     """

@@ -1,8 +1,8 @@
-"""Threads that each work on one core.
+"""Worker threads, each on one core.
 
-The matrix products here are small. Spreading each of them over cores costs more than it gains, and collapses when another
-program wants a core, because the library's threads wait for each other at every operation. So torch runs single-threaded,
-and whole pieces of work (a share of a mini-batch, a chunk of traversals, a board) go to threads of ours.
+The matrix products here are small. Dividing each of them among cores costs more than it gains, and becomes very slow when
+another program uses a core, because torch's threads wait for each other at every operation. So torch runs single-threaded,
+and whole tasks (a share of a mini-batch, a chunk of traversals, a board) run in threads of this module.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def _new_thread() -> None:
     import torch
 
     _one_core()
-    torch.set_flush_denormal(False)  # a thread starts as the one that made it
+    torch.set_flush_denormal(False)  # a thread inherits the mode of its creator
 
 
 @contextmanager
 def flushed_denormals() -> Iterator[None]:
-    """Within it, the calling thread takes numbers below 1.2e-38 (float32) as 0; arithmetic with them is very slow.
+    """Within this context, the calling thread treats numbers below 1.2e-38 (float32) as 0; arithmetic with them is slow.
 
-    Adam's averages of the gradients of dead units end there. Only fits use it, so all else has the numbers of IEEE 754.
+    Adam's averages of the gradients of dead units become so small. Only fits use it; other code follows IEEE 754.
     """
     import torch
 
-    before = _DENORMAL == 0.0  # which only a thread that flushes finds true
+    before = _DENORMAL == 0.0  # true only in a thread that flushes
     torch.set_flush_denormal(True)
     try:
         yield
@@ -56,7 +56,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(count, initializer=_new_thread) if count > 1 else None
 
     def map(self, work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """Results in the order of `items`, however the threads finish; at most a few wait to be taken."""
+        """Results in the order of `items`; only a few finished results are buffered."""
         if self._pool is None:
             yield from map(work, items)
             return

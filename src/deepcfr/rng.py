@@ -1,9 +1,9 @@
 """One seed, a tree of independent streams, and never a global generator.
 
 A stream is a 64-bit key derived from the seed and the purpose of the work, such as `key(seed, "deal", iteration, player)`.
-From a key come either a `torch.Generator` (initial weights, mini-batches, reservoir slots) or *addressed* uniforms: the
-number for `(traversal, node)` depends on nothing but the key and that address, so a traversal gives the same samples
-whatever batch, chunk or device it runs in, and a plain recursion can be checked against the batched one.
+A key seeds either a `torch.Generator` (initial weights, mini-batches, reservoir slots) or *addressed* uniforms: the number
+for `(traversal, node)` depends only on the key and that address. So a traversal gives the same samples in any batch, chunk
+or device, and a test can compare a plain recursion with the batched traversals.
 """
 
 from __future__ import annotations

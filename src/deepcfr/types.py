@@ -1,4 +1,4 @@
-"""The arrays that pass between layers.
+"""The arrays that are passed between layers.
 
 Letters for shapes: B traversals, N nodes, A actions, H private hands, I infosets, K public infoset indices, C card slots,
 R rounds, T iterations, P = 2 players.
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-NO_CARD = 255  # in a card slot that the player cannot see yet
-TERMINAL = -1  # the actor of a node where the game is over
+NO_CARD = 255  # in a card slot that is not visible to the player yet
+TERMINAL = -1  # the actor of a terminal node
 
 
 @dataclass(frozen=True)
 class Infosets:
-    """What a player knows when it must act, as small integers: features are made when a batch is drawn."""
+    """Infosets as small integers; features are computed when a batch is drawn."""
 
     node: torch.Tensor  # integer [I], the public part: 0 .. K-1 of the game's `Encoding`
     cards: torch.Tensor  # uint8 [I, C], the visible cards in the game's encoding, NO_CARD where there is none
@@ -49,12 +49,12 @@ class Samples:
 class HandSamples:
     """Training examples of one player in one betting round: all of its n nodes there, with E legal actions in all.
 
-    `values` are weighted by `reach`, so what a network should learn is values / reach. Of advantages, reach is the
-    counterfactual one: the share of the opponent's hands, each weighted by its reach, that would be at the node, between
-    0 and 1. Of strategies, it is the player's own. Sums over iterations of both are again such samples.
+    `values` are weighted by `reach`, so the target of a network is values / reach. For advantages, reach is the
+    counterfactual one, between 0 and 1: the share of the opponent's hands, weighted by their reach, at the node. For
+    strategies, it is the player's own. Sums of `values` and `reach` over iterations are again such samples.
     """
 
-    cards: torch.Tensor  # uint8 [I, C], what the player sees
+    cards: torch.Tensor  # uint8 [I, C], the visible cards
     values: torch.Tensor  # float [I, E], of the player's edges in the round
     reach: torch.Tensor  # float [I, n], of the player's nodes in the round
     iteration: torch.Tensor  # integer [I], 1 .. T
@@ -65,7 +65,7 @@ class HandSamples:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How networks see the infosets of a game: a public part by index and a private part by cards."""
+    """The encoding of infosets for networks: a public part by index and a private part by cards."""
 
     node_features: torch.Tensor  # float32 [K, F]
     legal: torch.Tensor  # bool [K, A]

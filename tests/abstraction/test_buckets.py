@@ -8,8 +8,7 @@ import pytest
 
 from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, lossless, round_boards, round_classes
 from deepcfr.errors import GameError
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import canonical_cards, pack_cards, suit_permutations
+from deepcfr.games.cards import all_hands, canonical_cards, pack_cards, suit_permutations
 from deepcfr.games.rules import PRESETS, PokerRules
 
 Cards = npt.NDArray[np.uint8]

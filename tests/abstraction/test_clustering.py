@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from deepcfr.abstraction.clustering import MANY, fit_centres, merge_equal, nearest
+from deepcfr.abstraction.features import MANY, fit_centres, merge_equal, nearest
 from deepcfr.errors import ConfigError
 
 

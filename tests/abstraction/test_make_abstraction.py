@@ -7,12 +7,10 @@ import pytest
 
 from deepcfr.abstraction import make
 from deepcfr.abstraction.buckets import Abstraction, lossless, round_boards, round_classes
-from deepcfr.abstraction.clustering import merge_equal
-from deepcfr.abstraction.features import Showdowns, hands_on, showdowns, strength_features
+from deepcfr.abstraction.features import Showdowns, hands_on, merge_equal, showdowns, strength_features
 from deepcfr.abstraction.make import Features, bucket_counts, feature_kind, make_abstraction, opponent_clusters
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
 

@@ -12,13 +12,12 @@ from deepcfr.abstraction.texture import TextureBuckets
 from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.cards import parse_card
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import parse_card, suit_permutations
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.mccfr import MCCFR
 

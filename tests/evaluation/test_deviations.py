@@ -27,8 +27,8 @@ from deepcfr.games.betting import ACTION_LETTERS
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import UniformPolicy, board_strategy
-from deepcfr.policies.tabular import TablePolicy, round_views
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.tables import TablePolicy, round_views
 from deepcfr.ranges.boards import Boards
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp
@@ -78,7 +78,7 @@ def gains(policy: TablePolicy | UniformPolicy, masks: npt.NDArray[np.bool_], thr
     assert isinstance(game, PokerGame)
     workers = Workers(threads)
     boards = Boards(game, merge=game.suits == "canonical")
-    found = restricted_gains(boards, board_strategy(policy), masks, workers)
+    found = restricted_gains(boards, policy.on_board, masks, workers)
     workers.shutdown()
     return found
 
@@ -316,7 +316,7 @@ def test_deviations_are_in_thousandths_and_say_where() -> None:
 
 def test_games_without_boards_and_games_out_of_reach_are_refused() -> None:
     other: Any = SimpleNamespace(game=SimpleNamespace(name="goofspiel"))
-    with pytest.raises(GameError, match=r"round by round in poker games, and 'goofspiel' is not one\."):
+    with pytest.raises(GameError, match=r"round by round in poker games, but 'goofspiel' is not one\."):
         deviations(other, [])
     hulh = PokerGame(PRESETS["hulh"])
     sets = [DecisionSet(ALL, None, None, np.ones(hulh.tree.num_decisions, bool))]

@@ -14,11 +14,12 @@ import torch
 from command_line import deepcfr, problem
 from deepcfr.cli.records import BudgetPart
 from deepcfr.config import (
-    CFRConfig,
+    ExternalSampling,
     FitConfig,
     NetworkConfig,
-    PublicChanceConfig,
+    PublicChanceSampling,
     RunConfig,
+    Sampling,
     SolveConfig,
     TabularConfig,
 )
@@ -38,13 +39,13 @@ from deepcfr.evaluation.error_budget import (
 )
 from deepcfr.evaluation.exact_average import draw_hands, draw_infosets, first_round_table, solved_examples
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.isomorphism import canonical_cards, pack_cards
+from deepcfr.games.cards import canonical_cards, pack_cards
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy, UniformPolicy, board_strategy
+from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.policies.ranges import RangePolicy
+from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import BoardSampler
 from deepcfr.ranges.sweep import sweep
@@ -222,18 +223,18 @@ def test_the_table_of_the_first_round_is_the_solved_strategy(suits: Suits) -> No
 # What the architecture can represent. -----------------------------------------------------------------------------------
 
 
-BY_HANDS = replace(RunConfig().cfr, sampler="public-chance")
+SAMPLINGS = pytest.mark.parametrize("sampling", [ExternalSampling(), PublicChanceSampling()], ids=["infosets", "hands"])
 
 
-@pytest.mark.parametrize("cfr", [RunConfig().cfr, BY_HANDS], ids=["infosets", "hands"])
-def test_a_wide_network_comes_near_the_solution_and_a_tiny_one_does_not(cfr: CFRConfig) -> None:
+@SAMPLINGS
+def test_a_wide_network_comes_near_the_solution_and_a_tiny_one_does_not(sampling: Sampling) -> None:
     policy, game = solved(LEDUC, 200), PokerGame(LEDUC)
-    batch = 512 if cfr.sampler == "external" else 32
+    batch = 512 if sampling.kind == "external" else 32
     plan = FitConfig(steps=400, batch_size=batch, learning_rate=3e-3, schedule="cosine")
     fitted = {}
     for width in (1, 64):
         network = NetworkConfig(kind="mlp", width=width, layers=2)
-        config = RunConfig(game="leduc", network=network, average=plan, cfr=cfr)
+        config = RunConfig(game="leduc", network=network, average=plan, sampling=sampling)
         found, steps = fit_solved(game, config, policy, BudgetSettings())
         assert steps == plan.steps
         fitted[width] = exploitability(found).nash_conv
@@ -251,9 +252,9 @@ def test_a_run_with_a_table_for_its_first_round_has_the_solved_one_there() -> No
 
 
 @pytest.mark.parametrize(("most", "count"), [(None, 20 * 64), (10_000, 20 * 64), (100, 100)])
-@pytest.mark.parametrize("cfr", [RunConfig().cfr, BY_HANDS], ids=["infosets", "hands"])
-def test_no_more_examples_are_drawn_than_asked_for_or_used(cfr: CFRConfig, most: int | None, count: int) -> None:
-    config = run_config(cfr=cfr)
+@SAMPLINGS
+def test_no_more_examples_are_drawn_than_asked_for_or_used(sampling: Sampling, most: int | None, count: int) -> None:
+    config = run_config(sampling=sampling)
     assert len(solved_examples(solved(LEDUC, 2), PokerGame(LEDUC), config, QUICK, most, stream=5)) == count
 
 
@@ -285,26 +286,23 @@ def test_the_average_network_is_measured_on_its_panel_too() -> None:
     game, policies = PokerGame(LEDUC), {"average": UniformPolicy(PokerGame(LEDUC))}
     skip = BudgetSettings(skip=frozenset({"tabular", "architecture", "deviations"}))
 
-    def found(sampler: Any, boards: int, *, panel: bool) -> ErrorBudget:
-        config = run_config(
-            cfr=CFRConfig(sampler=sampler), public_chance=PublicChanceConfig(boards=boards, panel=panel)
-        )
-        return error_budget(game, config, 10, policies, skip)
+    def found(sampling: Sampling) -> ErrorBudget:
+        return error_budget(game, run_config(sampling=sampling), 10, policies, skip)
 
-    budget = found("public-chance", 2, panel=True)
+    budget = found(PublicChanceSampling(boards=2, panel=True))
     average, panel = budget.parts
     assert (average.name, panel.name) == ("average", "panel")
     boards = Boards(game, merge=True)
-    sampler = BoardSampler(boards, PublicChanceConfig(boards=2, panel=True), panel_stream(run_config()))
-    expected = sweep(boards, board_strategy(policies["average"]), Workers(1), choose=sampler.choose)
+    sampler = BoardSampler(boards, PublicChanceSampling(boards=2, panel=True), panel_stream(run_config()))
+    expected = sweep(boards, policies["average"].on_board, Workers(1), choose=sampler.choose)
     assert panel.nash_conv == pytest.approx(1000 * sum(expected.best_response))
     assert "2 boards of its panel" in panel.meaning
     (gap,) = [gap for gap in budget.gaps if gap.name == "panel"]
     assert gap.value == average.nash_conv - panel.nash_conv
     for other in (
-        found("public-chance", 3, panel=True),  # that is all of them
-        found("public-chance", 2, panel=False),
-        found("external", 2, panel=True),  # which is not read
+        found(PublicChanceSampling(boards=3, panel=True)),  # that is all of them
+        found(PublicChanceSampling(boards=2)),
+        found(ExternalSampling()),
     ):
         assert [part.name for part in other.parts] == ["average"]
 
@@ -403,7 +401,7 @@ def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     skipped = BudgetSettings(skip=frozenset({"average"}))
     assert refused(skipped) == "Deviations of the policy 'average' cannot be valued when it is skipped."
     monkeypatch.setattr(module, "physical_memory", lambda: 1_000)
-    assert "GB, and there are 0.0 GB: skip tabular and architecture." in refused(BudgetSettings())
+    assert "GB, but only 0.0 GB are available: skip tabular and architecture." in refused(BudgetSettings())
 
 
 def test_a_missing_policy_is_named() -> None:
@@ -420,10 +418,10 @@ def test_games_out_of_reach_are_refused() -> None:
 
 def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
     tabular = RunFolder.create(tmp_path / "solve", SolveConfig(game="leduc"))
-    with pytest.raises(ConfigError, match=r"is of a Deep CFR run, and '.*solve' is of a tabular solver\."):
+    with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*solve' is a run of a tabular solver\."):
         run_budget(tabular, BudgetSettings(), pytest.fail)
     listed = RunFolder.create(tmp_path / "dice", RunConfig(game="openspiel:liars_dice"))
-    with pytest.raises(GameError, match=r"boards of a poker game, and 'liars_dice' is not one\."):
+    with pytest.raises(GameError, match=r"boards of a poker game, but 'liars_dice' is not one\."):
         run_budget(listed, BudgetSettings(), pytest.fail)
 
 
@@ -434,7 +432,7 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("budget") / "run"
     tiny = (
-        "--cfr.iterations", 3, "--cfr.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
+        "--cfr.iterations", 3, "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
         "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4, "--average.batch-size", 16,
         "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100, "--runtime.threads", 1,
     )  # fmt: skip

@@ -30,7 +30,7 @@ from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.scripted import ScriptedPolicy, scripted_policy
-from deepcfr.policies.tabular import TablePolicy
+from deepcfr.policies.tables import TablePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -345,7 +345,7 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         local_best_response(uniform, 4, lines=0)
     with pytest.raises(GameError, match=r"exact evaluation enumerates at most .* Boards can be sampled"):
         local_best_response(UniformPolicy(PokerGame(PRESETS["hulh"])), None)
-    with pytest.raises(GameError, match=r"plays poker games, and .* is not one\."):
+    with pytest.raises(GameError, match=r"plays poker games only, but .* is not one\."):
         local_best_response(UniformPolicy(load_openspiel_game("kuhn_poker")), None)
 
 

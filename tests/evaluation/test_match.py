@@ -18,9 +18,7 @@ from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.openspiel import to_tabular_policy
-from deepcfr.policies.ranges import RangePolicy
-from deepcfr.policies.tabular import TablePolicy, round_views
-from deepcfr.policies.tree import TreePolicy
+from deepcfr.policies.tables import RangePolicy, TablePolicy, TreePolicy, round_views
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Encoding, Infosets
 from openspiel_poker import openspiel_game, openspiel_infosets, openspiel_policy, small_fhp
@@ -276,7 +274,7 @@ class Pennies:
         return torch.where(node == 3, 1.0, -1.0) + 2.0 * deals.hidden[row]
 
 
-class Habit:
+class Habit(Policy):
     """Heads with the same probability at each infoset, whatever came before."""
 
     kind = "habit"
@@ -301,7 +299,7 @@ def test_any_game_can_be_sampled_and_only_known_ones_evaluated() -> None:
     assert match.policies == ("habit", "habit")
     # only the second game of a pair varies, by a coin of 1 and -1
     assert match.interval == pytest.approx(1.96 * 1000 / 2 / np.sqrt(20_000), rel=0.02)
-    with pytest.raises(GameError, match="needs a poker game or one of OpenSpiel's, and 'pennies' is neither"):
+    with pytest.raises(GameError, match="needs a poker game or an OpenSpiel game, but 'pennies' is neither"):
         exact_match(first, second)
 
 
@@ -321,7 +319,7 @@ def test_policies_of_different_games_are_refused(play: Any) -> None:
     with pytest.raises(GameError, match=r"'kuhn' \(PokerGame\) and 'kuhn_poker' \(OpenSpielGame\) are not the same"):
         play(kuhn, spiel)
     dice = [uniform(load_openspiel_game(f"liars_dice(dice_sides={sides})")) for sides in (2, 3)]
-    with pytest.raises(GameError, match=r"'liars_dice\(dice_sides=2\)' and .* are two games of OpenSpiel"):
+    with pytest.raises(GameError, match=r"'liars_dice\(dice_sides=2\)' and .* are two different OpenSpiel games"):
         play(*dice)
     with pytest.raises(GameError, match=r"'pennies'.* are not the same"):
         play(uniform(Pennies()), uniform(Pennies()))

@@ -27,9 +27,9 @@ from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.ranges.runouts import RunoutSampler
+from deepcfr.ranges.boards import RunoutSampler
 from deepcfr.rng import generator
-from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.training.networks import build_network
 from evaluation.test_match import LEDUC, SMALL_FHP, THREE_ROUNDS, random_policy, solved
 from openspiel_poker import small_fhp
@@ -295,7 +295,7 @@ def test_an_interval_takes_two_boards(boards: int) -> None:
 
 def test_other_games_are_refused() -> None:
     dice = UniformPolicy(load_openspiel_game("liars_dice(dice_sides=2)"))
-    with pytest.raises(GameError, match=r"Boards are sampled in poker games, and 'liars_dice.*' is not one"):
+    with pytest.raises(GameError, match=r"Boards are sampled in poker games only, but 'liars_dice.*' is not one"):
         boards_match(dice, dice, 2, 0)
     leduc, fhp = (UniformPolicy(PokerGame(rules)) for rules in (LEDUC, SMALL_FHP))
     with pytest.raises(GameError, match=r"'leduc' and .* differ in"):

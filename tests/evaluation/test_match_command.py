@@ -83,7 +83,7 @@ def test_what_cannot_be_played_is_refused_in_a_sentence(runs: dict[str, Path]) -
     assert "but not both" in problem(deepcfr("match", late, late, "--hands", 4, "--boards", 4))
     assert "--lines is for matches over sampled boards" in problem(deepcfr("match", late, late, "--lines", 4))
     assert "at least 1 line of a round, but 0" in problem(deepcfr("match", late, late, "--boards", 4, "--lines", 0))
-    assert "'bluff' is no scripted style" in problem(deepcfr("match", late, "scripted:bluff"))
+    assert "'bluff' is not a scripted style" in problem(deepcfr("match", late, "scripted:bluff"))
     assert "none is among scripted:call, scripted:raise" in problem(deepcfr("match", "scripted:call", "scripted:raise"))
     assert "A tournament needs at least 2 policies, but 1 were given" in problem(deepcfr("tournament", late))
     assert "does not hold a run" in problem(deepcfr("match", late, late / "nothing"))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.errors import GameError
@@ -127,7 +127,6 @@ def valid_rules(draw: st.DrawFn) -> PokerRules:
     )
 
 
-@settings(deadline=None)
 @given(valid_rules())
 def test_written_rules_read_back_as_the_same_rules(rules: PokerRules) -> None:
     assert parse_game_definition(format_game_definition(rules), rules.name) == rules
@@ -351,13 +350,11 @@ def test_mistakes_of_form_do_not_hide_contradictions() -> None:
 
 
 # The first text of a machine makes hypothesis build its table of characters, which takes seconds.
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text())
 def test_random_text_raises_a_game_error_and_nothing_else(text: str) -> None:
     assert all(problem.endswith(".") for problem in problems_of(text))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_damaged_definition_gives_rules_or_a_game_error(data: st.DataObject) -> None:
     whole = data.draw(st.sampled_from([REVERSE_BLINDS, NO_LIMIT]))

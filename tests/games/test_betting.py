@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from deepcfr.games.betting import ACTION_LETTERS, FOLDED, NOT_TERMINAL, SHOWDOWN, PublicTree, build_tree
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import canonical_cards, extend_board
+from deepcfr.games.cards import all_hands, canonical_cards, extend_board
 from deepcfr.games.poker import payoff_table
 from deepcfr.games.rules import PRESETS
 from deepcfr.types import TERMINAL

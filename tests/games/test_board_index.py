@@ -16,8 +16,7 @@ from deepcfr.games.board_index import (
     hand_number,
     set_rank,
 )
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import canonical_cards, pack_cards, suit_permutations
+from deepcfr.games.cards import all_hands, canonical_cards, pack_cards, suit_permutations
 
 Cards = npt.NDArray[np.uint8]
 

@@ -39,7 +39,7 @@ def test_ten_may_be_written_with_two_digits() -> None:
 
 
 @pytest.mark.parametrize("game", list(CARD_PATTERNS))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(text=st.text(max_size=4) | st.text("0123456789TJQKAtjqkacdhsCDHS Kſ", max_size=4))
 @example(text="")
 @example(text="1s")

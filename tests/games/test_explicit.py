@@ -3,12 +3,19 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.errors import GameError
-from deepcfr.games.explicit import CHANCE, ExplicitTree, breadth_first
-from deepcfr.games.sequence_form import EMPTY, realization, sequence_form, terminal_values
+from deepcfr.games.explicit import (
+    CHANCE,
+    EMPTY,
+    ExplicitTree,
+    breadth_first,
+    realization,
+    sequence_form,
+    terminal_values,
+)
 from deepcfr.types import TERMINAL
 
 # A node is a payoff, ("chance", [(probability, node), ...]) or (player, infoset name, [node, ...]).
@@ -103,7 +110,6 @@ def test_a_tree_by_hand() -> None:
     assert tree.uniform().tolist() == [[0.5, 0.5], [1, 0], [0.5, 0.5]]
 
 
-@settings(deadline=None)
 @given(nodes())
 def test_the_numbering_is_breadth_first_in_whatever_order_the_histories_come(root: object) -> None:
     tree, other = tree_of(root), tree_of(root, "last first")
@@ -123,7 +129,6 @@ def test_the_numbering_is_breadth_first_in_whatever_order_the_histories_come(roo
     assert first == sorted(first)
 
 
-@settings(deadline=None)  # the first example compiles or loads kernels
 @given(nodes(), st.integers(0, 1000))
 def test_the_sequence_form_has_the_value_of_the_tree(root: object, seed: int) -> None:
     tree = tree_of(root)

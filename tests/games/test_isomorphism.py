@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import BoardClasses, canonical_cards, extend_board, suit_permutations
+from deepcfr.games.cards import BoardClasses, all_hands, canonical_cards, extend_board, suit_permutations
 from deepcfr.types import NO_CARD
 
 GROUPS = (2, 3, 1, 1)  # hole, flop, turn, river
@@ -98,7 +97,7 @@ def situations(draw: st.DrawFn) -> Cards:
     return np.array([dealt + [NO_CARD] * (7 - seen)], np.uint8)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(situations(), st.permutations([0, 1]), st.permutations([2, 3, 4]))
 def test_all_renamings_and_orders_within_groups_have_one_canonical_form(
     cards: Cards, hole: list[int], flop: list[int]
@@ -108,7 +107,7 @@ def test_all_renamings_and_orders_within_groups_have_one_canonical_form(
     assert len(np.unique(canonical_cards(renamed, GROUPS, 4), axis=0)) == 1
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(situations())
 def test_the_canonical_form_is_a_renaming_and_its_own_canonical_form(cards: Cards) -> None:
     before = cards.copy()

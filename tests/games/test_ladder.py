@@ -29,7 +29,7 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
     raise_total,
 )
-from deepcfr.sampling.walk_tree import showdowns
+from deepcfr.sampling.traversal_tree import showdowns
 from openspiel_poker import no_limit_holdem
 
 HUNL = LADDERS["hunl-ladder"]
@@ -217,11 +217,11 @@ def small_chips(rules: LadderRules) -> LadderRules:
 
 
 def parts(settings: list[LadderRules], by_default: int) -> list[Any]:
-    """(rules, hands): a few hands of each game, and 10,000 in all as slow tests."""
+    """(rules, hands): a few hands of each game, and 10,000 in all as long tests."""
     few = [pytest.param(rules, by_default, id=f"{rules.name}-{by_default}") for rules in settings]
     hands = -(-10_000 // len(settings))
-    slow = pytest.mark.slow
-    return few + [pytest.param(rules, hands, id=f"{rules.name}-{hands}", marks=slow) for rules in settings]
+    long = pytest.mark.long
+    return few + [pytest.param(rules, hands, id=f"{rules.name}-{hands}", marks=long) for rules in settings]
 
 
 @pytest.mark.parametrize(("rules", "count"), parts([small_chips(rules) for rules in SETTINGS], 40))
@@ -353,7 +353,7 @@ def test_rules_come_back_from_json_and_from_toml(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("stack = ", "cannot be read"),
-        ("stack = 100", "is no ladder game without all_in, ladder, max_raises, measure."),
+        ("stack = 100", "lacks all_in, ladder, max_raises, measure, which a ladder game needs."),
         ("stacks = 100", "has stacks, but rules of a ladder have"),
     ],
 )

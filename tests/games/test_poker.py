@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, check_game, infosets_at
 from deepcfr.games.betting import ACTION_LETTERS, FOLD, RAISE
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.types import NO_CARD, TERMINAL

@@ -267,10 +267,10 @@ COMPARABLE = [rules.name for rules in SETTINGS if 0 < rules.blinds[0] < rules.bl
 
 
 def parts(names: list[str], by_default: int) -> list[object]:
-    """(name, hands): a few hands of each game, and 10,000 in all as slow tests."""
+    """(name, hands): a few hands of each game, and 10,000 in all as long tests."""
     few = [pytest.param(name, by_default, id=f"{name}-{by_default}") for name in names]
     hands = -(-10_000 // len(names))
-    return few + [pytest.param(name, hands, id=f"{name}-{hands}", marks=pytest.mark.slow) for name in names]
+    return few + [pytest.param(name, hands, id=f"{name}-{hands}", marks=pytest.mark.long) for name in names]
 
 
 @pytest.mark.parametrize(("name", "count"), parts(list(GAMES), 200))

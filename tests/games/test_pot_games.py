@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from board_play import every_deal, random_policy
-from deepcfr.config import PublicChanceConfig, TabularConfig
+from deepcfr.config import PublicChanceSampling, TabularConfig
 from deepcfr.evaluation.deviations import decision_sets, deviations
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import check_game
@@ -17,10 +17,11 @@ from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import UniformPolicy, board_strategy
-from deepcfr.policies.tabular import TablePolicy
-from deepcfr.ranges.boards import Boards, round_trees
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.tables import TablePolicy
+from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import traverse_boards
+from deepcfr.ranges.rounds import round_trees
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 
@@ -129,11 +130,11 @@ def test_games_with_all_ins_keep_the_contract(rules: PokerRules) -> None:
 def test_a_traversal_of_all_boards_has_the_values_of_the_profile(rules: PokerRules) -> None:
     policy = random_policy(PokerGame(rules), seed=2)
     boards, workers = Boards(PokerGame(rules), merge=True), Workers(1)
-    settings = PublicChanceConfig(boards=10_000, later_boards=10_000)
+    settings = PublicChanceSampling(boards=10_000, later_boards=10_000)
     expected = Enumeration(policy)
     try:
         for player in (0, 1):
-            found = traverse_boards(boards, board_strategy(policy), player, settings, 1, 5, workers)
+            found = traverse_boards(boards, policy.on_board, player, settings, 1, 5, workers)
             assert found.value == pytest.approx(expected.value(player, best=False))
     finally:
         workers.shutdown()

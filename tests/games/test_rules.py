@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, asdict, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.abstraction.buckets import round_classes
@@ -208,7 +208,6 @@ values = st.none() | st.booleans() | st.integers(-3, 60) | st.floats() | st.text
 anything = values | st.lists(values, max_size=3) | st.lists(values, max_size=5).map(tuple)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["fhp", "fhp-pot"]), st.dictionaries(st.sampled_from(list(asdict(FHP))), anything, max_size=4))
 def test_values_of_any_type_give_rules_or_a_game_error(game: str, changes: dict[str, Any]) -> None:
     rules, problems = None, ()

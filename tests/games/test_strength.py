@@ -11,9 +11,8 @@ import torch
 from deepcfr.abstraction.features import STARTING, hands_on, showdowns, strength_features
 from deepcfr.errors import ConfigError
 from deepcfr.games import strength as strength_module
-from deepcfr.games.cards import all_hands
+from deepcfr.games.cards import all_hands, canonical_cards, suit_permutations
 from deepcfr.games.hands import strengths
-from deepcfr.games.isomorphism import canonical_cards, suit_permutations
 from deepcfr.games.presets import load_rules
 from deepcfr.games.strength import (
     SHARES,

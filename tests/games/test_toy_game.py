@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+)
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import Deals, Game, check_game
@@ -105,13 +113,15 @@ def test_the_equilibrium_is_one() -> None:
 
 
 FIT = FitConfig(steps=40, batch_size=128, learning_rate=1e-2, schedule="cosine")
+ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="bluff",
-    cfr=CFRConfig(iterations=40, traversals=200, chunk=75),
+    cfr=CFRConfig(iterations=40),
+    sampling=ExternalSampling(traversals=200, chunk=75),
     memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
     network=NetworkConfig(kind="mlp", width=16, layers=2),
-    advantage=FIT,
-    average=replace(FIT, steps=300, batch_size=256, scale_targets=False),
+    advantage=ADVANTAGE,
+    average=replace(FIT, steps=300, batch_size=256),
 )
 
 
@@ -134,7 +144,7 @@ def test_deep_cfr_learns_to_bluff_and_to_call() -> None:
 
 
 def test_exact_evaluation_by_ranges_says_that_it_needs_poker() -> None:
-    with pytest.raises(GameError, match="needs a poker game or one of OpenSpiel's, and 'bluff' is neither"):
+    with pytest.raises(GameError, match="needs a poker game or an OpenSpiel game, but 'bluff' is neither"):
         exploitability(UniformPolicy(Bluff()))
 
 

@@ -17,8 +17,8 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.tabular import TablePolicy, round_views
-from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.policies.tables import TablePolicy, round_views
+from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import NO_CARD, Infosets
 

@@ -24,13 +24,13 @@ from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import RULES, AveragedPolicy, SumPolicy, ensemble
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.styles import styled
-from deepcfr.policies.tree import TreePolicy, table_of
-from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
 
 
-class Constant:
+class Constant(Policy):
     """The same row everywhere, which only makes sense at infosets with all actions."""
 
     kind = "constant"
@@ -42,11 +42,14 @@ class Constant:
         return self.row.expand(len(infosets), -1)
 
 
-class OnlyRows:
+class OnlyRows(Policy):
     """A policy that answers for single infosets, without its own way over whole boards."""
 
     def __init__(self, policy: Policy) -> None:
-        self.game, self.kind, self.probabilities = policy.game, policy.kind, policy.probabilities
+        self.game, self.kind, self.policy = policy.game, policy.kind, policy
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        return self.policy.probabilities(infosets)
 
 
 @cache
@@ -154,7 +157,7 @@ def test_full_width_members_are_asked_on_boards_of_their_own() -> None:
 
 def test_what_is_no_ensemble_is_refused() -> None:
     member = random_policy(0)
-    with pytest.raises(GameError, match=r"'vote' is no rule of an ensemble: sum, mixture, member are\."):
+    with pytest.raises(GameError, match=r"'vote' is not an ensemble rule. Choose one of sum, mixture, member\."):
         ensemble([member], "vote")
     with pytest.raises(GameError, match="at least one policy"):
         ensemble([], "sum")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import deque
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +19,15 @@ from deepcfr.games.betting import FOLD
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.games.presets import load_game, load_rules
+from deepcfr.games.presets import load_game
+from deepcfr.ladder.policies import LadderTable, ladder_ensemble, ladder_style
+from deepcfr.ladder.solver import LadderMCCFR
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.initial import RANGES, range_buckets, shares, tree_table, win_rates
-from deepcfr.policies.ladder import LadderTable, ladder_ensemble, ladder_style
 from deepcfr.policies.styles import styled
-from deepcfr.policies.tree import TreePolicy
-from deepcfr.report.matches import load_players
+from deepcfr.policies.tables import TreePolicy
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.ladder import LadderMCCFR
+from deepcfr.runs.players import load_players
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
@@ -212,28 +210,9 @@ def test_the_style_initial_of_ladder_policies() -> None:
     assert ladder_style(ladder_solver(PLAIN).average_policy(), "initial").kind == "uniform"
 
 
-def test_old_runs_keep_their_fingerprints(tmp_path: Path) -> None:
-    """The fingerprint of a run without initial strategies is that of a time that did not know them."""
-    config = SolveConfig("leduc", solve=PLAIN)
-    run = RunFolder.create(tmp_path / "old", config)
-    young = {"exploration_start", "exploration_slope", "exploration_end", "reward_shape", "reward_on", "iterations"}
-    solve = {
-        name: value
-        for name, value in asdict(PLAIN).items()
-        if name not in young | {"initial", "initial_weight", "parts", "epoch"}
-    }
-    rules = {
-        name: value for name, value in asdict(load_rules("leduc")).items() if name not in ("betting", "stack", "limp")
-    }
-    wanted = hashlib.blake2b(json.dumps([rules, solve]).encode(), digest_size=16).hexdigest()
-    assert run.fingerprint == wanted
-    other = RunFolder.create(tmp_path / "new", replace(config, solve=STARTED))
-    assert other.fingerprint != wanted
-
-
 def test_impossible_settings_are_one_sentence() -> None:
     for change in ({"initial": "wins"}, {"initial": "win-rates", "initial_weight": 0.0}):
-        with pytest.raises(ConfigError, match="Training starts from uniform or win-rates with a weight above 0"):
+        with pytest.raises(ConfigError, match="'initial' must be uniform or win-rates and 'initial_weight' above 0"):
             MCCFR(load_game("kuhn"), replace(PLAIN, **change))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"'solve.initial_weight' must be between"):
         validate_config(SolveConfig("kuhn", solve=replace(PLAIN, initial_weight=0.0)))

@@ -9,20 +9,28 @@ import numpy as np
 import pytest
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, RuntimeConfig
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+)
 from deepcfr.errors import CheckpointError, GameError, TrainingError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match import exact_match, sampled_match
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.policies.base import Policy, UniformPolicy, board_strategy
+from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
-from deepcfr.policies.iterates import Iterate, compact, iterate_weight, thin
 from deepcfr.policies.mixture import MixturePolicy, cards_before
 from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.policies.tabular import round_views
-from deepcfr.policies.tree import TreePolicy, table_of
+from deepcfr.policies.snapshots import Snapshot, compact, snapshot_weight, thin
+from deepcfr.policies.tables import TreePolicy, round_views, table_of
 from deepcfr.ranges.boards import Boards
 from deepcfr.rng import generator, key
 from deepcfr.runs.folder import RunFolder
@@ -179,7 +187,7 @@ def test_one_policy_is_its_own_average_even_where_it_never_comes() -> None:
     for tree, kept in zip(boards.rounds, boards.kept, strict=True):
         for board in kept:
             average = MixturePolicy(game, [one], [3.0]).on_board(tree, board)
-            np.testing.assert_allclose(average, board_strategy(one)(tree, board), atol=1e-6)
+            np.testing.assert_allclose(average, one.on_board(tree, board), atol=1e-6)
 
 
 def test_raw_and_canonical_mixtures_can_meet() -> None:
@@ -234,7 +242,7 @@ def test_a_first_round_table_plays_there_and_the_policy_later() -> None:
             if tree.nodes[tree.edge_node[edge]] == node:
                 assert found[row, tree.edge_action[edge]] == table[edge, column]
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
-    np.testing.assert_array_equal(board_strategy(policy)(tree, board), table)
+    np.testing.assert_array_equal(policy.on_board(tree, board), table)
 
 
 def test_tables_are_for_poker_without_cards_before_the_first_round() -> None:
@@ -275,7 +283,7 @@ def test_two_mixtures_draw_independently() -> None:
     assert match.interval > 0  # with equal draws every deal would be even
 
 
-class Always:
+class Always(Policy):
     """Folds to any bet and checks, or bets and raises whenever that is possible."""
 
     kind = "always"
@@ -294,10 +302,11 @@ class Always:
 
 CONFIG = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=6, traversals=60),
+    cfr=CFRConfig(iterations=6),
+    sampling=ExternalSampling(traversals=60),
     memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
     network=NETWORK,
-    advantage=FitConfig(steps=15, batch_size=64),
+    advantage=AdvantageFitConfig(steps=15, batch_size=64),
     average=FitConfig(steps=15, batch_size=64),
     runtime=RuntimeConfig(threads=1, checkpoint_every=2),
 )
@@ -326,7 +335,7 @@ def test_a_run_keeps_its_strategies_from_before_each_iteration(run: tuple[DeepCF
     solver, before = run
     policy = solver.sd_cfr_policy()
     infosets = every_infoset(PokerGame(LEDUC))
-    assert [iterate.iteration for iterate in solver.iterates] == [1, 2, 3, 4, 5, 6]
+    assert [iterate.iteration for iterate in solver.snapshots.kept] == [1, 2, 3, 4, 5, 6]
     assert policy.weights.tolist() == pytest.approx([t / 21 for t in range(1, 7)])
     uniform = UniformPolicy(solver.game).probabilities(infosets)
     np.testing.assert_allclose(policy.policies[0].probabilities(infosets).numpy(), uniform.numpy(), atol=1e-7)
@@ -339,27 +348,32 @@ def test_a_run_keeps_its_strategies_from_before_each_iteration(run: tuple[DeepCF
 
 @pytest.mark.parametrize(("every", "kept"), [(2, [2, 4, 6]), (4, [4]), (0, [])])
 def test_thinned_networks_stand_for_the_iterations_up_to_them(every: int, kept: list[int]) -> None:
-    config = replace(CONFIG, cfr=replace(CONFIG.cfr, keep_networks=every, traversals=2), advantage=FitConfig(steps=1))
+    config = replace(
+        CONFIG,
+        cfr=replace(CONFIG.cfr, keep_networks=every),
+        sampling=replace(CONFIG.sampling, traversals=2),
+        advantage=AdvantageFitConfig(steps=1),
+    )
     solver, _ = trained(config)
-    assert [iterate.iteration for iterate in solver.iterates] == kept
-    assert [iterate.weight for iterate in solver.iterates] == [sum(range(t - every + 1, t + 1)) for t in kept]
-    assert iterate_weight(6, 2, "uniform") == 2
-    assert iterate_weight(6, 2, "quadratic") == 5**2 + 6**2
+    assert [iterate.iteration for iterate in solver.snapshots.kept] == kept
+    assert [iterate.weight for iterate in solver.snapshots.kept] == [sum(range(t - every + 1, t + 1)) for t in kept]
+    assert snapshot_weight(6, 2, "uniform") == 2
+    assert snapshot_weight(6, 2, "quadratic") == 5**2 + 6**2
 
 
 def test_thinning_afterwards_keeps_the_newest_and_all_weight(run: tuple[DeepCFR, list[Policy]]) -> None:
-    iterates = run[0].iterates
+    iterates = run[0].snapshots.kept
     assert [(i.iteration, i.weight) for i in thin(iterates, 4)] == [(2, 3.0), (6, 18.0)]
     assert thin(iterates, 1) == iterates
     assert thin(iterates, 0) == []
 
 
-def table(iterate: Iterate) -> np.ndarray:
+def table(iterate: Snapshot) -> np.ndarray:
     assert iterate.first_round is not None
     return iterate.first_round
 
 
-def same(one: list[Iterate], other: list[Iterate]) -> bool:
+def same(one: list[Snapshot], other: list[Snapshot]) -> bool:
     return all(
         (a.iteration, a.weight) == (b.iteration, b.weight)
         and a.networks[p].keys() == b.networks[p].keys()
@@ -384,18 +398,18 @@ def test_a_resumed_run_has_the_same_iterates_to_the_bit(run: tuple[DeepCFR, list
     assert isinstance(resumed, DeepCFR)
     for _ in resumed.iterations():
         pass
-    assert same(resumed.iterates, run[0].iterates)
+    assert same(resumed.snapshots.kept, run[0].snapshots.kept)
 
 
 def test_tables_of_the_first_round_are_kept_too(run: tuple[DeepCFR, list[Policy]]) -> None:
     solver, before = run
     if solver.table is None:
-        assert all(iterate.first_round is None for iterate in solver.iterates)
+        assert all(iterate.first_round is None for iterate in solver.snapshots.kept)
         return
-    for iterate, policy in zip(solver.iterates, before, strict=True):
+    for iterate, policy in zip(solver.snapshots.kept, before, strict=True):
         assert isinstance(policy, WithFirstRound)
         np.testing.assert_array_equal(table(iterate), policy.first_round.probabilities)
-    assert not np.array_equal(table(solver.iterates[1]), table(solver.iterates[-1]))
+    assert not np.array_equal(table(solver.snapshots.kept[1]), table(solver.snapshots.kept[-1]))
 
 
 def test_exports_carry_as_many_networks_as_asked_for(run: tuple[DeepCFR, list[Policy]], tmp_path: Path) -> None:
@@ -405,7 +419,7 @@ def test_exports_carry_as_many_networks_as_asked_for(run: tuple[DeepCFR, list[Po
         folder.export(tmp_path / f"export {every}", pytest.fail, keep_networks=every)
         solver, _ = RunFolder.open(tmp_path / f"export {every}").load_solver(pytest.fail, memories=False)
         assert isinstance(solver, DeepCFR)
-        assert [iterate.iteration for iterate in solver.iterates] == kept
+        assert [iterate.iteration for iterate in solver.snapshots.kept] == kept
     with pytest.raises(CheckpointError, match="has kept no networks"):
         RunFolder.open(tmp_path / "export 0").load_policy("sd-cfr", pytest.fail)
 

@@ -10,15 +10,13 @@ import torch
 from open_spiel.python import policy as spiel_policy
 
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.evaluation.tree_exploitability import tree_exploitability
+from deepcfr.evaluation.exploitability import exploitability, tree_exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
-from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.openspiel import from_openspiel, from_poker, to_openspiel_policy, to_tabular_policy
-from deepcfr.policies.tabular import TablePolicy, round_views
-from deepcfr.policies.tree import TreePolicy, table_of, tree_policy
+from deepcfr.policies.tables import TablePolicy, TreePolicy, round_views, table_of, tree_policy
 from deepcfr.types import Infosets
 
 GAMES = [
@@ -34,7 +32,7 @@ def random_policy(game: OpenSpielGame, seed: int = 0) -> TreePolicy:
     return TreePolicy(game, table / table.sum(1, keepdims=True))
 
 
-class SinglePrecision:
+class SinglePrecision(Policy):
     """A policy that answers as networks do: in columns, in float32, with weight nowhere else."""
 
     kind = "single precision"
@@ -158,10 +156,10 @@ def test_tables_that_are_no_policies_are_refused(row: list[float]) -> None:
     table = game.explicit.uniform()
     table[3] = row
     with pytest.raises(
-        GameError, match=r"The probabilities at the infoset '.*' of 'kuhn_poker' are \[.*\]: no distribution"
+        GameError, match=r"The probabilities at the infoset '.*' of 'kuhn_poker' are \[.*\], not a distribution"
     ):
         TreePolicy(game, table)
-    with pytest.raises(GameError, match=r"is a table of \(12, 2\), not of \(2, 12\)"):
+    with pytest.raises(GameError, match=r"is a table of shape \(12, 2\), not \(2, 12\)"):
         TreePolicy(game, table.T)
 
 
@@ -170,7 +168,7 @@ def test_weight_on_illegal_actions_is_refused() -> None:
     table = game.explicit.uniform()
     illegal = int(np.flatnonzero(~game.explicit.legal.all(1))[0])
     table[illegal] = [0.5, 0.25, 0.25]
-    with pytest.raises(GameError, match="no distribution over its 2 actions"):
+    with pytest.raises(GameError, match="not a distribution over its 2 actions"):
         TreePolicy(game, table)
 
 

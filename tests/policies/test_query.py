@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.base import infosets_at
 from deepcfr.games.betting import BettingState, first_state, legal_actions, next_state
-from deepcfr.games.cards import card_text, parse_card
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import card_text, parse_card, suit_permutations
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.public_state import ListedState
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.query import Situation, parse_situation, query, round_name, situation_infosets
+from deepcfr.policies.query import Situation, listed_infosets, parse_situation, query, round_name
 from deepcfr.types import NO_CARD, Infosets
 
 # Three suits, a card on the table before the first action, a round without cards, and antes.
@@ -42,7 +42,17 @@ GAMES = {name: PokerGame(rules) for name, rules in RULES.items()}
 
 
 def parse(game: str, text: str) -> Situation:
-    return parse_situation(GAMES[game], text)
+    return parse_situation(GAMES[game].state(), text)
+
+
+def node_of(situation: Situation) -> int:
+    assert isinstance(situation.state, ListedState)
+    return situation.state.node
+
+
+def infosets_of(game: PokerGame, situation: Situation) -> Infosets:
+    """What the player of a situation knows, one row."""
+    return listed_infosets(game, game.state(node_of(situation)), np.array([situation.hole], np.uint8), situation.board)
 
 
 def sentence(game: str, text: str) -> str:
@@ -83,12 +93,13 @@ def test_examples_by_hand(
     game: str, text: str, full: str, player: int, name: str, pot: float, to_call: float, actions: str | None
 ) -> None:
     answer = query(UniformPolicy(GAMES[game]), text)
-    assert (answer.situation.text, answer.player, answer.round) == (full, player, name)
-    assert (answer.pot, answer.to_call) == (pot, to_call)
+    facts, state = answer.facts(), answer.situation.state
+    assert (answer.situation.text, facts["player"], facts["round"]) == (full, player, name)
+    assert (facts["pot"], facts["to_call"]) == (pot, to_call)
     names = (actions or "fold call raise").split()
     assert answer.probabilities == pytest.approx(dict.fromkeys(names, 1 / len(names)))
-    assert answer.situation.player == player
-    assert round_name(RULES[game], answer.situation.round) == name
+    assert state.actor == player
+    assert round_name(RULES[game], state.round) == name
 
 
 def test_the_answer_is_that_of_the_situations_infoset() -> None:
@@ -100,7 +111,7 @@ def test_the_answer_is_that_of_the_situations_infoset() -> None:
     policy = Recorder(GAMES["fhp"])
     answer = query(policy, "As Kd / r / Qs 7h 2c")
     assert answer.probabilities == {"check": 0.25, "bet": 0.75}
-    assert policy.asked.node.tolist() == [answer.situation.node]
+    assert policy.asked.node.tolist() == [node_of(answer.situation)]
     # Canonical suits: the largest holdings come first, so spades (A, then Q) become suit 0, diamonds 1, and so on.
     expected = [parse_card(PRESETS["fhp"], card) for card in ("Kd", "Ac", "2s", "7h", "Qc")]
     assert policy.asked.cards.tolist() == [expected]
@@ -134,8 +145,8 @@ def test_facts_survive_json() -> None:
 
 
 SENTENCES = [
-    ("fhp", "", "The text '' describes no situation of fhp: begin with the 2 cards of the player to act."),
-    ("kuhn", " / ", "The text ' / ' describes no situation of kuhn: begin with the 1 card of the player to act."),
+    ("fhp", "", "The text '' is not a situation of fhp: begin with the 2 cards of the player to act."),
+    ("kuhn", " / ", "The text ' / ' is not a situation of kuhn: begin with the 1 card of the player to act."),
     ("fhp", "AKs", "'AK' is not a card of fhp: write a rank of 23456789TJQKA and a suit of cdhs."),
     ("fhp", "As K", "'K' is not a card of fhp: write a rank of 23456789TJQKA and a suit of cdhs."),
     ("fhp", "As 10", "'10' is not a card of fhp: write a rank of 23456789TJQKA and a suit of cdhs."),
@@ -155,7 +166,7 @@ SENTENCES = [
     (
         "fhp",
         "AsKd/Qs7h2c",
-        "'Q' in the betting 'Qs7h2c' is no action: write f (fold), c or k (call or check), r or b (raise or bet).",
+        "'Q' in the betting 'Qs7h2c' is not an action: write f (fold), c or k (call or check), r or b (raise or bet).",
     ),
     (
         "fhp",
@@ -165,13 +176,12 @@ SENTENCES = [
     ("kuhn", "K/f", "The round 1 betting 'f' has 'f' as the first action, where only c (check) or r (bet) is allowed."),
     ("odd", "JJ/K/c/b", "'JJ' is not a card of odd: write a rank of JQKA and a suit of cdh."),
     ("odd", "J J/K/c/b", "The round 2 betting 'b' has 'b' as the first action, where only c (check) is allowed."),
-    ("fhp", "AsKd/fc", "The betting 'fc' goes on after 'f', which ended the hand."),
-    ("kuhn", "K/bcb", "The betting 'bcb' goes on after 'bc', which ended the hand."),
+    ("fhp", "AsKd/fc", "The betting 'fc' continues after 'f', which ended the hand."),
+    ("kuhn", "K/bcb", "The betting 'bcb' continues after 'bc', which ended the hand."),
     (
         "fhp",
         "AsKd/ccr",
-        "The betting 'ccr' goes on after 'cc', which ended the round: "
-        "what comes next belongs to a new field, after '/'.",
+        "The betting 'ccr' continues after 'cc', which ended the round: put the next action in a new field, after '/'.",
     ),
     ("fhp", "AsKd/rf/Qs7h2c", "The betting 'rf' ended the hand, but the field 'Qs7h2c' follows."),
     ("fhp", "AsKd/rf", "Nobody is left to act: the betting 'rf' ends the hand."),
@@ -196,7 +206,7 @@ SENTENCES = [
     (
         "odd",
         "//////",
-        "The text '//////' describes no situation of odd: begin with the 2 cards of the player to act.",
+        "The text '//////' is not a situation of odd: begin with the 2 cards of the player to act.",
     ),
     (
         "odd",
@@ -215,7 +225,7 @@ def test_every_mistake_has_its_sentence(game: str, text: str, expected: str) -> 
 def test_only_poker_games_can_be_asked_in_text() -> None:
     policy = UniformPolicy(GAMES["kuhn"])
     policy.game = type("Other", (), {"name": "rock paper scissors"})()
-    with pytest.raises(GameError, match="only for poker games, and rock paper scissors is not one"):
+    with pytest.raises(GameError, match="Only poker games have situations in text, but rock paper scissors is not one"):
         query(policy, "K")
 
 
@@ -257,7 +267,7 @@ def written(rules: PokerRules, deck: list[int], actions: list[list[int]], rng: r
     return rng.choice(["/", " / ", " /"]).join(fields[:-1] if quiet_end and rng.random() < 0.5 else fields)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(name=st.sampled_from(sorted(RULES)), rng=st.randoms(use_true_random=False))
 def test_a_written_playout_is_read_back(name: str, rng: random.Random) -> None:
     game, rules = GAMES[name], RULES[name]
@@ -265,16 +275,16 @@ def test_a_written_playout_is_read_back(name: str, rng: random.Random) -> None:
     node = 0
     for action in (a for done in actions for a in done):
         node = int(game.tree.child[node, action])
-    situation = parse_situation(game, written(rules, deck, actions, rng))
+    situation = parse_situation(game.state(), written(rules, deck, actions, rng))
     hole, dealt = rules.hole_cards, sum(rules.board_cards[: state.round + 1])
     assert situation.hole == tuple(deck[:hole])
     assert situation.board == tuple(deck[hole : hole + dealt])
-    assert (situation.node, situation.player, situation.round) == (node, state.actor, state.round)
-    assert situation.betting == tuple("".join("fcr"[action] for action in done) for done in actions)
-    assert parse_situation(game, situation.text) == situation
+    assert (node_of(situation), situation.state.actor, situation.state.round) == (node, state.actor, state.round)
+    assert situation.state.betting == tuple("".join("fcr"[action] for action in done) for done in actions)
+    assert parse_situation(game.state(), situation.text) == situation
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     name=st.sampled_from(sorted(RULES)),
     suits=st.sampled_from(["canonical", "raw"]),
@@ -283,13 +293,13 @@ def test_a_written_playout_is_read_back(name: str, rng: random.Random) -> None:
 def test_the_infoset_is_the_one_that_a_deal_shows(name: str, suits: str, rng: random.Random) -> None:
     game, rules = replace_suits(name, suits), RULES[name]
     deck, actions, state = random_playout(rules, rng)
-    situation = parse_situation(game, written(rules, deck, actions, rng))
+    situation = parse_situation(game.state(), written(rules, deck, actions, rng))
     hole, board = deck[: rules.hole_cards], deck[rules.hole_cards :][: sum(rules.board_cards)]
     other = deck[::-1][: rules.hole_cards]
     hands = (hole, other) if state.actor == 0 else (other, hole)
     deals = game.deals_of(np.array([[*hands[0], *hands[1], *board]], np.uint8))
-    expected = infosets_at(game, torch.tensor([situation.node]), torch.tensor([0]), deals)
-    given = situation_infosets(situation)
+    expected = infosets_at(game, torch.tensor([node_of(situation)]), torch.tensor([0]), deals)
+    given = infosets_of(game, situation)
     assert torch.equal(given.node, expected.node)
     assert given.cards.dtype == expected.cards.dtype
     assert torch.equal(given.cards, expected.cards)
@@ -302,33 +312,33 @@ def replace_suits(name: str, suits: str) -> PokerGame:
     return RAW[name] if suits == "raw" else GAMES[name]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(name=st.sampled_from(["leduc", "fhp", "hulh", "odd"]), rng=st.randoms(use_true_random=False))
 def test_renaming_the_suits_asks_for_the_same_infoset(name: str, rng: random.Random) -> None:
     rules = RULES[name]
     deck, actions, _ = random_playout(rules, rng)
     renaming = rng.choice(suit_permutations(rules.num_ranks, rules.num_suits).tolist())
-    one = situation_infosets(parse(name, written(rules, deck, actions, rng)))
-    other = situation_infosets(parse(name, written(rules, [renaming[card] for card in deck], actions, rng)))
+    one = infosets_of(GAMES[name], parse(name, written(rules, deck, actions, rng)))
+    other = infosets_of(GAMES[name], parse(name, written(rules, [renaming[card] for card in deck], actions, rng)))
     assert torch.equal(one.node, other.node)
     assert torch.equal(one.cards, other.cards)
 
 
 def test_raw_suits_are_kept_and_sorted() -> None:
-    cards = situation_infosets(parse_situation(RAW["fhp"], "As Kd")).cards[0].tolist()
+    cards = infosets_of(RAW["fhp"], parse_situation(RAW["fhp"].state(), "As Kd")).cards[0].tolist()
     assert cards == [parse_card(PRESETS["fhp"], "Kd"), parse_card(PRESETS["fhp"], "As"), *[NO_CARD] * 3]
 
 
 def test_a_rank_alone_is_a_card_only_below_four_suits() -> None:
     three_suits = PokerGame(replace(PRESETS["leduc"], num_suits=3, suit_symbols=""))
-    assert parse_situation(three_suits, "K / r / K").text == "Kc / rc / Kd"
-    assert parse_situation(three_suits, "K / r / Kc").text == "Kd / rc / Kc"
+    assert parse_situation(three_suits.state(), "K / r / K").text == "Kc / rc / Kd"
+    assert parse_situation(three_suits.state(), "K / r / Kc").text == "Kd / rc / Kc"
     four_suits = PokerGame(replace(PRESETS["leduc"], num_suits=4, suit_symbols=""))
     with pytest.raises(ConfigError, match="'K' is not a card of leduc: write a rank of JQK and a suit of cdhs"):
-        parse_situation(four_suits, "K / r / K")
+        parse_situation(four_suits.state(), "K / r / K")
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(name=st.sampled_from(sorted(RULES)), text=st.text() | st.text("AKQJT10cdhs/ fckrb") | st.text("KQJcd/ rckb"))
 def test_garbage_raises_only_config_errors_of_one_sentence(name: str, text: str) -> None:
     try:
@@ -338,5 +348,5 @@ def test_garbage_raises_only_config_errors_of_one_sentence(name: str, text: str)
         assert problem.endswith(".")
         assert "\n" not in problem
     else:
-        assert GAMES[name].tree.actor[situation.node] == situation.player
+        assert GAMES[name].tree.actor[node_of(situation)] == situation.state.actor
         assert parse(name, situation.text) == situation

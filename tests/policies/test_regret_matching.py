@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.policies.network import RegretMatchingPolicy, regret_matching
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets
@@ -80,7 +79,6 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from(["highest", "uniform"]))
 def test_rows_are_distributions_over_legal_actions(rows: list[tuple[list[float], list[bool]]], fallback: str) -> None:
     advantage, legal = torch.tensor([a for a, _ in rows]), torch.tensor([mask for _, mask in rows])
@@ -94,7 +92,6 @@ def test_rows_are_distributions_over_legal_actions(rows: list[tuple[list[float],
             assert all(p == 0 for p, v in zip(row.tolist(), values, strict=True) if v <= 0)
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from(["highest", "uniform"]), st.floats(0.015625, 64, width=32))
 def test_the_unit_of_the_advantages_does_not_matter(
     rows: list[tuple[list[float], list[bool]]], fallback: str, unit: float

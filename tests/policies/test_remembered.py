@@ -6,10 +6,8 @@ import torch
 from deepcfr.config import CFRConfig, NetworkConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.base import board_strategy
 from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.policies.remembered import RememberedStrategies
+from deepcfr.policies.network import RegretMatchingPolicy, RememberedStrategies
 from deepcfr.ranges.boards import Boards
 from deepcfr.rng import generator
 from deepcfr.solvers.first_round import FirstRoundTable
@@ -52,7 +50,7 @@ def test_every_answer_is_that_of_the_newest_networks() -> None:
         table.regret[:] = rng.normal(size=table.regret.shape)
         later = RegretMatchingPolicy(LEDUC, (networks[0], networks[1]))
         policy = WithFirstRound(later, table.strategy())
-        remembering, anew = remembered.of(policy, later), board_strategy(policy)
+        remembering, anew = remembered.of(policy, later), policy.on_board
         for tree, boards in zip(BOARDS.rounds, BOARDS.kept, strict=True):
             for board in boards[: 1 + change]:  # some boards are visited later than others
                 for _ in range(2):

@@ -49,7 +49,7 @@ def test_styles_do_what_they_are_called() -> None:
 
 
 def test_other_styles_and_games_are_refused() -> None:
-    with pytest.raises(GameError, match=r"'maniac' is no scripted style: uniform, call, raise are\."):
+    with pytest.raises(GameError, match=r"'maniac' is not a scripted style. Choose one of uniform, call, raise\."):
         scripted_policy("maniac", PokerGame(PRESETS["kuhn"]))
-    with pytest.raises(GameError, match="Scripted styles play poker games, and 'kuhn_poker' is not one"):
+    with pytest.raises(GameError, match="Scripted styles play poker games only, but 'kuhn_poker' is not one"):
         scripted_policy("call", load_openspiel_game("kuhn_poker"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pokerkit import FixedLimitTexasHoldem, HandHistory
 
@@ -37,8 +37,6 @@ from deepcfr.protocols.hand_history import history_of
 from deepcfr.protocols.record import PlayedHand, gains, log_line
 
 CARDS = [rank + suit for rank in RANK_SYMBOLS for suit in SUIT_SYMBOLS]
-# how long an example takes says nothing here, least of all on a busy machine
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MOVES = st.builds(Move, st.sampled_from("fcr")) | st.builds(Move, st.just("r"), st.integers(0, 9_999_999_999))
 
 
@@ -58,7 +56,6 @@ def match_states(draw: st.DrawFn) -> MatchState:
 
 
 @given(match_states())
-@CALM
 def test_every_state_comes_back_from_its_text(state: MatchState) -> None:
     assert parse_match_state(state.text) == state
 
@@ -67,7 +64,7 @@ def test_every_state_comes_back_from_its_text(state: MatchState) -> None:
     st.text(max_size=60)
     | st.from_regex(r"MATCHSTATE:[0-9]?:[0-9]{0,3}:[fcr/0-9]{0,9}:[2-9AKcdhs|/]{0,12}", fullmatch=True)
 )
-@settings(CALM, max_examples=300)
+@settings(max_examples=300)
 def test_garbage_is_refused_with_a_sentence(text: str) -> None:
     problem = ""
     try:
@@ -141,7 +138,6 @@ def played(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[str, tuple[int, ...
 
 
 @given(played(tuple(PRESETS)))
-@CALM
 def test_betting_comes_back(game: tuple[str, tuple[int, ...]]) -> None:
     rules, actions = PRESETS[game[0]], game[1]
     betting = betting_of(rules, actions)
@@ -244,7 +240,7 @@ def test_known_log_line() -> None:
 
 
 @given(played(("hulh",)))
-@settings(CALM, max_examples=15)  # pokerkit replays every hand
+@settings(max_examples=15)  # pokerkit replays every hand
 def test_pokerkit_writes_the_same_states(game: tuple[str, tuple[int, ...]]) -> None:
     """Its own translation of a hand history into match states is the independent check of ours."""
     rules, actions = PRESETS["hulh"], game[1]

@@ -370,7 +370,10 @@ def test_the_dealer_command(tmp_path: Path) -> None:
         (("-", "-", "--hands", 0, "--game", "leduc"), "--hands must be at least 1, but is 0."),
         (("-", "-", "--hands", 1, "--seconds", 0, "--game", "leduc"), "--seconds must be more than 0, but is 0."),
         (("-", "-", "--hands", 1, "--seconds", 0.1, "--game", "kuhn"), "bot (1) did not connect within 0.1 s."),
-        (("scripted:x", "-", "--hands", 1, "--game", "leduc"), "'x' is no scripted style: uniform, call, raise are."),
+        (
+            ("scripted:x", "-", "--hands", 1, "--game", "leduc"),
+            "'x' is not a scripted style. Choose one of uniform, call, raise.",
+        ),
     ],
 )
 def test_refusals_of_the_dealer_command(arguments: tuple[object, ...], sentence: str) -> None:

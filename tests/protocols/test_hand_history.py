@@ -114,7 +114,7 @@ def test_the_referee_objects() -> None:
         referee(rules, hand, [line.replace("cbr 200", "cbr 150") for line in lines])
     with pytest.raises(ProtocolError, match="it is not p1's turn"):
         referee(rules, hand, [line.replace("p2 cbr 200", "p1 cbr 200") for line in lines])
-    with pytest.raises(ProtocolError, match="not over for pokerkit"):
+    with pytest.raises(ProtocolError, match="has not ended in pokerkit"):
         referee(rules, hand, lines[:-1])
     other = PlayedHand(3, hand.names, hand.holes, (), (2, 0))
     with pytest.raises(ProtocolError, match=r"gains 100 chips by our count and 200 by pokerkit's"):
@@ -142,12 +142,12 @@ _board_cards = [0, 3]
         ("_board_cards = [0, 3]", "", r"deals \[0, 3, 1, 1\] board cards by round, but fhp \[0, 3\]"),
         ("cbr 200", "cbr 300", "a raise of fhp is to 200 there"),
         ("p1 f", "p2 f", "where fhp does not allow it"),
-        (", 'p1 f # what else'", "", "breaks off before it is over"),
-        ("p1 f # what else'", "p1 f', 'p2 cc'", "goes on with 'p2 cc'"),
+        (", 'p1 f # what else'", "", "ends before the hand has ended"),
+        ("p1 f # what else'", "p1 f', 'p2 cc'", "continues with 'p2 cc'"),
         ("2c3d", "????", r"has the cards '\?\?\?\?': all cards must be known"),
         ("2c3d", "Ac3d", "deals Ac twice"),
         ("2c3d", "2c", "deals 1 and 2 hole cards and 0 board cards"),
-        ("p1 f #", "p1 sd #", "'p1 sd', which is no line"),
+        ("p1 f #", "p1 sd #", "'p1 sd', which is not a line"),
         ("[4900, 5100]", "[4800, 5200]", "gaining -200 chips, but its actions and cards bring -100"),
     ],
 )

@@ -12,10 +12,10 @@ from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.ranges.boards import NEXT_ROUND, Boards
+from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.kernels import against_range
-from deepcfr.ranges.scratch import Scratch
-from deepcfr.ranges.sweep import fill_leaves
+from deepcfr.ranges.rounds import NEXT_ROUND
+from deepcfr.ranges.sweep import RoundPass, Scratch
 
 Floats = npt.NDArray[np.float64]
 
@@ -160,8 +160,11 @@ def test_leaves_are_paid_to_each_player_by_their_kind() -> None:
     strength = board_strengths(board.holes, np.array(board.cards, np.uint8), 2)
     fold, showdown = pays(board.holes, strength)
     for player in (0, 1):
-        reach, values = rng.random((tree.num_rows[1 - player], 6)), np.full((tree.num_slots, 6), 7.0)
-        fill_leaves(tree, board, player, reach, values, Scratch())
+        play = RoundPass(tree, board, np.ones((2, 1, 6)), Scratch())
+        reach = play.rows[1 - player]
+        reach[:] = rng.random(reach.shape)
+        play.leaves([player])[:] = 7.0
+        values = play.leaves([player])[0]
         for leaf, kind in enumerate(tree.leaf_kind):
             slot = len(tree.nodes) + leaf
             theirs = reach[tree.row[1 - player, slot]][board.view]

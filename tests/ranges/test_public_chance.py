@@ -8,15 +8,16 @@ import pytest
 import torch
 
 from board_play import Expected, expected_hands, num_hands, random_policy, rows_of
-from deepcfr.config import PublicChanceConfig
+from deepcfr.config import PublicChanceSampling
 from deepcfr.errors import ConfigError
-from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import UniformPolicy, board_strategy
-from deepcfr.policies.tabular import TablePolicy
-from deepcfr.ranges.boards import Board, Boards, RoundTree, count_boards, kept_bytes
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.tables import TablePolicy
+from deepcfr.ranges import public_chance
+from deepcfr.ranges.boards import Board, Boards, count_boards, kept_bytes
 from deepcfr.ranges.public_chance import (
     BoardPass,
     BoardSampler,
@@ -29,6 +30,7 @@ from deepcfr.ranges.public_chance import (
     traverse_boards,
     visited_boards,
 )
+from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, sweep
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
@@ -46,7 +48,7 @@ THREE_ROUNDS = replace(
     rank_symbols="",
 )
 SMALL_FHP = small_fhp(3, (1, 1), num_suits=3)
-ALL = PublicChanceConfig(boards=10_000, later_boards=1_000, samples=400)
+ALL = PublicChanceSampling(boards=10_000, later_boards=1_000, samples=400)
 WORKERS = Workers(1)
 
 
@@ -54,7 +56,7 @@ class Kept:
     """A policy on boards that are visited many times: each is asked for once."""
 
     def __init__(self, policy: TablePolicy) -> None:
-        self._ask = board_strategy(policy)
+        self._ask = policy.on_board
         self._kept: dict[tuple[int, bytes], npt.NDArray[np.floating]] = {}
 
     def __call__(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
@@ -69,7 +71,7 @@ def boards_of(game: PokerGame) -> Boards:
 
 
 def play(
-    boards: Boards, strategy: BoardStrategy, player: int, settings: PublicChanceConfig = ALL, stream: int = 1
+    boards: Boards, strategy: BoardStrategy, player: int, settings: PublicChanceSampling = ALL, stream: int = 1
 ) -> BoardPass:
     return traverse_boards(boards, strategy, player, settings, 3, stream, WORKERS)
 
@@ -86,7 +88,7 @@ def play(
 def test_advantages_and_strategies_are_those_of_every_deal(rules: PokerRules, suits: Suits, player: int) -> None:
     game = PokerGame(rules, suits)
     policy = random_policy(game, 4)
-    found = play(boards_of(game), board_strategy(policy), player)
+    found = play(boards_of(game), policy.on_board, player)
     for round_, expected in enumerate(expected_hands(policy, player)):
         advantages, strategies = found.advantages[round_], found.strategies[round_]
         row = rows_of(advantages, expected)
@@ -103,9 +105,9 @@ def test_advantages_and_strategies_are_those_of_every_deal(rules: PokerRules, su
 def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
     game = PokerGame(LEDUC)
     boards, policy = boards_of(game), random_policy(game, 5)
-    exact = sweep(boards, board_strategy(policy), WORKERS).profile
+    exact = sweep(boards, policy.on_board, WORKERS).profile
     for player in (0, 1):
-        found = play(boards, board_strategy(policy), player)
+        found = play(boards, policy.on_board, player)
         assert found.value == pytest.approx(exact[player], abs=1e-9)
         views = [sum(map(len, kept)) for kept in boards.kept]
         assert found.boards == 3
@@ -119,33 +121,27 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
 def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
     game = PokerGame(rules)
     boards, policy = boards_of(game), random_policy(game, 5)
-    some = PublicChanceConfig(boards=2, later_boards=1)
-    whole = sweep(boards, board_strategy(policy), WORKERS)
-    again = sweep(boards, board_strategy(policy), WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
+    some = PublicChanceSampling(boards=2, later_boards=1)
+    whole = sweep(boards, policy.on_board, WORKERS)
+    again = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
     assert again.boards == whole.boards
     assert again.best_response == pytest.approx(whole.best_response, abs=1e-12)
-    panel = sweep(boards, board_strategy(policy), WORKERS, choose=BoardSampler(boards, some, 9).choose)
+    panel = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, some, 9).choose)
     assert 0 < panel.boards < whole.boards
     assert panel.best_response != pytest.approx(whole.best_response, abs=1e-3)
     for player in (0, 1):  # the traversal of the same boards has other code for values
-        assert panel.profile[player] == pytest.approx(
-            play(boards, board_strategy(policy), player, some, 9).value, abs=1e-9
-        )
+        assert panel.profile[player] == pytest.approx(play(boards, policy.on_board, player, some, 9).value, abs=1e-9)
         assert panel.best_response[player] > panel.profile[player]
 
 
 def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() -> None:
     game = PokerGame(LEDUC)
     boards, policy = boards_of(game), random_policy(game, 5)
-    one = PublicChanceConfig(boards=1, stratified=False)
-    found = [
-        sweep(boards, board_strategy(policy), WORKERS, choose=BoardSampler(boards, one, n).choose) for n in range(60)
-    ]
+    one = PublicChanceSampling(boards=1)
+    found = [sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, one, n).choose) for n in range(60)]
     seen = {panel.profile for panel in found}
     assert len(seen) == 3  # boards
-    assert np.mean(list(seen), axis=0) == pytest.approx(
-        sweep(boards, board_strategy(policy), WORKERS).profile, abs=1e-9
-    )
+    assert np.mean(list(seen), axis=0) == pytest.approx(sweep(boards, policy.on_board, WORKERS).profile, abs=1e-9)
 
 
 # The samples are those of external sampling ------------------------------------------------------------------------------
@@ -197,7 +193,7 @@ def asked(policy: TablePolicy, views: torch.Tensor, player: int) -> Strategy:
 def test_drawn_targets_are_means_and_what_is_hardly_reached_is_left_out() -> None:
     game = PokerGame(LEDUC)
     boards, policy = boards_of(game), random_policy(game, 7)
-    hands = play(boards, board_strategy(policy), 1).advantages[1]
+    hands = play(boards, policy.on_board, 1).advantages[1]
     tree = boards.rounds[1]
     part = RoundPart.of(tree, 1)
     hands.reach[:, 0] = 1e-7
@@ -223,10 +219,9 @@ def test_drawn_targets_are_means_and_what_is_hardly_reached_is_left_out() -> Non
 # Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
 
 SAMPLED = {
-    "few boards": PublicChanceConfig(boards=3, samples=20),
-    "boards in any order": PublicChanceConfig(boards=3, samples=20, stratified=False),
-    "certain boards": PublicChanceConfig(boards=16, samples=4),  # of 20: ten have a chance of 1
-    "some hands": PublicChanceConfig(boards=3, samples=20, hands=8),
+    "few boards": PublicChanceSampling(boards=3, samples=20),
+    "certain boards": PublicChanceSampling(boards=16, samples=4),  # of 20: ten have a chance of 1
+    "some hands": PublicChanceSampling(boards=3, samples=20, hands=8),
 }
 
 
@@ -239,7 +234,7 @@ def flop() -> tuple[Boards, Kept, list[Expected]]:
 
 @pytest.mark.parametrize("settings", SAMPLED.values(), ids=list(SAMPLED))
 def test_values_and_recorded_hands_are_unbiased(
-    settings: PublicChanceConfig, flop: tuple[Boards, Kept, list[Expected]]
+    settings: PublicChanceSampling, flop: tuple[Boards, Kept, list[Expected]]
 ) -> None:
     boards, strategy, (_, expected) = flop
     exact = play(boards, strategy, 0).first_values
@@ -252,7 +247,7 @@ def test_values_and_recorded_hands_are_unbiased(
     columns = np.concatenate([expected.values, expected.reach], axis=1)
     wanted = chosen @ (expected.chance[:, None] * columns)
     firsts, sums = [], []
-    for stream in range(1500):
+    for stream in range(400):
         found = play(boards, strategy, 0, settings, stream)
         firsts.append(found.first_values.ravel())
         hands = found.advantages[1]
@@ -270,19 +265,21 @@ def assert_mean(sampled: npt.NDArray[np.floating], truth: npt.NDArray[np.floatin
     assert np.square(z).mean() < 2.5  # they are not independent of each other
 
 
-def test_more_boards_and_strata_have_less_noise() -> None:
+def test_more_boards_and_strata_have_less_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     game = PokerGame(small_fhp(5, (1, 1)))
-    boards, uniform = boards_of(game), board_strategy(UniformPolicy(game))
+    boards, uniform = boards_of(game), UniformPolicy(game).on_board
 
-    def noise(settings: PublicChanceConfig) -> float:
+    def noise(settings: PublicChanceSampling) -> float:
         values = [play(boards, uniform, 0, settings, stream).first_values for stream in range(120)]
         return float(np.var(values, axis=0).sum())
 
-    one, four = (noise(PublicChanceConfig(boards=n, samples=1, stratified=False)) for n in (1, 4))
+    by_likeness = noise(PublicChanceSampling(boards=32, samples=1))
+    shuffled = np.random.default_rng(3)
+    monkeypatch.setattr(public_chance, "_by_likeness", lambda later, _: shuffled.permutation(len(later)))
+    assert by_likeness < 0.8 * noise(PublicChanceSampling(boards=32, samples=1))
+    one, four = (noise(PublicChanceSampling(boards=n, samples=1)) for n in (1, 4))
     assert four < one / 3
-    any_order, by_likeness = (noise(PublicChanceConfig(boards=32, samples=1, stratified=s)) for s in (False, True))
-    assert by_likeness < 0.8 * any_order
-    assert noise(PublicChanceConfig(boards=4, samples=1, hands=20, stratified=False)) > 1.3 * four
+    assert noise(PublicChanceSampling(boards=4, samples=1, hands=20)) > 1.3 * four
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 11])
@@ -328,7 +325,7 @@ def test_a_board_with_some_of_its_hands_is_a_board() -> None:
 
 def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
     boards, strategy, _ = flop
-    settings = PublicChanceConfig(boards=5, samples=30, hands=10)
+    settings = PublicChanceSampling(boards=5, samples=30, hands=10)
     threads = Workers(3)
     one = play(boards, strategy, 1, settings, 7)
     two = traverse_boards(boards, strategy, 1, settings, 3, 7, threads)
@@ -363,9 +360,9 @@ def test_boards_are_counted_without_making_them(rules: PokerRules, merge: bool) 
 
 def test_no_more_boards_are_visited_than_said() -> None:
     game = PokerGame(THREE_ROUNDS)
-    boards, settings = boards_of(game), PublicChanceConfig(boards=2, later_boards=2, samples=5)
+    boards, settings = boards_of(game), PublicChanceSampling(boards=2, later_boards=2, samples=5)
     policy = random_policy(game, 3)
-    found = play(boards, board_strategy(policy), 0, settings)
+    found = play(boards, policy.on_board, 0, settings)
     assert visited_boards(THREE_ROUNDS, settings, merge=True) == [1, 2, 4]
     assert len(found.advantages[0]) == 5
     assert found.boards == 4
@@ -374,11 +371,11 @@ def test_no_more_boards_are_visited_than_said() -> None:
 
 
 def test_some_hands_of_a_game_with_later_boards_are_refused() -> None:
-    settings = PublicChanceConfig(hands=20)
-    with pytest.raises(ConfigError, match=r"'public_chance\.hands' is 20, but three rounds has betting rounds after"):
+    settings = PublicChanceSampling(hands=20)
+    with pytest.raises(ConfigError, match=r"'sampling\.hands' is 20, but three rounds has betting rounds after"):
         check_settings(THREE_ROUNDS, settings)
     check_settings(SMALL_FHP, settings)
-    check_settings(THREE_ROUNDS, PublicChanceConfig())
+    check_settings(THREE_ROUNDS, PublicChanceSampling())
 
 
 def test_there_are_enough_samples_here_to_show_every_hand() -> None:

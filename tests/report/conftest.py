@@ -12,9 +12,9 @@ from deepcfr.abstraction.files import save_abstraction
 from deepcfr.config import AnyConfig, EvaluationConfig, NetworkConfig, RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
-from deepcfr.report.bench.tabular import random_abstraction
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
+from experiments.bench.tabular import random_abstraction
 
 EVALUATED = (1, 2, 4)
 
@@ -47,7 +47,8 @@ def tiny_deep(game: str = "leduc") -> AnyConfig:
     base = default_config(game)
     return dataclasses.replace(
         base,
-        cfr=dataclasses.replace(base.cfr, iterations=EVALUATED[-1], traversals=20),
+        cfr=dataclasses.replace(base.cfr, iterations=EVALUATED[-1]),
+        sampling=dataclasses.replace(base.sampling, traversals=20),
         memory=dataclasses.replace(base.memory, advantage_capacity=500, strategy_capacity=500),
         network=NetworkConfig(kind="mlp", width=8, layers=1),
         advantage=dataclasses.replace(base.advantage, steps=4, batch_size=16),

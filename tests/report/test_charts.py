@@ -30,15 +30,13 @@ def test_a_curve_is_the_exact_evaluations(tmp_path: Path) -> None:
     assert curve(run) == [(60.0, 10, 300.0), (120.0, 100, 100.0)]
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".svg", b"<?xml"), (".png", b"\x89PNG")])
-def test_a_picture_of_two_runs_names_both(tmp_path: Path, suffix: str, magic: bytes) -> None:
+def test_a_picture_of_two_runs_names_both(tmp_path: Path) -> None:
     runs = [run_with(tmp_path / name, default_config("kuhn"), [300.0, 100.0]) for name in ("first", "second")]
-    draw_curves(runs, tmp_path / f"curve{suffix}")
-    picture = (tmp_path / f"curve{suffix}").read_bytes()
-    assert picture.startswith(magic)
-    if suffix == ".svg":
-        assert b"first" in picture
-        assert b"second" in picture
+    draw_curves(runs, tmp_path / "curve.svg")
+    picture = (tmp_path / "curve.svg").read_bytes()
+    assert picture.startswith(b"<svg ")
+    assert b"first" in picture
+    assert b"second" in picture
 
 
 def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from deepcfr.abstraction.files import save_abstraction
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
-from deepcfr.report.bench.tabular import random_abstraction
 from deepcfr.report.methods import method_of, methods_of
 from deepcfr.runs.folder import RunFolder
+from experiments.bench.tabular import random_abstraction
 
 FLOP_CLASSES = 1_286_792  # of a hole and a flop up to suits (Waugh 2013, table 1)
 FIRST_ROUND, FLOP = 21, 182  # decisions times actions of the public tree, in each round of FHP
@@ -66,11 +66,11 @@ def test_what_is_counted_depends_on_the_solver(leduc_runs: dict[str, RunFolder],
 def test_labels_name_the_settings_that_tell_runs_apart(tmp_path: Path) -> None:
     base = default_config("kuhn")
     longer = replace(base, seed=1, cfr=replace(base.cfr, iterations=999), runtime=replace(base.runtime, threads=2))
-    other = replace(base, cfr=replace(base.cfr, traversals=77))
+    other = replace(base, sampling=replace(base.sampling, traversals=77))
     runs = [RunFolder.create(tmp_path / str(i), config) for i, config in enumerate((base, longer))]
     assert len({method.label for method in methods_of(runs)}) == 1
     runs.append(RunFolder.create(tmp_path / "other", other))
     labels = [method.label for method in methods_of(runs)]
     assert labels[0] == labels[1]
-    assert labels[0].endswith("; cfr.traversals = 1500")
-    assert labels[2].endswith("; cfr.traversals = 77")
+    assert labels[0].endswith("; sampling.traversals = 1500")
+    assert labels[2].endswith("; sampling.traversals = 77")

@@ -14,27 +14,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, RuntimeConfig, config_to_toml
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    config_to_toml,
+)
 from deepcfr.errors import CheckpointError
 from deepcfr.files import json_bytes
 from deepcfr.games.presets import load_rules
-from deepcfr.policies.iterates import iterate_tensors
 from deepcfr.policies.query import query
+from deepcfr.policies.snapshots import snapshot_tensors
 from deepcfr.runs import checkpoint as checkpoints
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 FIT = FitConfig(steps=3, batch_size=16)
+ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=9, traversals=20),
+    cfr=CFRConfig(iterations=9),
+    sampling=ExternalSampling(traversals=20),
     memory=MemoryConfig(advantage_capacity=40, strategy_capacity=60),  # full after two iterations
     network=NetworkConfig(kind="mlp", width=8, layers=1),
-    advantage=FIT,
+    advantage=ADVANTAGE,
     average=FIT,
     runtime=RuntimeConfig(threads=1, keep=2),
 )
@@ -61,7 +73,7 @@ def state_of(solver: DeepCFR) -> State:
     for name, memory in memories.items():
         state[name] = memory.seen
         state |= {f"{name}.{column}": tensor.numpy().tobytes() for column, tensor in memory.contents().items()}
-    state |= {name: tensor.numpy().tobytes() for name, tensor in iterate_tensors(solver.iterates).items()}
+    state |= {name: tensor.numpy().tobytes() for name, tensor in snapshot_tensors(solver.snapshots.kept).items()}
     counters = ("iteration", "nodes_touched", "average_iteration")
     return state | {name: getattr(solver, name) for name in counters}
 
@@ -219,7 +231,7 @@ def test_a_damaged_file_is_named_and_the_previous_checkpoint_is_used(saved: Save
 
 
 @given(st.sampled_from((NETWORKS, *ARRAYS)), st.floats(0, 1, exclude_max=True), st.integers(0, 7))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 def test_one_flipped_bit_anywhere_in_networks_or_memories_is_found(
     saved: Saved, name: str, place: float, bit: int
 ) -> None:
@@ -237,7 +249,7 @@ def test_one_flipped_bit_anywhere_in_networks_or_memories_is_found(
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
 @example(0.06, 0)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 def test_one_flipped_bit_anywhere_in_the_state_is_found(saved: Saved, place: float, bit: int) -> None:
     path = saved.folder(3) / "state.json"
     position = int(place * path.stat().st_size)
@@ -332,7 +344,12 @@ def assert_belongs_elsewhere(saved: Saved) -> None:
 
 
 def test_settings_that_a_checkpoint_does_not_depend_on_may_change(saved: Saved) -> None:
-    other = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=20, traversals=5), runtime=RuntimeConfig(keep=3))
+    other = replace(
+        CONFIG,
+        cfr=replace(CONFIG.cfr, iterations=20),
+        sampling=replace(CONFIG.sampling, traversals=5),
+        runtime=RuntimeConfig(keep=3),
+    )
     (saved.path / "config.toml").write_text(config_to_toml(other))
     assert loaded(saved.path) == (saved.states[3], [])
 

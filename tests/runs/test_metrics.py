@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcfr.errors import CheckpointError
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 RECORDS = st.lists(st.dictionaries(st.text(), VALUES, max_size=4), max_size=6)
 LINES = [{"iteration": t, "loss": [t / 3, 1e-17 * t], "note": "naïve ♠\n\u2028"} for t in range(1, 6)]
 
-ANY_FILE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY_FILE = settings(max_examples=60)
 
 
 @pytest.fixture
@@ -142,7 +142,8 @@ def test_the_environment_has_versions_hardware_commit_and_command(monkeypatch: p
     [
         (["/usr/lib/deepcfr/cli/__main__.py", "train", "kuhn"], "deepcfr train kuhn"),
         (["deepcfr", "train", "a game"], "deepcfr train 'a game'"),
-        (["benchmarks/ray_soak.py", "--times", "3"], "python benchmarks/ray_soak.py --times 3"),
+        (["/a/checkout/experiments/ray_soak.py", "--times", "3"], "python -m experiments.ray_soak --times 3"),
+        (["a.py", "--times", "3"], "python a.py --times 3"),
         ([], "python ''"),
     ],
 )

@@ -6,9 +6,6 @@ import os
 import random
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,6 +41,7 @@ from solve_runs import (
     tables,
     without_costs,
 )
+from struck import INTERRUPT, KILL, struck
 
 LAST = 7
 SMALL_FLOP, BUCKETS = "the small flop game", "buckets of leduc"  # stand for the paths of files
@@ -468,24 +466,12 @@ def long(settings: SolveConfig) -> SolveConfig:
     )
 
 
-def launch(path: Path, settings: SolveConfig) -> subprocess.Popen[str]:
-    """`deepcfr solve` or, if the folder holds a run already, `deepcfr resume`."""
+def arguments(path: Path, settings: SolveConfig) -> list[object]:
+    """Of `deepcfr solve` or, if the folder holds a run already, `deepcfr resume`."""
     if (path / "config.toml").is_file():
-        arguments = ["resume", str(path)]
-    else:
-        edit(path.parent, settings)
-        arguments = ["solve", settings.game, "--config", str(path.parent / "config.toml"), "--out", str(path)]
-    command = [sys.executable, "-m", "deepcfr.cli", *arguments]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def wait_for_lines(process: subprocess.Popen[str], path: Path, lines: int) -> None:
-    file = path / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and (not file.is_file() or file.read_bytes().count(b"\n") < lines):
-        assert time.monotonic() < deadline, "the run does not get on"
-        time.sleep(0.002)
+        return ["resume", path]
+    edit(path.parent, settings)
+    return ["solve", settings.game, "--config", path.parent / "config.toml", "--out", path]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -496,21 +482,15 @@ def test_kill_9_and_then_ctrl_c_in_the_terminal_do_not_change_the_run(tmp_path: 
     print(f"the moment comes from seed {seed}")  # shown when the test fails
     path = tmp_path / "run"
 
-    with launch(path, settings) as process:
-        wait_for_lines(process, path, 6)
-        time.sleep(random.Random(seed).uniform(0, 0.05))
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
+    status, _, _ = struck(KILL, 6, *arguments(path, settings), after=random.Random(seed).uniform(0, 0.05))
+    assert status == -KILL
     done = len(read_metrics(path / "metrics.jsonl"))
     checkpoint = RunFolder.open(path).checkpoint(pytest.fail)
     assert checkpoint is not None
     assert checkpoint.iteration >= done - 4
 
-    with launch(path, settings) as process:
-        wait_for_lines(process, path, done + 4)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, "Traceback" in err) == (0, False)
+    status, out, err = struck(INTERRUPT, done + 4, *arguments(path, settings))
+    assert (status, "Traceback" in err) == (0, False)
     stopped = re.search(rf"Stopped after iteration (\d+) and saved\. Go on with: deepcfr resume {path}\n", out)
     assert stopped
     assert done < int(stopped[1]) < MANY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 
 from deepcfr.config import (
+    AdvantageFitConfig,
     CFRConfig,
     EvaluationConfig,
+    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
@@ -30,12 +33,14 @@ from deepcfr.runs.study import GridSummary, Job, claimed, difference, is_finishe
 from solve_runs import metrics
 
 FIT = FitConfig(steps=4, batch_size=16)
+ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=4, traversals=20),
+    cfr=CFRConfig(iterations=4),
+    sampling=ExternalSampling(traversals=20),
     memory=MemoryConfig(advantage_capacity=80, strategy_capacity=100),
     network=NetworkConfig(kind="mlp", width=8, layers=1),
-    advantage=FIT,
+    advantage=ADVANTAGE,
     average=FIT,
     evaluation=EvaluationConfig(at=(2,)),
     runtime=RuntimeConfig(threads=1, checkpoint_every=1),
@@ -155,7 +160,7 @@ def test_finished_runs_keep_their_policy_and_not_their_memories(whole: Path) -> 
 
 
 def test_a_run_of_other_settings_is_refused_with_both_values(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path / "base-s0", replace(CONFIG, advantage=replace(FIT, steps=5)))
+    RunFolder.create(tmp_path / "base-s0", replace(CONFIG, advantage=replace(ADVANTAGE, steps=5)))
     with pytest.raises(
         CheckpointError, match=r"base-s0' holds a run of other settings: advantage.steps is 5 there and 4"
     ):
@@ -197,25 +202,18 @@ def test_a_folder_that_another_process_has_claimed_is_waited_for_at_the_end(tmp_
 
 def test_a_killed_process_leaves_a_grid_that_goes_on(tmp_path: Path, whole: Path) -> None:
     code = (
-        "import sys; sys.path[:0] = [sys.argv[2], sys.argv[3]]\n"
+        "import os, signal, sys; sys.path[:0] = [sys.argv[2], sys.argv[3]]\n"
         "from pathlib import Path\nimport test_study\n"
         "class Tell(test_study.Watch):\n"
         "    def iteration(self, *_):\n"
-        "        print(1, flush=True)\n"
+        "        self.seen = getattr(self, 'seen', 0) + 1\n"
+        "        if self.seen == 6:\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "test_study.grid(Path(sys.argv[1]), Tell())\n"
     )
     here = Path(__file__).parent
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path), str(here), str(here.parent)],
-        stdout=subprocess.PIPE,
-        env=environment,
-    )
-    assert child.stdout is not None
-    for _ in range(6):
-        assert child.stdout.readline()
-    child.kill()
-    child.wait()
-    child.stdout.close()
+    command = [sys.executable, "-c", code, str(tmp_path), str(here), str(here.parent)]
+    assert subprocess.run(command, env=environment, timeout=240).returncode == -signal.SIGKILL
     assert grid(tmp_path, Watch()).finished
     assert results(tmp_path) == results(whole)

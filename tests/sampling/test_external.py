@@ -8,7 +8,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,10 +16,10 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.rng import addressed_uniforms, generator, key
+from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy, Traversals, sample_actions, traverse
-from deepcfr.sampling.luck import BoardLuck
 from deepcfr.training.networks import build_network
 from deepcfr.types import NO_CARD, TERMINAL, Infosets, Samples
 
@@ -59,7 +59,7 @@ class RandomNetwork:
 
     def __init__(self, game: PokerGame, seed: int) -> None:
         self.game = game
-        config = NetworkConfig(width=16, card_width=1, outputs=game.encoding.num_actions)
+        config = NetworkConfig(width=16, card_width=1)
         self.networks = [build_network(game.encoding, config, generator(key(seed, "net", p))) for p in (0, 1)]
         self.rows: dict[tuple[int, tuple[int, ...]], list[float]] = {}
 
@@ -375,13 +375,17 @@ class SampledLeduc:
 
 @pytest.fixture(scope="module", params=[(0, False), (1, False), (0, True), (1, True)], ids=str)
 def leduc(request: pytest.FixtureRequest) -> SampledLeduc:
-    """With the luck of the board in payoffs and without it."""
-    game, count, (traverser, without_luck) = load_game("leduc"), 100_000, request.param
+    """With and without the control variate for the board."""
+    game, count, (traverser, controlled) = load_game("leduc"), 100_000, request.param
     profile, stream = RandomTable(game, 4, interior=True), key(11, "deals", traverser)
     deals = game.deal(count, stream)
     strategies = dense_strategy(game, profile, deals, 0), dense_strategy(game, profile, deals, 1)
-    luck = BoardLuck(game, 5).of_histories(game.deal_cards(count, stream), np.arange(count)) if without_luck else None
-    found = traverse(game, deals, traverser, strategies, key(11, "actions", traverser), 1, luck)
+    control_variate = (
+        BoardControlVariate(game, 5).of_histories(game.deal_cards(count, stream), np.arange(count))
+        if controlled
+        else None
+    )
+    found = traverse(game, deals, traverser, strategies, key(11, "actions", traverser), 1, control_variate)
     exact = Enumeration(game, every_deal(game), traverser, profile).run()
     return SampledLeduc(
         count, found.values.double().numpy(), moments(found.advantages), moments(found.strategies), exact
@@ -404,12 +408,14 @@ def test_mean_regret_of_visits_is_the_advantage_at_every_leduc_infoset(leduc: Sa
     assert abs(np.mean(scores)) < 4 / np.sqrt(len(scores))
 
 
-def test_the_luck_of_the_board_is_noise_of_decisions_before_it_and_nothing_else() -> None:
+def test_the_control_variate_of_the_board_is_noise_of_decisions_before_it_and_nothing_else() -> None:
     game, count = load_game("leduc"), 20_000
     deals, profile = game.deal(count, 3), RandomTable(game, 4, interior=True)
     strategies = dense_strategy(game, profile, deals, 0), dense_strategy(game, profile, deals, 1)
-    luck = BoardLuck(game, 5).of_histories(game.deal_cards(count, 3), np.arange(count))
-    with_it, without = (traverse(game, deals, 0, strategies, 7, 1, taken).advantages for taken in (None, luck))
+    control_variate = BoardControlVariate(game, 5).of_histories(game.deal_cards(count, 3), np.arange(count))
+    with_it, without = (
+        traverse(game, deals, 0, strategies, 7, 1, taken).advantages for taken in (None, control_variate)
+    )
     assert torch.equal(with_it.infosets.node, without.infosets.node)
     late = game.round[with_it.infosets.node.long()] == 1
     torch.testing.assert_close(with_it.target[late], without.target[late], rtol=1e-5, atol=1e-5)
@@ -445,7 +451,6 @@ def test_mean_value_is_the_value_of_the_game_under_the_profile(leduc: SampledLed
 LARGEST = 1 - 2.0**-24
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, 1e-40, 1e-30, 1e-3, 0.25, 1 / 3, 0.5, 1.0, 3.0]), min_size=1, max_size=6).filter(sum)
 )

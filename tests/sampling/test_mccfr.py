@@ -1,4 +1,4 @@
-"""Monte Carlo walks: unbiased by enumeration of every sampled outcome, and equal to the batched external sampling."""
+"""Monte Carlo traversals: unbiased by enumeration of every sampled outcome, and equal to the batched external sampling."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling import mccfr
 from deepcfr.sampling.external import Strategy, traverse
-from deepcfr.sampling.walk_tree import (
+from deepcfr.sampling.traversal_tree import (
     Situations,
-    WalkTree,
+    TraversalTree,
     deal_cards,
     explicit_situations,
-    explicit_walk,
+    explicit_traversal_tree,
     poker_situations,
-    poker_walk,
+    poker_traversal_tree,
     situations_of,
     table_layout,
 )
@@ -50,7 +50,7 @@ class Poker:
     def __post_init__(self) -> None:
         self.abstraction = lossless(self.game.rules)
         self.layout = table_layout(self.game.tree, self.abstraction.counts)
-        self.walk = poker_walk(self.game, self.layout)
+        self.traversal_tree = poker_traversal_tree(self.game, self.layout)
         self.regrets = np.random.default_rng(self.seed).normal(size=self.layout.size)
 
     def entries(self, node: int, hole: tuple[int, ...], board: tuple[int, ...] = ()) -> list[int]:
@@ -83,12 +83,12 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def run(
-    kernels: ModuleType, sampler: str, walk: WalkTree, regrets: np.ndarray, situations: Situations, traverser: int,
+    kernels: ModuleType, sampler: str, tree: TraversalTree, regrets: np.ndarray, situations: Situations, traverser: int,
     weight: float = 1.0, stream: int = 0, first: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
     """What traversals add to the regrets and to the averages, and the nodes touched; `regrets` stays as it is."""
     after, averages = regrets.copy(), np.zeros_like(regrets)
-    where = (walk, after, averages, situations, traverser, weight, np.uint64(stream), first)
+    where = (tree, after, averages, situations, traverser, weight, np.uint64(stream), first)
     if sampler == "external":
         touched = kernels.external_traversals(*where)
     else:
@@ -122,15 +122,15 @@ class Script:
 
 
 def expected(
-    plain: ModuleType, sampler: str, walk: WalkTree, regrets: np.ndarray, situations: Situations, traverser: int
+    plain: ModuleType, sampler: str, tree: TraversalTree, regrets: np.ndarray, situations: Situations, traverser: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The exact expectation of what one traversal adds: every sequence of random choices with its probability."""
     regret, average, mass = np.zeros_like(regrets), np.zeros_like(regrets), 0.0
     scripts: list[list[int]] = [[]]
     while scripts:
         script = Script(scripts.pop())
-        plain._sample = script
-        found = run(plain, sampler, walk, regrets, situations, traverser)
+        plain.sample = script
+        found = run(plain, sampler, tree, regrets, situations, traverser)
         regret += script.probability() * found[0]
         average += script.probability() * found[1]
         mass += script.probability()
@@ -141,7 +141,7 @@ def expected(
 
 def expected_in_kuhn(plain: ModuleType, sampler: str, poker: Poker, traverser: int) -> tuple[np.ndarray, np.ndarray]:
     parts = [
-        expected(plain, sampler, poker.walk, poker.regrets, situations, traverser)
+        expected(plain, sampler, poker.traversal_tree, poker.regrets, situations, traverser)
         for situations in (situations_of(poker.abstraction, np.array([c], np.uint8)) for c in permutations(range(3), 2))
     ]
     return sum(p[0] for p in parts) / 6, sum(p[1] for p in parts) / 6
@@ -227,14 +227,16 @@ def test_explicit_trees_and_poker_agree(plain: ModuleType, kuhn: Poker, sampler:
     regrets = np.empty_like(kuhn.regrets)
     regrets[place] = kuhn.regrets
     for traverser in (0, 1):
-        found = expected(plain, sampler, explicit_walk(tree), regrets, explicit_situations(1), traverser)
+        found = expected(plain, sampler, explicit_traversal_tree(tree), regrets, explicit_situations(1), traverser)
         poker = expected_in_kuhn(plain, sampler, kuhn, traverser)
         np.testing.assert_allclose(found[0][place], poker[0], atol=1e-12)
         np.testing.assert_allclose(found[1][place], poker[1], atol=1e-12)
 
 
 @pytest.mark.parametrize("sampler", ["external", "outcome"])
-def test_compiled_walks_are_their_source_with_addressed_uniforms(plain: ModuleType, leduc: Poker, sampler: str) -> None:
+def test_compiled_traversals_are_their_source_with_addressed_uniforms(
+    plain: ModuleType, leduc: Poker, sampler: str
+) -> None:
     """Ties the compiled kernels to the source that is enumerated above, and their random numbers to `deepcfr.rng`."""
     stream, count, first = key(3, "action"), 40, 1000
     situations = poker_situations(leduc.abstraction, count, key(3, "deal"), first)
@@ -244,7 +246,7 @@ def test_compiled_walks_are_their_source_with_addressed_uniforms(plain: ModuleTy
 
     plain.address_of, plain.uniform_at = lambda stream, traversal: (int(stream), traversal), uniform
     for traverser in (0, 1):
-        args = (sampler, leduc.walk, leduc.regrets, situations, traverser, 2.0, stream, first)
+        args = (sampler, leduc.traversal_tree, leduc.regrets, situations, traverser, 2.0, stream, first)
         slow, compiled = run(plain, *args), run(mccfr, *args)
         np.testing.assert_allclose(compiled[0], slow[0], atol=1e-12)
         np.testing.assert_allclose(compiled[1], slow[1], atol=1e-12)
@@ -286,7 +288,7 @@ def test_external_sampling_is_the_batched_traversal(leduc: Poker, traverser: int
     regret, average, touched = np.zeros(leduc.layout.size), np.zeros(leduc.layout.size), 0
     for i in range(count):  # one at a time, each from the same regrets
         situations = poker_situations(leduc.abstraction, 1, stream, i)
-        found = run(mccfr, "external", leduc.walk, leduc.regrets, situations, traverser)
+        found = run(mccfr, "external", leduc.traversal_tree, leduc.regrets, situations, traverser)
         regret, average, touched = regret + found[0], average + found[1], touched + found[2]
     assert touched == batch.nodes_touched
     np.testing.assert_allclose(regret, summed(leduc, batch.advantages.infosets, batch.advantages.target), atol=1e-4)
@@ -321,7 +323,7 @@ def test_outcome_sampling_touches_the_nodes_of_one_path(leduc: Poker) -> None:
     situations = poker_situations(leduc.abstraction, count, stream, 0)
     regrets, averages = leduc.regrets.copy(), np.zeros_like(leduc.regrets)
     touched = mccfr.outcome_traversals(
-        leduc.walk, regrets, averages, situations, 0, 0.0, np.uint64(0), 0, 0.0
+        leduc.traversal_tree, regrets, averages, situations, 0, 0.0, np.uint64(0), 0, 0.0
     )  # no weight, so the strategies stay pure; no exploration
     assert touched == expected_touched
 
@@ -367,8 +369,8 @@ def test_every_entry_of_the_tables_belongs_to_one_action(leduc: Poker) -> None:
 @pytest.mark.parametrize("sampler", ["external", "outcome"])
 def test_weight_multiplies_all_additions(leduc: Poker, sampler: str) -> None:
     situations = poker_situations(leduc.abstraction, 1, key(9, "deal"), 0)
-    once = run(mccfr, sampler, leduc.walk, leduc.regrets, situations, 0, 1.0)
-    thrice = run(mccfr, sampler, leduc.walk, leduc.regrets, situations, 0, 3.0)
+    once = run(mccfr, sampler, leduc.traversal_tree, leduc.regrets, situations, 0, 1.0)
+    thrice = run(mccfr, sampler, leduc.traversal_tree, leduc.regrets, situations, 0, 3.0)
     np.testing.assert_allclose(thrice[0], 3 * once[0], atol=1e-12)
     np.testing.assert_allclose(thrice[1], 3 * once[1], atol=1e-12)
     assert np.abs(once[0]).max() > 0
@@ -383,13 +385,13 @@ def test_only_the_traverser_gains_regrets_and_only_the_opponent_averages(leduc: 
             at = leduc.layout.start[node] + leduc.layout.stride[node] * bucket
             owner[at : at + leduc.game.tree.legal[node].sum()] = leduc.game.tree.actor[node]
     for traverser in (0, 1):
-        regret, average, _ = run(mccfr, "external", leduc.walk, leduc.regrets, situations, traverser)
+        regret, average, _ = run(mccfr, "external", leduc.traversal_tree, leduc.regrets, situations, traverser)
         assert set(owner[regret != 0]) == {traverser}
         assert set(owner[average != 0]) == {1 - traverser}
 
 
 def test_sampling_follows_the_shares() -> None:
     shares = np.array([0.25, 0.0, 0.5, 0.25, 0.0])
-    drawn = [mccfr._sample(shares, 0, 5, (i + 0.5) / 1000) for i in range(1000)]
+    drawn = [mccfr.sample(shares, 0, 5, (i + 0.5) / 1000) for i in range(1000)]
     assert np.bincount(drawn, minlength=5).tolist() == [250, 0, 500, 250, 0]
-    assert mccfr._sample(shares, 0, 5, 1.0) == 3  # rounding may leave a uniform above all shares: never a zero share
+    assert mccfr.sample(shares, 0, 5, 1.0) == 3  # rounding may leave a uniform above all shares: never a zero share

@@ -7,15 +7,24 @@ from dataclasses import replace
 import pytest
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+)
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.network import RegretMatchingPolicy, infoset_owner
-from deepcfr.policies.regret_matching import regret_matching
-from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
+from deepcfr.policies.network import RegretMatchingPolicy, infoset_owner, regret_matching
+from deepcfr.solvers.collector import IterationRecord
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.memories import memory_bytes
 from deepcfr.training.examples import InfosetExamples
 from deepcfr.types import Infosets, Samples
 
@@ -23,17 +32,23 @@ KUHN = load_game("kuhn")
 EVERY = Infosets(  # the infosets of Kuhn
     torch.arange(4).repeat_interleave(3), torch.arange(3, dtype=torch.uint8).repeat(4)[:, None]
 )
-FIT = FitConfig(steps=80, batch_size=256, learning_rate=5e-3, schedule="cosine")
+FIT = FitConfig(steps=40, batch_size=128, learning_rate=5e-3, schedule="cosine")
+ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
-    cfr=CFRConfig(iterations=25, traversals=300),
+    cfr=CFRConfig(iterations=25),
+    sampling=ExternalSampling(traversals=300),
     memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
     network=NetworkConfig(kind="mlp", width=32, layers=2),
-    advantage=FIT,
-    average=replace(FIT, steps=500, batch_size=512, scale_targets=False),
+    advantage=ADVANTAGE,
+    average=replace(FIT, steps=400, batch_size=256),
 )
 BRIEF = replace(
-    CONFIG, cfr=replace(CONFIG.cfr, iterations=3, traversals=40), advantage=replace(FIT, steps=10), average=FIT
+    CONFIG,
+    cfr=replace(CONFIG.cfr, iterations=3),
+    sampling=replace(CONFIG.sampling, traversals=40),
+    advantage=replace(ADVANTAGE, steps=10),
+    average=FIT,
 )
 
 
@@ -94,7 +109,7 @@ def test_a_short_run_is_far_less_exploitable_than_uniform_play(kuhn: tuple[DeepC
 
 
 def test_a_run_in_units_of_the_pot_is_as_good() -> None:
-    solver = solved(replace(CONFIG, advantage=replace(FIT, pot_units=True)))
+    solver = solved(replace(CONFIG, advantage=replace(ADVANTAGE, pot_units=True)))
     solver.fit_average()
     assert exploitability(solver.average_policy()).nash_conv < 0.12 * 916.7
     policy = solver.current_policy()
@@ -104,11 +119,18 @@ def test_a_run_in_units_of_the_pot_is_as_good() -> None:
 
 def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     """After one iteration against a uniform opponent: the same memory in both units, and nearly exact fits."""
-    exact = replace(FIT, steps=1500, batch_size=512, merge_infosets=True)
+    exact = replace(ADVANTAGE, steps=500, batch_size=256, merge_infosets=True)
     found = []
     for pot_units in (False, True):
-        once = replace(CONFIG.cfr, iterations=1, traversals=2000)
-        solver = solved(replace(CONFIG, cfr=once, advantage=replace(exact, pot_units=pot_units)))
+        once = replace(CONFIG.cfr, iterations=1)
+        solver = solved(
+            replace(
+                CONFIG,
+                cfr=once,
+                sampling=ExternalSampling(traversals=2000),
+                advantage=replace(exact, pot_units=pot_units),
+            )
+        )
         network = solver.advantage_networks[0]
         with torch.no_grad():
             found.append((network(EVERY) * network.scale)[:3][KUHN.encoding.legal[EVERY.node[:3]]])
@@ -117,11 +139,12 @@ def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     assert float(found[0].abs().max()) > 0.3
 
 
-def test_without_the_luck_of_the_board_first_decisions_are_less_noisy_in_any_chunks() -> None:
+def test_with_the_control_variate_for_the_board_first_decisions_are_less_noisy_in_any_chunks() -> None:
     game, found = load_game("leduc"), []
     for remove, chunk in ((False, 4_096), (True, 4_096), (True, 97)):
-        cfr = CFRConfig(iterations=1, traversals=500, chunk=chunk, remove_luck=remove)
-        found.append(solved(replace(BRIEF, game="leduc", cfr=cfr), game).memories)
+        cfr = CFRConfig(iterations=1)
+        sampling = ExternalSampling(traversals=500, chunk=chunk, chance_control_variate=remove)
+        found.append(solved(replace(BRIEF, game="leduc", cfr=cfr, sampling=sampling), game).memories)
     with_it, without, in_pieces = (memories.advantages[0] for memories in found)
     assert rows(without) == rows(in_pieces)
     one, other = held(with_it), held(without)
@@ -186,17 +209,6 @@ def test_the_average_policy_is_the_linear_average_in_the_memory(kuhn: tuple[Deep
     assert distance.abs().max() < 0.06
 
 
-def test_the_average_policy_is_the_linear_average_with_the_default_options_too(
-    kuhn: tuple[DeepCFR, list[IterationRecord]],
-) -> None:
-    solver, _ = kuhn
-    other = DeepCFR(KUHN, CONFIG, iteration=solver.iteration)
-    other.collector = solver.collector
-    other.fit_average(replace(CONFIG.average, scale_targets=FitConfig().scale_targets))
-    distance = other.average_policy().probabilities(EVERY) - weighted_mean_strategy(solver)
-    assert distance.abs().max() < 0.06
-
-
 # Algorithm 1, line by line
 
 
@@ -234,7 +246,8 @@ def test_simultaneous_updates_play_the_strategies_of_the_iteration_before() -> N
     for _ in range(3):
         current = copy.current()
         for player in (0, 1):
-            copy.collector.begin(copy.iteration + 1, player, current)()
+            for found in copy.collector.traverse(copy.iteration + 1, player, current):
+                copy.memories.add(player, found)
         next(solver.iterations())
         for one, other in zip(solver.memories.named(), copy.memories.named(), strict=True):
             mine, theirs = one[1].contents(), other[1].contents()
@@ -368,8 +381,8 @@ def totals(memory: Memory) -> dict[tuple[int, int, int], torch.Tensor]:
 @pytest.mark.parametrize("chunk", [1, 7, 39, 40])
 def test_the_chunk_changes_only_the_order_of_what_is_collected(chunk: int) -> None:
     # fits too small to move random weights, so that the order cannot change the networks
-    still = replace(BRIEF, advantage=replace(FIT, steps=1, learning_rate=1e-12))
-    one, other = (solved(replace(still, cfr=replace(still.cfr, chunk=size))) for size in (chunk, 10_000))
+    still = replace(BRIEF, advantage=replace(ADVANTAGE, steps=1, learning_rate=1e-12))
+    one, other = (solved(replace(still, sampling=replace(still.sampling, chunk=size))) for size in (chunk, 10_000))
     assert one.nodes_touched == other.nodes_touched
     pairs = [*zip(one.memories.advantages, other.memories.advantages, strict=True)]
     for mine, theirs in [*pairs, (one.memories.strategies, other.memories.strategies)]:
@@ -402,7 +415,7 @@ def test_memories_are_bounded_and_of_the_configured_kind(kind: str) -> None:
 @pytest.mark.parametrize("refit", ["scratch", "fine-tune"])
 def test_networks_are_fitted_anew_or_further(refit: str) -> None:
     # fits too small to move weights show where they start
-    still = replace(FIT, steps=1, learning_rate=1e-12, refit=refit)  # type: ignore[arg-type]
+    still = replace(ADVANTAGE, steps=1, learning_rate=1e-12, refit=refit)  # type: ignore[arg-type]
     solver = DeepCFR(KUHN, replace(BRIEF, advantage=still))
     starts = []
     for _ in solver.iterations():
@@ -435,7 +448,11 @@ def test_the_memory_of_a_run_is_known_before_it_is_allocated() -> None:
 def test_a_player_that_never_got_to_act_does_not_stop_the_run() -> None:
     # with one traversal, player 0 folds before player 1 has acted for one seed in three or so
     tiny = replace(
-        BRIEF, cfr=replace(BRIEF.cfr, traversals=1, iterations=1), advantage=replace(FIT, steps=1), game="fhp"
+        BRIEF,
+        cfr=replace(BRIEF.cfr, iterations=1),
+        sampling=replace(BRIEF.sampling, traversals=1),
+        advantage=replace(ADVANTAGE, steps=1),
+        game="fhp",
     )
     for seed in range(12):
         solved(replace(tiny, seed=seed), load_game("fhp"))
@@ -445,8 +462,9 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
     rare = replace(
         BRIEF,
         game="fhp",
-        cfr=replace(BRIEF.cfr, traversals=1, iterations=5),
-        advantage=replace(FIT, steps=5, refit="fine-tune"),
+        cfr=replace(BRIEF.cfr, iterations=5),
+        sampling=replace(BRIEF.sampling, traversals=1),
+        advantage=replace(ADVANTAGE, steps=5, refit="fine-tune"),
         network=NetworkConfig(width=8),
     )
     late = 0
@@ -465,13 +483,13 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
 def test_a_smoothed_average_is_fitted_to_regret_matching_on_means_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Iterates 2, 4 and 6 are kept; within a third of 2, 4 and 6 are those themselves, and 4 beside 6."""
     cfr = replace(BRIEF.cfr, iterations=6, keep_networks=2, average_smoothing=0.34)
-    solver = solved(replace(BRIEF, cfr=cfr, advantage=replace(FIT, refit="fine-tune")))
+    solver = solved(replace(BRIEF, cfr=cfr, advantage=replace(ADVANTAGE, refit="fine-tune")))
     played, owner = held(solver.memories.strategies), infoset_owner(KUHN)
     policies = {}
     for t, near in ((2, (2,)), (4, (4,)), (6, (4, 6))):
         networks = []
         for player in (0, 1):
-            found = [i.networks[player] for i in solver.iterates if i.iteration in near]
+            found = [i.networks[player] for i in solver.snapshots.kept if i.iteration in near]
             network = solver.new_average_network()
             network.load_state_dict({k: sum(f[k].float() for f in found) / len(found) for k in found[0]})
             networks.append(network)
@@ -490,7 +508,7 @@ def test_a_smoothed_average_is_fitted_to_regret_matching_on_means_of_networks(mo
 
 def test_examples_with_other_targets_are_fitted_to_those() -> None:
     cfr = replace(BRIEF.cfr, average_smoothing=0.3)
-    tuned = replace(FIT, refit="fine-tune")
+    tuned = replace(ADVANTAGE, refit="fine-tune")
     networks = [
         solved(replace(BRIEF, cfr=chosen, advantage=tuned)) for chosen in (replace(BRIEF.cfr, average_smoothing=0), cfr)
     ]

@@ -7,14 +7,13 @@ import pytest
 import torch
 
 from board_play import random_policy
-from deepcfr.config import CFRConfig, PublicChanceConfig, TabularConfig
+from deepcfr.config import CFRConfig, PublicChanceSampling, TabularConfig
 from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import board_strategy
 from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.policies.tabular import TablePolicy
+from deepcfr.policies.tables import TablePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import traverse_boards
 from deepcfr.sampling.external import Strategy, traverse
@@ -24,7 +23,7 @@ from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets, Samples
 
 KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
-ALL = PublicChanceConfig(boards=1_000, samples=10)
+ALL = PublicChanceSampling(boards=1_000, samples=10)
 
 
 @pytest.mark.parametrize("weighting", ["linear", "uniform"])
@@ -78,7 +77,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
     mean, square = np.zeros_like(sampled.regret), np.zeros_like(sampled.regret)
     blocks, size = 50, 600
     for player in (0, 1):
-        found = traverse_boards(boards, board_strategy(policy), player, ALL, 1, 0, Workers(1))
+        found = traverse_boards(boards, policy.on_board, player, ALL, 1, 0, Workers(1))
         exact.add_values(found.first_values, player, 1)
     averages = np.zeros_like(sampled.average)
     for block in range(blocks):
@@ -97,7 +96,7 @@ def test_external_samples_add_up_to_the_same_regrets_and_averages() -> None:
     assert (abs(mean - truth) / error).max() < 4.5
     # strategies are met in proportion to the player's own reach, so their sums have the policy's probabilities
     tree, board = exact.tree, exact.board
-    expected = board_strategy(policy)(tree, board)
+    expected = policy.on_board(tree, board)
     for node in range(len(tree.nodes)):
         edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
         total = averages[edges].sum(0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.config import SolveConfig, TabularConfig, validate_config
@@ -16,7 +16,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.tree import TreePolicy
+from deepcfr.policies.tables import TreePolicy
 from deepcfr.sampling.mccfr import (
     SHAPES,
     Learning,
@@ -26,7 +26,7 @@ from deepcfr.sampling.mccfr import (
     outcome_traversals,
     shaped,
 )
-from deepcfr.solvers.mccfr import MCCFR, _felt
+from deepcfr.solvers.mccfr import MCCFR, _shaped_tree
 
 EXTERNAL = TabularConfig(algorithm="mccfr", traversals=300, precision="float64")
 OUTCOME = replace(EXTERNAL, sampler="outcome")
@@ -42,7 +42,6 @@ def solved(game: PokerGame | OpenSpielGame, config: TabularConfig, iterations: i
 # Floors
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9), st.floats(0, 1))
 def test_a_floor_leaves_a_distribution_with_that_least_probability(regrets: list[float], floor: float) -> None:
     match = _match.py_func  # `tests/sampling` ties compiled kernels to their source
@@ -114,9 +113,9 @@ def test_no_shape_and_no_floor_are_the_plain_solver_bit_for_bit(config: TabularC
     game = load_game("leduc")
     plain = solved(game, config, 3)
     solver = MCCFR(game, replace(config, iterations=3), 0)
-    walk = solver._walks[0]
+    tree = solver._trees[0]
     for player in (0, 1):
-        assert _felt(walk, player, "y1").payoff.tobytes() == walk.payoff.tobytes()
+        assert _shaped_tree(tree, player, "y1").payoff.tobytes() == tree.payoff.tobytes()
     for on in ("payoff", "regret"):
         same = solved(game, replace(config, reward_shape="y1", reward_on=on, exploration_end=1), 3)  # type: ignore[arg-type]
         for name, array in plain.arrays().items():
@@ -126,10 +125,10 @@ def test_no_shape_and_no_floor_are_the_plain_solver_bit_for_bit(config: TabularC
 
 @pytest.mark.parametrize("shape", SHAPES[1:])
 def test_each_player_feels_its_own_losses(shape: str) -> None:
-    """Payoffs of a walk are to player 0, so a loss of player 1 is a gain there."""
-    walk = MCCFR(load_game("leduc"), EXTERNAL)._walks[0]
-    flat = walk.payoff.ravel()
-    first, second = (_felt(walk, player, shape).payoff.ravel() for player in (0, 1))
+    """Payoffs of a tree are to player 0, so a loss of player 1 is a gain there."""
+    tree = MCCFR(load_game("leduc"), EXTERNAL)._trees[0]
+    flat = tree.payoff.ravel()
+    first, second = (_shaped_tree(tree, player, shape).payoff.ravel() for player in (0, 1))
     np.testing.assert_array_equal(first, [shaped(x, SHAPES.index(shape)) for x in flat])
     np.testing.assert_array_equal(second, [-shaped(-x, SHAPES.index(shape)) for x in flat])
     np.testing.assert_array_equal(first[flat > 0], flat[flat > 0])
@@ -147,7 +146,7 @@ def test_shaped_regrets_are_the_shapes_of_sampled_regrets(sampler: str, shape: i
         found = []
         for learning in (Learning(), Learning(shape=shape)):
             regrets, averages = np.zeros_like(solver.arrays()["regret"]), np.zeros_like(solver.arrays()["regret"])
-            where = (solver._walks[0], regrets, averages, situations, traversal % 2, 2.0, np.uint64(9), traversal)
+            where = (solver._trees[0], regrets, averages, situations, traversal % 2, 2.0, np.uint64(9), traversal)
             if sampler == "external":
                 external_traversals(*where, learning)
             else:
@@ -188,7 +187,7 @@ def test_all_at_once_in_two_threads_still_learns_and_evaluates_the_real_game() -
 
 
 def test_fewer_than_one_thread_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"needs at least 1 thread, and 0 were asked for\."):
+    with pytest.raises(ConfigError, match=r"needs at least 1 thread, but 'threads' is 0\."):
         MCCFR(load_game("kuhn"), EXTERNAL, threads=0)
 
 

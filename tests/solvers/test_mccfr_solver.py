@@ -15,7 +15,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.tree import TreePolicy
+from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.mccfr import MCCFR, memory_bytes
 from deepcfr.solvers.vector_cfr import VectorCFR
 

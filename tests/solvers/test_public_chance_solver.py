@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from deepcfr.config import (
+    AdvantageFitConfig,
     CFRConfig,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
-    PublicChanceConfig,
+    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
     TabularConfig,
@@ -23,19 +24,21 @@ from deepcfr.config import (
 )
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.ranges.boards import Board, Boards, RoundTree, kept_bytes, round_trees
+from deepcfr.ranges.boards import Board, Boards, kept_bytes
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.ranges.public_chance import BoardPass, RoundPart, traverse_boards
+from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.solvers.board_collector import BoardCollector
-from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord, memory_bytes
+from deepcfr.solvers.collector import IterationRecord
+from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import HandMemories, InfosetMemories, board_bytes, panel_rows
+from deepcfr.solvers.memories import HandMemories, InfosetMemories, board_bytes, memory_bytes, panel_rows
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import HandSamples, Infosets
 from openspiel_poker import small_fhp
@@ -71,7 +74,7 @@ class Tabular:
 
     def iterate(self, t: int) -> None:
         for player in (0, 1):
-            settings = PublicChanceConfig(boards=100_000, later_boards=100_000, samples=500)
+            settings = PublicChanceSampling(boards=100_000, later_boards=100_000, samples=500)
             found = traverse_boards(self.boards, self.current, player, settings, t, 77 * t + player, Workers(1))
             self.table.add_strategy(player, t)
             self.table.add_values(found.first_values, player, t)
@@ -137,18 +140,19 @@ def test_with_exact_tables_the_solver_is_linear_cfr(rules: PokerRules) -> None:
 # With networks -----------------------------------------------------------------------------------------------------------
 
 FIT = FitConfig(steps=40, batch_size=64, learning_rate=3e-3, schedule="cosine", refit="fine-tune")
+ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="leduc",
-    cfr=CFRConfig(iterations=18, sampler="public-chance", first_round="table", keep_networks=0),
-    public_chance=PublicChanceConfig(boards=3, samples=60),
+    cfr=CFRConfig(iterations=18, first_round="table", keep_networks=0),
+    sampling=PublicChanceSampling(boards=3, samples=60),
     memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
     network=NetworkConfig(kind="mlp", width=32, layers=2),
-    advantage=FIT,
+    advantage=ADVANTAGE,
     average=replace(FIT, steps=400),
     runtime=RuntimeConfig(threads=1),
 )
 BRIEF = replace(
-    CONFIG, cfr=replace(CONFIG.cfr, iterations=3), advantage=replace(FIT, steps=8), average=replace(FIT, steps=8)
+    CONFIG, cfr=replace(CONFIG.cfr, iterations=3), advantage=replace(ADVANTAGE, steps=8), average=replace(FIT, steps=8)
 )
 
 
@@ -160,7 +164,7 @@ def solved(config: RunConfig, game: PokerGame = LEDUC) -> tuple[DeepCFR, list[It
 
 def with_settings(config: RunConfig, first_round: str = "table", **settings: Any) -> RunConfig:
     cfr = replace(config.cfr, first_round=first_round)  # type: ignore[arg-type]
-    return replace(config, cfr=cfr, public_chance=replace(config.public_chance, **settings))
+    return replace(config, cfr=cfr, sampling=replace(config.sampling, **settings))
 
 
 VARIANTS = {
@@ -175,7 +179,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", ["hands", "panel", "infosets"])
 def test_a_short_run_is_far_less_exploitable_than_uniform_play(name: str) -> None:
     batch = 512 if name == "infosets" else 64  # a hand has many infosets
-    config = replace(VARIANTS[name], advantage=replace(FIT, batch_size=batch))
+    config = replace(VARIANTS[name], advantage=replace(ADVANTAGE, batch_size=batch))
     solver, _ = solved(config)
     solver.fit_average()
     found = exploitability(solver.average_policy()).nash_conv
@@ -188,12 +192,12 @@ def test_records_say_what_was_done(config: RunConfig) -> None:
     advantages, strategies = solver.memories.sizes()
     assert records[-1].advantage_samples == advantages
     assert records[-1].strategy_samples == strategies > 0
-    assert {record.traversals for record in records} == {2 * config.public_chance.boards}
+    assert {record.traversals for record in records} == {2 * config.sampling.boards}
     assert solver.nodes_touched == sum(record.nodes_touched for record in records) > 0
     assert {record.trained for record in records} == {2 * 8 * 64}
     if isinstance(solver.memories, HandMemories):
-        once = config.public_chance.boards * config.public_chance.samples
-        times = 1 if config.public_chance.panel else 2
+        once = config.sampling.boards * config.sampling.samples
+        times = 1 if config.sampling.panel else 2
         rounds = {(player, round_): len(memory) for (player, round_), memory in solver.memories.advantages.items()}
         assert rounds[0, 1] == pytest.approx(once * times, abs=4)
         assert ((0, 0) in rounds) == (config.cfr.first_round == "network")
@@ -213,7 +217,7 @@ def assert_same(one: DeepCFR, other: DeepCFR) -> None:
 @pytest.mark.parametrize("panel", [True, False])
 def test_threads_change_what_is_collected_by_rounding_only(panel: bool) -> None:
     # fits too small to move random weights, so that the order of sums in a gradient cannot change the networks
-    still = replace(with_settings(BRIEF, panel=panel), advantage=replace(FIT, steps=1, learning_rate=1e-12))
+    still = replace(with_settings(BRIEF, panel=panel), advantage=replace(ADVANTAGE, steps=1, learning_rate=1e-12))
     one, other = (solved(replace(still, runtime=replace(still.runtime, threads=n)))[0] for n in (1, 3))
     other.workers.shutdown()
     for (_, mine), (_, theirs) in zip(one.memories.named(), other.memories.named(), strict=True):
@@ -254,10 +258,10 @@ def test_a_panel_is_the_same_hands_with_the_weighted_mean_of_what_iterations_say
 
 def test_remembering_changes_nothing() -> None:
     class Forgetful(DeepCFR):
-        def _fit_advantages(self, t: int, player: int) -> Any:
+        def fit_advantages(self, t: int, player: int) -> Any:
             self.collector.remembered._kept.clear()
             self.collector.remembered._seen.clear()
-            return super()._fit_advantages(t, player)
+            return super().fit_advantages(t, player)
 
     config = with_settings(BRIEF, panel=True)
     forgetful = Forgetful(LEDUC, config)
@@ -294,7 +298,7 @@ def test_memory_is_counted_as_it_is_allocated(config: RunConfig) -> None:
     solver = DeepCFR(LEDUC, config)
     columns = [column for _, memory in solver.memories.named() for column in memory.columns.values()]
     assert memory_bytes(LEDUC, config) == sum(column.nbytes for column in columns)
-    assert isinstance(solver.memories, InfosetMemories) == (config.public_chance.record == "infosets")
+    assert isinstance(solver.memories, InfosetMemories) == (config.sampling.record == "infosets")
 
 
 def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
@@ -302,21 +306,21 @@ def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
         replace(VARIANTS["panel"], memory=MemoryConfig(advantage_capacity=n, strategy_capacity=n)) for n in (10, 10**10)
     )
     assert memory_bytes(LEDUC, small) == memory_bytes(LEDUC, large)
-    assert panel_rows(LEDUC, small.public_chance) == [61, 3 * 61]
-    assert panel_rows(LEDUC, VARIANTS["hands"].public_chance) is None
+    assert panel_rows(LEDUC, small.sampling) == [61, 3 * 61]
+    assert panel_rows(LEDUC, VARIANTS["hands"].sampling) is None
     solver = solved(replace(small, cfr=replace(small.cfr, iterations=1), advantage=BRIEF.advantage))[0]
     assert solver.memories.sizes() == ((180, 180), 360)
 
 
 def test_boards_are_counted_with_what_is_remembered_of_them() -> None:
     game, rounds = load_game("fhp"), round_trees(load_game("fhp"))
-    few, panel = PublicChanceConfig(boards=100), PublicChanceConfig(boards=100, panel=True)
+    few, panel = PublicChanceSampling(boards=100), PublicChanceSampling(boards=100, panel=True)
     assert board_bytes(game, few, rounds) == kept_bytes(game.rules, merge=True) < 0.3e9
     remembered = board_bytes(game, panel, rounds) - board_bytes(game, few, rounds)
     assert remembered == 100 * 4 * rounds[1].num_edges * 1176
     solver, _ = solved(with_settings(BRIEF, panel=True))
     taken = sum(array.nbytes for array in solver.collector.remembered._kept.values())
-    settings = solver.config.public_chance
+    settings = solver.config.sampling
     assert 0 < taken <= board_bytes(LEDUC, settings, round_trees(LEDUC)) - kept_bytes(LEDUC.rules, merge=True)
 
 
@@ -325,7 +329,7 @@ def test_boards_are_counted_with_what_is_remembered_of_them() -> None:
 
 def test_games_that_are_not_poker_or_deal_a_board_first_are_refused() -> None:
     first = PokerGame(replace(LEDUC.rules, name="board first", board_cards=(1, 0)))
-    with pytest.raises(GameError, match="needs one without public cards, but board first deals 1 before it"):
+    with pytest.raises(GameError, match="needs a round without public cards, but board first deals 1 before it"):
         DeepCFR(first, BRIEF)
     DeepCFR(first, with_settings(BRIEF, first_round="network"))
     other = load_game("kuhn")
@@ -339,12 +343,3 @@ def test_some_hands_of_a_game_with_later_boards_are_refused() -> None:
     )  # fmt: skip
     with pytest.raises(ConfigError, match="has betting rounds after the first board"):
         DeepCFR(PokerGame(rules), with_settings(BRIEF, hands=3))
-
-
-def test_hands_of_two_players_cannot_be_held_out_unless_they_are_a_panel() -> None:
-    held = replace(FIT, held_out=0.2, refit="scratch")
-    (problem,) = config_problems(replace(CONFIG, average=held))
-    assert problem.startswith("'average.held_out' is 0.2, but hands of both players are drawn together")
-    config = replace(with_settings(BRIEF, panel=True), average=held)
-    solver, _ = solved(config)
-    assert solver.fit_average().held_out_loss is not None

@@ -11,13 +11,23 @@ import torch
 from open_spiel.python.algorithms import cfr as spiel_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, NetworkConfig, RunConfig, RuntimeConfig, TabularConfig
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    TabularConfig,
+)
 from deepcfr.errors import ConfigError
-from deepcfr.evaluation.tree_exploitability import tree_exploitability
+from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.openspiel import from_openspiel, to_tabular_policy
-from deepcfr.policies.tree import TreePolicy
+from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
 
@@ -165,10 +175,11 @@ def test_deep_cfr_learns_games_of_openspiel(name: str, share: float) -> None:
         game,
         RunConfig(
             game="openspiel",
-            cfr=CFRConfig(iterations=8, traversals=300),
+            cfr=CFRConfig(iterations=8),
+            sampling=ExternalSampling(traversals=300),
             memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
             network=NetworkConfig(kind="mlp", width=32, layers=2),
-            advantage=fit,
+            advantage=AdvantageFitConfig(**vars(fit)),
             average=replace(fit, steps=400, refit="scratch"),
             runtime=RuntimeConfig(threads=1),
         ),

@@ -1,6 +1,7 @@
 """Full-width CFR is OpenSpiel's, iteration by iteration; 16 bits stay close; what is restored goes on exactly."""
 
 from dataclasses import replace
+from functools import cache
 from math import comb
 from typing import Any
 
@@ -77,12 +78,17 @@ def start_anywhere(solver: VectorCFR) -> None:
                 table.store(board, regret, player)
 
 
+@cache
+def openspiel_tree(rules: PokerRules) -> OpenSpielGame:
+    return OpenSpielGame(openspiel_game(rules), "small")
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_small_deck_of_flop_holdem_is_openspiels_tree(algorithm: str) -> None:
     rules = small_fhp(4, (1, 1), num_suits=2)
     solver = exact(rules, algorithm, 4)
     start_anywhere(solver)
-    tree = TreeCFR(OpenSpielGame(openspiel_game(rules), "small"), solver.config)
+    tree = TreeCFR(openspiel_tree(rules), solver.config)
     infosets = openspiel_infosets(solver.game, openspiel_game(rules))
     names = tree.game.explicit.infoset_names
     for name, row in zip(names, tree.arrays()["regret"], strict=True):

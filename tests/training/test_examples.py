@@ -11,7 +11,7 @@ from deepcfr.rng import generator
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
 from deepcfr.training.losses import advantage_loss
 from deepcfr.training.networks import build_network
-from deepcfr.types import Encoding, Infosets, Samples
+from deepcfr.types import Infosets, Samples
 from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network
 
 
@@ -85,34 +85,11 @@ def test_balanced_draws_take_as_much_weight_from_every_round() -> None:
         torch.testing.assert_close(odds[part] / odds[part].max(), memory.filled("iteration")[part] / 7)
 
 
-def stored(encoding: Encoding, node: list[int], cards: torch.Tensor) -> InfosetExamples:
-    memory = Memory(encoding, 100)
-    target = torch.zeros(len(node), encoding.num_actions)
-    memory.add(Samples(Infosets(torch.tensor(node), cards), target, torch.ones(len(node), dtype=torch.int32)), stream=0)
-    return examples_in(memory)
-
-
-def test_a_group_is_a_hand_on_a_board_at_whatever_node() -> None:
-    encoding = load_game("fhp").encoding
-    hands = [(3, 9, 20, 30, 40), (3, 9, 20, 30, 40), (3, 9, 20, 30, 41), (3, 9, 255, 255, 255), (3, 20, 9, 30, 40)]
-    group = stored(encoding, [5, 6, 5, 0, 5], torch.tensor(hands, dtype=torch.uint8)).group(torch.arange(5))
-    assert group[0] == group[1]
-    assert len(set(group.tolist())) == 4
-
-
-def test_a_group_is_a_node_in_a_game_without_cards() -> None:
-    encoding = Encoding(torch.eye(4), torch.ones(4, 2, dtype=torch.bool), card_groups=(), num_ranks=0, num_suits=0)
-    examples = stored(encoding, [2, 3, 2], torch.empty(3, 0, dtype=torch.uint8))
-    assert examples.group(torch.tensor([0, 1, 2])).tolist() == [2, 3, 2]
-
-
 @pytest.mark.parametrize("scaled", [True, False])
 def test_the_scale_is_one_unless_targets_are_scaled(scaled: bool) -> None:
     data = advantages(unit=100.0)
-    config = FitConfig(scale_targets=scaled)
-    scale = InfosetExamples(
-        data.memory, Objective(GAME.encoding.legal, advantage_loss, linear_weights, NEWEST), config
-    ).scale()
+    objective = Objective(GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, scaled=scaled)
+    scale = InfosetExamples(data.memory, objective, FitConfig()).scale()
     assert (scale > 50) if scaled else (scale == 1)
 
 

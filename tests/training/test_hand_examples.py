@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from deepcfr.config import FitConfig, NetworkConfig
-from deepcfr.errors import TrainingError
 from deepcfr.games.presets import load_game
 from deepcfr.memory.hands import HandMemory
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import round_trees
 from deepcfr.ranges.public_chance import RoundPart
+from deepcfr.ranges.rounds import round_trees
 from deepcfr.rng import generator
 from deepcfr.training.examples import linear_weights
 from deepcfr.training.fit import fit
@@ -195,27 +194,6 @@ def test_threads_change_the_loss_only_by_rounding() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_one_hand_is_one_group() -> None:
-    part = part_of(0, 1, 200)
-    examples = examples_of([part])
-    group = examples.group(drawn(examples, torch.arange(200)))
-    hands = {tuple(row) for row in part.memory[:].cards.tolist()}
-    assert len(set(group.tolist())) == len(hands) < 37
-    assert {(*tuple(row), int(g)) for row, g in zip(part.memory[:].cards.tolist(), group, strict=True)} == {
-        (a, b, a * 256 + b) for a, b in hands
-    }
-
-
-def test_the_same_hands_of_both_players_are_one_group_and_others_are_refused() -> None:
-    one, other = part_of(0, 1, 50), part_of(1, 1, 50)
-    with pytest.raises(TrainingError, match="set held_out = 0"):
-        examples_of([one, other]).group(torch.arange(3))
-    other.memory.columns["cards"].copy_(one.memory.columns["cards"])
-    assert len(examples_of([one, other]).group(torch.arange(3))) == 3
-    with pytest.raises(TrainingError, match="Hands of several rounds or players"):
-        examples_of([part_of(0, 0, 20), one]).group(torch.arange(3))
-
-
 def test_empty_memories_are_left_out() -> None:
     empty = HandPart(HandMemory(2, 5, 2, 10), torch.tensor([0]), LEGAL[:1], torch.tensor([0]))
     assert len(examples_of([empty])) == 0
@@ -263,7 +241,7 @@ def test_targets_that_are_all_negative_are_not_compressed() -> None:
 def test_muon_moves_hidden_matrices_and_adam_the_rest() -> None:
     rate, net = 0.01, network()
     before = {name: p.detach().clone() for name, p in net.named_parameters()}
-    config = FitConfig(steps=1, batch_size=64, learning_rate=rate, optimizer="muon", clip=1e9)
+    config = FitConfig(steps=1, batch_size=64, learning_rate=rate, optimizer="muon")
     fit(net, examples_of([part_of(0, 1, 50)]), config, 1, Workers(1))
     hidden = {name for name, p in net.named_parameters() if any(p is matrix for matrix in net.hidden_matrices())}
     assert "hidden.0.weight" in hidden

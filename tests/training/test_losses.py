@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.training.losses import advantage_loss, masked_softmax, strategy_loss
@@ -47,7 +47,6 @@ def test_strategy_gradient_by_hand() -> None:
 
 
 @pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
-@settings(deadline=None)
 @given(st.floats(-1e6, 1e6, width=32))
 def test_outputs_of_illegal_actions_have_no_influence(loss: Loss, illegal: float) -> None:
     results = []
@@ -62,7 +61,6 @@ def test_outputs_of_illegal_actions_have_no_influence(loss: Loss, illegal: float
     assert results[0] == results[1]
 
 
-@settings(deadline=None)
 @given(st.floats(-1e6, 1e6, width=32))
 def test_advantages_of_illegal_actions_have_no_influence(illegal: float) -> None:
     predicted = torch.tensor([[0.3, -0.2, 1.0], [0.1, 0.2, 0.4]])
@@ -87,7 +85,6 @@ LOGITS = st.lists(st.floats(-1e4, 1e4, width=32), min_size=4, max_size=4)
 MASKS = st.lists(st.booleans(), min_size=4, max_size=4).filter(any)
 
 
-@settings(deadline=None)
 @given(LOGITS, MASKS)
 def test_masked_softmax_is_a_distribution_over_legal_actions(logits: list[float], legal: list[bool]) -> None:
     mask = torch.tensor([legal])

@@ -1,6 +1,7 @@
 """Memories in shards: what is drawn from them together is what would be drawn from everything they have seen."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
 from deepcfr.training.fit import fit
 from deepcfr.training.losses import advantage_loss
 from deepcfr.training.networks import build_network
-from deepcfr.training.shards import BlockDraw, Order, ShardedExamples, ShardSampler, Survey, together
+from deepcfr.training.shards import BlockDraw, Means, Order, ShardedExamples, ShardSampler, Survey, together
 from deepcfr.types import Infosets, Samples
 
 GAME = load_game("leduc")
@@ -39,9 +40,8 @@ class Here:
         self.samplers = {n: ShardSampler(memory, OBJECTIVE, order.config) for n, memory in self.memories.items()}
         return {n: sampler.survey() for n, sampler in self.samplers.items()}
 
-    def aim(self, order: Order, mass: torch.Tensor) -> None:  # noqa: ARG002
-        for sampler in self.samplers.values():
-            sampler.aim(mass)
+    def aim(self, order: Order, mass: torch.Tensor, means: Means | None) -> Mapping[int, float]:  # noqa: ARG002
+        return {n: sampler.aim(mass, means) for n, sampler in self.samplers.items()}
 
     def draw(
         self,
@@ -142,13 +142,38 @@ def test_neighbours_are_asked_for_together_up_to_a_limit() -> None:
     assert together([], 6) == []
 
 
+def test_merged_targets_are_those_of_one_memory_with_all_samples() -> None:
+    """As means over infosets, of which some are in one shard only; a shard that holds half counts twice."""
+    whole = memory(90, 90, 0)
+    parts = {n: Memory(GAME.encoding, 30) for n in range(4)}
+    for n in range(3):
+        parts[n].add(whole[slice(30 * n, 30 * n + 30)], stream=n)
+    config = FitConfig(merge_infosets=True)
+    merged = InfosetExamples(whole, OBJECTIVE, config)
+    order = Order("advantage-0", linear_weights, NEWEST, config)
+    examples = ShardedExamples(Here(parts), order, OBJECTIVE)
+    assert examples.scale() == pytest.approx(merged.scale(), rel=0.01)  # shards differ in numbers of legal actions
+    expected = dict(zip(whole.filled("node").tolist(), merged.samples(torch.arange(90)).target.tolist(), strict=True))
+    found = examples.ask(2_000, 5)()
+    assert len(set(expected)) < 60
+    assert set(found.infosets.node.tolist()) == set(expected)
+    for node, target in zip(found.infosets.node.tolist(), found.target.tolist(), strict=True):
+        assert target == pytest.approx(expected[node], rel=1e-6)
+    parts[0].seen = 60
+    times = torch.where(torch.arange(90) < 30, 2.0, 1.0)
+    weight = linear_weights(whole.filled("iteration"), NEWEST) * times
+    expected = dict(zip(whole.filled("node").tolist(), whole.mean_targets(weight).tolist(), strict=True))
+    found = ShardedExamples(Here(parts), order, OBJECTIVE).ask(2_000, 5)()
+    for node, target in zip(found.infosets.node.tolist(), found.target.tolist(), strict=True):
+        assert target == pytest.approx(expected[node], rel=1e-6)
+
+
 def test_the_scale_is_that_of_everything_that_was_seen(unequal: dict[int, Memory]) -> None:
     order = Order("advantage-0", linear_weights, NEWEST, FitConfig())
     scale = ShardedExamples(Here(unequal), order, OBJECTIVE).scale()
     alone = [InfosetExamples(unequal[n], OBJECTIVE, FitConfig()).scale() for n in (0, 1)]
     assert scale**2 == pytest.approx((30 * alone[0] ** 2 + 130 * alone[1] ** 2) / 160)
-    fitted_as_they_are = Order("strategy", linear_weights, NEWEST, FitConfig(scale_targets=False))
-    assert ShardedExamples(Here(unequal), fitted_as_they_are, OBJECTIVE).scale() == 1
+    assert ShardedExamples(Here(unequal), order, replace(OBJECTIVE, scaled=False)).scale() == 1
 
 
 def test_a_fit_to_shards_approaches_a_fit_to_the_whole() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcfr.config import NetworkConfig
@@ -62,13 +62,13 @@ def test_sizes_are_those_of_the_round_and_blinds_are_bets() -> None:
 @pytest.mark.parametrize(
     ("betting", "board", "words"),
     [
-        ("x", "", "'x' stands where c, r may"),
-        ("f", "", "'f' stands where c, r may"),
-        ("rf" + "c", "", "goes on after its end 'rf'"),
+        ("x", "", "'x' where c, r are legal"),
+        ("f", "", "'f' where c, r are legal"),
+        ("rf" + "c", "", "continues after its end 'rf'"),
         ("", "Zz", "'Zz' is not a card of leduc"),
         ("", "KcKc", "has a card twice"),
         ("", "KcQc", "more than the 1 cards"),
-        ("r" * 500, "", "stands where f, c may"),
+        ("r" * 500, "", "where f, c are legal"),
     ],
 )
 def test_what_is_no_position_is_refused(betting: str, board: str, words: str) -> None:
@@ -336,7 +336,7 @@ Letters = st.text(alphabet="fcrkbx/ ", max_size=12) | st.text(max_size=12)
 BoardTexts = st.text(alphabet="KQJcd ", max_size=6) | st.text(max_size=6)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(name=st.sampled_from(["leduc", "kuhn"]), betting=Letters, board=BoardTexts, situation=st.text(max_size=30))
 def test_any_query_is_answered_or_refused_with_a_sentence(
     reader: TestClient, name: str, betting: str, board: str, situation: str
@@ -355,7 +355,7 @@ def test_any_query_is_answered_or_refused_with_a_sentence(
     assert "<script>" not in page.text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_walk_has_an_address_that_leads_back(data: st.DataObject) -> None:
     position = Position(LEDUC, 0, (3,))

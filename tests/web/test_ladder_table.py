@@ -13,8 +13,8 @@ from rich.console import Console
 
 from command_line import deepcfr
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.play import play
-from deepcfr.policies.ladder import LadderScripted
+from deepcfr.ladder.policies import LadderScripted
+from deepcfr.play.terminal import play
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.play_view import action_keys
 from deepcfr.web.serve import warm_up
@@ -138,7 +138,7 @@ def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_h
     wrong = {"hand": 0, "decision": before["decision"], "action": "r3"}
     answer = person.post("/api/play/bot/act", json=wrong)
     assert answer.status_code == 400
-    assert answer.json() == {"error": "That is no action here, where there are f, c, r2, r4, a."}
+    assert answer.json() == {"error": "That action is not legal here; legal actions are f, c, r2, r4, a."}
     assert state_of(person) == before
 
 

@@ -49,7 +49,7 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_refused() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="cannot be listened to"):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="is not available"):
         _listen("127.0.0.1", taken.getsockname()[1])
 
 
@@ -127,5 +127,5 @@ def test_a_style_given_twice_or_of_no_single_run_is_refused() -> None:
     assert problems(deepcfr("serve", f"tight:{kuhn}", kuhn, again)) == [f"'{again}' is given twice."]
     for name in ("scripted:call", f"ensemble:sum:{kuhn},{leduc}"):
         (sentence,) = problems(deepcfr("serve", name))
-        assert sentence.startswith(f"'{name}' is not of one run: ")
-    assert "is no style of play" in problems(deepcfr("serve", f"mad:{kuhn}"))[0]
+        assert sentence.startswith(f"'{name}' does not name one run: ")
+    assert "is not a style of play" in problems(deepcfr("serve", f"mad:{kuhn}"))[0]

@@ -1,8 +1,8 @@
-"""Buckets of hands: for every round a table from (board, hand) to a number, the same for all renamings of suits.
+"""Buckets of hands: for every round a table from (board, hand) to a bucket, the same for all renamings of suits.
 
-A board is taken as a *set* of cards: which of them came on the flop and which on the turn is forgotten, and so is the
-bucket of an earlier round. Abstractions of games with several board rounds therefore have imperfect recall (Waugh,
-Zinkevich, Johanson, Kan, Schnizlein and Bowling, SARA 2009, "A practical use of imperfect recall").
+A board is a *set* of cards: the order of its cards and the buckets of earlier rounds are forgotten. So abstractions of
+games with several board rounds have imperfect recall (Waugh, Zinkevich, Johanson, Kan, Schnizlein and Bowling, SARA 2009,
+"A practical use of imperfect recall").
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from deepcfr.games.board_index import (
     hand_number,
     set_rank,
 )
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PokerRules
 
-_BLOCK = 256  # rows whose look-ups are made together
-MOST_CLASSES = 20_000_000  # in a round of a lossless abstraction
+_BLOCK = 256  # rows looked up together
+MOST_CLASSES = 20_000_000  # most buckets in a round of a lossless abstraction
 
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -41,7 +40,7 @@ class Abstraction:
     """The bucket of every hand on every board of a game.
 
     `tables[r][c, h]` is the bucket in round r of hand h (in the order of `games.cards.all_hands`) on representative c of
-    the `BoardIndex` of all board cards seen so far; hands that a renaming of suits exchanges without changing the board
+    the `BoardIndex` of all board cards seen so far. Hands that differ only by a renaming of suits that keeps the board
     are in one bucket.
     """
 
@@ -49,13 +48,13 @@ class Abstraction:
     counts: tuple[int, ...]  # buckets of each round, numbered from 0
     tables: tuple[
         npt.NDArray[np.unsignedinteger], ...
-    ]  # [board classes, H]; the dtype's maximum where cards are shared
+    ]  # [board classes, H]; the dtype's maximum where hand and board share a card
 
     def buckets(self, round_: int, holes: Cards, boards: Cards) -> Ints:
-        """The bucket of every hand on its board, int64 [M]; meaningless where the two share a card.
+        """The bucket of every hand on its board, int64 [M]; undefined where hand and board share a card.
 
         `holes` is uint8 [M, hole cards] and `boards` uint8 [M, n], all board cards so far; both in any order and any suits.
-        Raises GameError for a round that the game does not have, and for cards of another number or deck.
+        Raises GameError for an unknown round, and for a wrong number of cards or cards outside the deck.
         """
         _check_cards(self.rules, round_, holes, boards)
         index = round_boards(self.rules, round_)
@@ -76,7 +75,7 @@ def round_boards(rules: PokerRules, round_: int) -> BoardIndex:
 
 
 def round_classes(rules: PokerRules, round_: int) -> int:
-    """How many hands of a round differ by more than suits: classes of (hole, board as a set)."""
+    """The number of hands of a round that differ by more than suits: classes of (hole, board as a set)."""
     seen = sum(rules.board_cards[: round_ + 1])
     return count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, seen))
 
@@ -113,7 +112,7 @@ def lossless_table(rules: PokerRules, round_: int) -> npt.NDArray[np.unsignedint
 
 
 def bucket_dtype(count: int) -> type[np.unsignedinteger]:
-    """The smallest unsigned type for `count` buckets and the mark of impossible hands."""
+    """The smallest unsigned type for `count` buckets and the value of impossible hands."""
     for dtype in (np.uint8, np.uint16, np.uint32):
         if count <= np.iinfo(dtype).max:
             return dtype
@@ -121,7 +120,7 @@ def bucket_dtype(count: int) -> type[np.unsignedinteger]:
 
 
 def table_bytes(rules: PokerRules, counts: tuple[int, ...]) -> int:
-    """What the tables of an abstraction with `counts` buckets take, counted without making them."""
+    """Bytes of the tables of an abstraction with `counts` buckets, without making them."""
     hands = comb(rules.num_cards, rules.hole_cards)
     return sum(
         len(round_boards(rules, round_)) * hands * np.dtype(bucket_dtype(count)).itemsize
@@ -153,7 +152,7 @@ def _buckets(
     table: Ints,
     bucket: npt.NDArray[np.unsignedinteger],
 ) -> Ints:
-    """Block by block, one look-up for all rows of a block at a time, so that their cache misses overlap."""
+    """Look up rows in blocks, one step for all rows of a block at a time, so that their cache misses overlap."""
     count, held = holes.shape
     result = np.empty(count, np.int64)
     rank = np.empty(_BLOCK, np.int64)

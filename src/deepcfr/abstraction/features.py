@@ -1,14 +1,23 @@
 """Exact features of hands: expected hand strength, its square, equity histograms, opponent cluster hand strength.
 
 The *hand strength* of a hand on a full board is the share of the opposing hands (those that share no card with it or the
-board) that it beats, ties counting half. Before the last board card there are *runouts*, all equally likely: expected hand
-strength (EHS) is the mean over them, EHS2 the mean of the square, and the equity histogram their distribution. Nothing is
-sampled. The runouts are those of the game's own remaining cards: flop hold'em has none on the flop, so there EHS2 is the
-square of EHS and all of a histogram is in one bin.
+board) that it beats; ties count half. Before the last board card there are *runouts*, all equally likely. Expected hand
+strength (EHS) is the mean over runouts, EHS2 is the mean of the square, and the equity histogram is the distribution.
+Nothing is sampled. Runouts deal only the cards of the game: flop hold'em has none after the flop, so there EHS2 is the
+square of EHS and a histogram has one non-zero bin.
 
 Opponent cluster hand strength (OCHS) is the hand strength against the opponent's starting hands of one cluster at a time
 (Johanson, Burch, Valenzano and Bowling, AAMAS 2013, "Evaluating state-space abstractions in extensive-form games", section
-4). It tells hands of equal strength apart by what they beat, which is all that is left to tell once the board is full.
+4). It distinguishes hands of equal strength by the hands that they beat, also on a full board.
+
+Hands with similar feature vectors are clustered by k-means; each hand has the weight of its class.
+
+Vectors are compared by Euclidean distance. Equity histograms are compared as cumulative histograms. That is a fast
+approximation of the earth mover's distance of Johanson et al. (AAMAS 2013, section 4), which in one dimension is the L1
+norm of the same difference.
+
+Centres come from scikit-learn's k-means on a sample, with Lloyd's algorithm instead of mini-batches: on the flop of flop
+hold'em with 2,000 clusters its mean squared distance was 12 % smaller in the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +26,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import comb
+from typing import Any
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
@@ -31,15 +42,15 @@ from deepcfr.abstraction.kernels import (
     fill_showdowns,
     list_hands,
 )
-from deepcfr.errors import GameError
+from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.board_index import BoardIndex, binomials, hand_images, inverse_renamings
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
+from deepcfr.rng import key
 
 BINS = 50  # of equity histograms
-STARTING = -1  # in place of a round: hands without any board, whether or not the game has a round without one
+STARTING = -1  # pseudo-round: hands without a board, even if the game has no such round
 
 Floats = npt.NDArray[np.float32]
 
@@ -48,12 +59,12 @@ Floats = npt.NDArray[np.float32]
 class Hands:
     """One hand of each class on each of some boards: M rows in the order of the boards given, then of hand numbers."""
 
-    classes: Ints  # [boards], the boards, as numbers in the round's `BoardIndex`
-    board: Ints  # [M], the board of each row, as such a number
+    classes: Ints  # [boards], numbers in the round's `BoardIndex`
+    board: Ints  # [M], the board number of each row
     hand: Numbers  # [M], the lowest number in the class of hands
-    weight: Ints  # [M], pairs of a hand and a board, with suits as dealt, that the row stands for
+    weight: Ints  # [M], number of (hand, board) pairs in the row's class, without suit isomorphism
     bounds: Ints  # [boards + 1], the first row of each board, and M at the end
-    row: Numbers  # [boards, H], the row of every hand of the deck, -1 where it shares a card with the board
+    row: Numbers  # [boards, H], the row of every hand, -1 where it shares a card with the board
 
     def __len__(self) -> int:
         return len(self.hand)
@@ -61,7 +72,7 @@ class Hands:
 
 @dataclass(frozen=True)
 class Strengths:
-    """Features of hands over all runouts; each row is a row of `Hands`."""
+    """Features of hands over all runouts, with the rows of `Hands`."""
 
     ehs: Floats  # [M], E[HS]
     ehs2: Floats  # [M], E[HS^2]
@@ -70,7 +81,7 @@ class Strengths:
 
 @dataclass(frozen=True)
 class Showdowns:
-    """All hands ranked on every class of full boards: see `kernels.fill_showdowns`. 647 MB for Texas hold'em."""
+    """All hands ranked on every class of full boards (`kernels.fill_showdowns`); 647 MB for Texas hold'em."""
 
     rules: PokerRules
     index: BoardIndex  # of full boards
@@ -84,13 +95,13 @@ class Showdowns:
 
 
 def most_points(rules: PokerRules) -> int:
-    """Twice the opposing hands that a hand meets at a showdown."""
+    """Twice the number of opposing hands at a showdown."""
     left = rules.num_cards - rules.hole_cards - sum(rules.board_cards)
     return 2 * comb(left, rules.hole_cards)
 
 
 def require_features(rules: PokerRules) -> None:
-    """Raise GameError for games whose hands have no features here."""
+    """Raise GameError for games without one or two hole cards."""
     if rules.hole_cards > 2:
         raise GameError(f"Hand features need one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
 
@@ -105,7 +116,7 @@ def showdowns(rules: PokerRules, workers: Workers) -> Showdowns:
 
 
 def blank_showdowns(rules: PokerRules) -> Showdowns:
-    """Showdowns with room for all full boards, of which none is ranked yet."""
+    """Empty showdowns for all full boards."""
     index = round_boards(rules, rules.num_rounds - 1)
     live = comb(rules.num_cards - index.boards.shape[1], rules.hole_cards)
     orders = np.empty((len(index), live), np.uint16)
@@ -121,7 +132,7 @@ def rank_boards(full: Showdowns, part: slice) -> None:
 
 
 def parts(count: int, size: int) -> list[slice]:
-    """Slices of at most `size` that make up the range of `count`."""
+    """Split range(count) into slices of at most `size`."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
@@ -171,7 +182,7 @@ def strength_features(full: Showdowns, round_: int, hands: Hands) -> Strengths:
 
 
 def runouts(rules: PokerRules, round_: int) -> int:
-    """How many ways the board can be completed from a round on, for the holder of a hand."""
+    """The number of ways to complete the board of a round, given a hand."""
     seen = sum(rules.board_cards[: round_ + 1])
     return comb(rules.num_cards - rules.hole_cards - seen, sum(rules.board_cards) - seen)
 
@@ -179,8 +190,8 @@ def runouts(rules: PokerRules, round_: int) -> int:
 def cluster_features(full: Showdowns, round_: int, hands: Hands, cluster: Ints) -> Floats:
     """OCHS and EHS: the expected strength of `hands` against each cluster, then against all, float32 [M, clusters + 1].
 
-    `cluster` [H] is the cluster of every hand that the opponent may hold, numbered from 0, at most `kernels.CLUSTERS` of
-    them. Where no hand of a cluster is possible its column holds EHS, which is neutral when hands are compared.
+    `cluster` [H] is the cluster of every opposing hand, numbered from 0, with at most `kernels.CLUSTERS` clusters. If no
+    hand of a cluster is possible, its column holds EHS.
     """
     rules = full.rules
     result = np.empty((len(hands), int(cluster.max()) + 2), np.float32)
@@ -198,4 +209,75 @@ def cluster_features(full: Showdowns, round_: int, hands: Hands, cluster: Ints) 
         cluster,
         result,
     )
+    return result
+
+
+MANY = 4_000  # from this number of clusters on, k-means++ tries one candidate for each centre
+STEPS = 50  # most steps of Lloyd's algorithm
+
+
+def fit_centres(vectors: Floats, weights: npt.NDArray[np.float64], count: int, stream: int) -> Floats:
+    """The centres of `count` clusters of `vectors` [M, D] with `weights` [M], float32 [count, D].
+
+    Fewer if there are fewer distinct vectors. The result does not depend on the number of threads.
+    Raises ConfigError without scikit-learn.
+    """
+    cluster, limits = _scikit_learn()
+    vectors, weights = merge_equal(vectors, weights)
+    if len(vectors) <= count:
+        return vectors
+    state = key(stream, "k-means") & 0xFFFFFFFF
+    weights = weights / weights.mean()
+    with limits(1):
+        centres, _ = cluster.kmeans_plusplus(
+            vectors, count, sample_weight=weights, random_state=state, n_local_trials=1 if count > MANY else None
+        )
+        fit = cluster.KMeans(count, init=centres, n_init=1, max_iter=STEPS, random_state=state)
+        result: Floats = fit.fit(vectors, sample_weight=weights).cluster_centers_.astype(np.float32)
+    return result
+
+
+def _scikit_learn() -> tuple[Any, Any]:
+    try:
+        from sklearn import cluster
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise ConfigError("This needs scikit-learn: pip install 'deepcfr[abstraction]'.") from error
+    return cluster, threadpool_limits
+
+
+def require_scikit_learn() -> None:
+    """Raise ConfigError if scikit-learn is not installed."""
+    _scikit_learn()
+
+
+def merge_equal(
+    vectors: Floats, weights: npt.NDArray[np.floating] | npt.NDArray[np.integer]
+) -> tuple[Floats, npt.NDArray[np.float64]]:
+    """The distinct rows of `vectors` [M, D] and the sum of the `weights` [M] of each."""
+    rows = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.itemsize * vectors.shape[1])))[:, 0]
+    _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+    return vectors[first], np.bincount(inverse, weights, len(first)).astype(np.float64)
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def nearest(vectors: Floats, centres: Floats) -> npt.NDArray[np.int32]:
+    """The nearest of `centres` (float32 [D, clusters]: transposed) to each of `vectors` [M, D]; the lowest of equals."""
+    clusters = centres.shape[1]
+    result = np.empty(len(vectors), np.int32)
+    distance = np.empty(clusters, np.float32)
+    for row in range(len(vectors)):
+        distance[:] = 0.0
+        for d in range(len(centres)):
+            value = vectors[row, d]
+            for k in range(clusters):
+                difference = value - centres[d, k]
+                distance[k] += difference * difference
+        least = distance[0]
+        for k in range(1, clusters):  # two plain loops that the compiler vectorises
+            least = min(least, distance[k])
+        for k in range(clusters):
+            if distance[k] == least:
+                result[row] = k
+                break
     return result

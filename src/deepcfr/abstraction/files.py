@@ -7,12 +7,12 @@
 | `format` | 1 |
 | `rules` | the fields of `PokerRules` |
 | `counts` | buckets of each round |
-| `facts` | whatever the maker wants to keep: seed, kind of features, buckets asked for |
+| `facts` | how it was made: seed, kind of features, requested buckets |
 | `checksums` | BLAKE2b in hex of each table, by file name |
 | `checksum` | BLAKE2b in hex of this object without this key, as JSON with sorted keys |
 
-`round-<r>.npy`, r from 0, is a NumPy array of unsigned integers, [board classes, hands]: see `buckets.Abstraction`. Tables
-are written first and `abstraction.json` last, each whole or not at all, so a folder that was never finished has none.
+`round-<r>.npy`, r from 0, is a NumPy array of unsigned integers, [board classes, hands] (`buckets.Abstraction`). Each file
+is written atomically, tables first and `abstraction.json` last, so an unfinished folder has no `abstraction.json`.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from deepcfr.games.rules import PokerRules
 
 FORMAT = 1
 DESCRIPTION = "abstraction.json"
-_CARDS = ("num_ranks", "num_suits", "hole_cards", "board_cards")  # the only rules that buckets depend on
-_ROWS = 2_048  # of a table that are checked at a time: a few megabytes
+_CARDS = ("num_ranks", "num_suits", "hole_cards", "board_cards")  # the rules that buckets depend on
+_ROWS = 2_048  # rows of a table checked at a time: a few megabytes
 
 
 def save_abstraction(path: Path, abstraction: Abstraction, facts: dict[str, Any]) -> None:
-    """Write an abstraction into the folder `path`, which is made if need be, over any that is there.
+    """Write an abstraction into the folder `path`, which is created if needed; replaces an earlier one.
 
-    `facts` must be fit for JSON. Raises CheckpointError if the disk or the folder refuses.
+    `facts` must be JSON values. Raises CheckpointError if a file cannot be written.
     """
     try:
-        (path / DESCRIPTION).unlink(missing_ok=True)  # so that it never describes tables half replaced
+        (path / DESCRIPTION).unlink(missing_ok=True)  # so that it never describes tables that are partly replaced
     except OSError as error:
         raise cannot_write(path / DESCRIPTION, error) from error
     checksums = {}
@@ -52,7 +52,7 @@ def save_abstraction(path: Path, abstraction: Abstraction, facts: dict[str, Any]
         file = path / _table_name(round_)
         data = io.BytesIO()
         np.save(data, table, allow_pickle=False)
-        write_atomically(file, data.getbuffer())  # a view: tables of hundreds of megabytes are not copied once more
+        write_atomically(file, data.getbuffer())  # a view, because tables have hundreds of megabytes
         checksums[file.name] = checksum(file)
     description = {
         "format": FORMAT,
@@ -71,8 +71,8 @@ def _table_name(round_: int) -> str:
 def load_abstraction(path: Path, rules: PokerRules, *, any_betting: bool = False) -> Abstraction:
     """Read the abstraction of a game from a folder, verified by its checksums.
 
-    Raises CheckpointError naming the file that is missing, damaged, of another format or of other rules; the name of the
-    game may differ, and with `any_betting` everything but its cards.
+    Raises CheckpointError that names a file which is missing, damaged, of another format or of other rules. The name of
+    the game may differ; with `any_betting` only its cards must agree.
     """
     description = _read_matching(path, rules, any_betting)
     counts = description["counts"]
@@ -81,12 +81,12 @@ def load_abstraction(path: Path, rules: PokerRules, *, any_betting: bool = False
 
 
 def read_counts(path: Path, rules: PokerRules, *, any_betting: bool = False) -> tuple[int, ...]:
-    """The buckets of each round of what `load_abstraction` would read, without its tables; raises what it raises."""
+    """Read the number of buckets of each round, without the tables. Raises the errors of `load_abstraction`."""
     return tuple(_read_matching(path, rules, any_betting)["counts"])
 
 
 def _read_matching(path: Path, rules: PokerRules, any_betting: bool) -> dict[str, Any]:
-    """The description of an abstraction for a game; see `load_abstraction`."""
+    """Read the description and check it against the game; arguments and errors are those of `load_abstraction`."""
     description = read_description(path)
     own = rules_of(path, description)
     if any_betting:
@@ -105,7 +105,7 @@ def _read_matching(path: Path, rules: PokerRules, any_betting: bool) -> dict[str
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """The contents of `abstraction.json` in the folder `path`, for what it says of the game, the counts and the facts.
+    """Read `abstraction.json` in the folder `path`.
 
     Raises CheckpointError if it is missing, damaged or of another format.
     """
@@ -119,7 +119,7 @@ def read_description(path: Path) -> dict[str, Any]:
 
 
 def rules_of(path: Path, description: dict[str, Any]) -> PokerRules:
-    """The rules in a description that was read from the folder `path`. Raises CheckpointError if there are none."""
+    """The rules in a description of the folder `path`. Raises CheckpointError if there are none."""
     stored: dict[str, Any] = description.get("rules") or {}
     values: dict[str, Any] = {}
     try:
@@ -152,7 +152,7 @@ def _read_table(
 
 
 def _is_whole(rows: npt.NDArray[np.unsignedinteger], count: int, live: int) -> bool:
-    """Whether `live` hands of every row have one of `count` buckets, and all others the mark of impossible hands."""
+    """Whether every row has `live` hands with one of `count` buckets and the value of impossible hands elsewhere."""
     possible = rows != np.iinfo(rows.dtype).max
     return bool((possible.sum(1) == live).all() and (rows[possible] < count).all())
 

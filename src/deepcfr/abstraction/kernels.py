@@ -1,7 +1,7 @@
 """The numba kernels of hand features: showdowns of all hands on a board, and sums of them over runouts.
 
-The *points* of a hand on a full board are twice the opposing hands that it beats plus those that it ties with, counting
-only hands that share no card with it or the board. They are whole numbers, so sums over runouts are exact.
+The *points* of a hand on a full board are twice the number of opposing hands that it beats plus the number that it ties
+with. Only hands that share no card with it or the board count. Points are integers, so sums over runouts are exact.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy.typing as npt
 from deepcfr.games.board_index import canonical_hands, set_rank
 from deepcfr.games.hands import board_strengths
 
-CLUSTERS = 8  # of opposing hands; a constant, so that a sum over all of them is a few vector instructions
+CLUSTERS = 8  # clusters of opposing hands; a constant, so that sums over clusters are a few vector instructions
 TIED = 0x8000  # added to a hand's number
-HAND = 0x7FFF  # what of that is the number
+HAND = 0x7FFF  # mask of the hand's number
 IMPOSSIBLE = 65_535  # in tables of points, where a hand shares a card with the board
 
 Cards = npt.NDArray[np.uint8]
@@ -26,7 +26,7 @@ Points = npt.NDArray[np.uint16]
 
 @nb.njit(cache=True, nogil=True)
 def order_by_strength(strength: Numbers) -> Numbers:
-    """The hands with strength [H] of at least 0 in ascending order of it, int32 [live]: a radix sort of three bytes."""
+    """Sort the hands of non-negative strength [H] by strength, int32 [live]; a radix sort of three bytes."""
     live = 0
     for h in range(len(strength)):
         live += strength[h] >= 0
@@ -55,11 +55,11 @@ def order_by_strength(strength: Numbers) -> Numbers:
 def add_showdown(
     order: Points, image: Numbers, holes: Cards, cluster: Ints, num_cards: int, points: Ints, opponents: Ints
 ) -> None:
-    """Add one full board's showdown of every hand against each cluster of opposing hands.
+    """Add the points of every hand against each cluster of opposing hands on one full board.
 
-    `order` [live] is the board's, or that of its representative: then `image` [H] carries hands back from there. `holes`
-    is [H, 1 or 2], `cluster` [H] the cluster of each as an opponent's hand. `points` and `opponents` are [H, CLUSTERS];
-    rows of hands that share a card with the board are left alone.
+    `order` [live] is that of the board or of its representative, from which `image` [H] maps hands back. `holes` is
+    [H, 1 or 2]; `cluster` [H] is the cluster of each opposing hand. `points` and `opponents` are [H, CLUSTERS]; rows of
+    hands that share a card with the board do not change.
     """
     two = holes.shape[1] == 2
     first = holes[:, 0]
@@ -85,7 +85,7 @@ def add_showdown(
         for place in range(start, end):
             h = image[order[place] & HAND]
             _add_disjoint(h, first[h], second[h], total, by_card, points)
-            points[h, cluster[h]] += two  # the hand itself: once in total, once under each of its cards
+            points[h, cluster[h]] += two  # the hand itself counts once in total and once for each of its cards
         start = end
     for place in range(len(order)):
         h = image[order[place] & HAND]
@@ -95,7 +95,7 @@ def add_showdown(
 
 @nb.njit(cache=True, nogil=True, inline="always")
 def _add_disjoint(h: int, first: int, second: int, total: Ints, by_card: Ints, out: Ints) -> None:
-    """Add the numbers of hands passed so far, by cluster, less those that hold one of the cards of hand h."""
+    """Add the counts of hands so far, by cluster, without those that share a card with hand h."""
     for k in range(CLUSTERS):
         out[h, k] += total[k] - by_card[first, k] - by_card[second, k]
 
@@ -104,8 +104,8 @@ def _add_disjoint(h: int, first: int, second: int, total: Ints, by_card: Ints, o
 def fill_showdowns(boards: Cards, holes: Cards, num_suits: int, num_cards: int, orders: Points, points: Points) -> None:
     """Rank all hands on full boards.
 
-    `orders` [boards, live] are the hands in ascending order of strength, with TIED added where the next one is as strong.
-    `points` [boards, H] are their points, IMPOSSIBLE for hands that share a card with the board.
+    `orders` [boards, live] are the hands in ascending order of strength; TIED is added where the next hand is as strong.
+    `points` [boards, H] are the points, IMPOSSIBLE for hands that share a card with the board.
     """
     same = np.arange(len(holes)).astype(np.int32)
     everyone = np.zeros(len(holes), np.int64)
@@ -125,7 +125,7 @@ def fill_showdowns(boards: Cards, holes: Cards, num_suits: int, num_cards: int, 
 
 @nb.njit(cache=True, nogil=True)
 def next_runout(places: Ints, deck: int) -> bool:
-    """Move ascending `places` in a deck to the next combination; False, and the first one again, after the last."""
+    """Replace ascending `places` in a deck by the next combination; the last one by the first, with the result False."""
     size = len(places)
     i = size - 1
     while i >= 0 and places[i] == deck - size + i:
@@ -203,7 +203,7 @@ def add_cluster_runouts(
     """`add_showdown` over all runouts of one board.
 
     `class_of` and `permutation_of` index full boards, `orders` are those of their representatives, and `back` [renamings,
-    H] carries hands from there to boards as dealt.
+    H] maps hands from representatives to boards.
     """
     size, num_cards = len(board), table.shape[0] - 1
     rest = rest_of_deck(board, num_cards)
@@ -235,8 +235,8 @@ def cluster_strengths(
 ) -> None:
     """`out` [M, clusters + 1] = the expected hand strength of `hands` [M] against each cluster, then against all hands.
 
-    Board b, a row of `boards`, has the hands `bounds[b]` to `bounds[b + 1]`. A cluster of which no hand is possible counts
-    as all hands together. The other arguments are those of `add_cluster_runouts`.
+    Board b, a row of `boards`, has the hands `bounds[b]` to `bounds[b + 1]`. A cluster without possible hands is replaced
+    by all hands. The other arguments are those of `add_cluster_runouts`.
     """
     points = np.empty((len(holes), CLUSTERS), np.int64)
     opponents = np.empty((len(holes), CLUSTERS), np.int64)
@@ -259,7 +259,7 @@ def list_hands(
 ) -> tuple[Numbers, Numbers, Ints, Numbers]:
     """The canonical hands of every board, one row each: numbers [M], class sizes [M], bounds [boards + 1] of boards.
 
-    Last comes the row of every hand on every board, [boards, H], -1 where they share a card.
+    The last result is the row of every hand on every board, [boards, H], -1 where they share a card.
     """
     hand = np.empty(len(boards) * len(holes), np.int32)
     size = np.zeros(len(boards) * len(holes), np.int32)

@@ -1,8 +1,8 @@
-"""Making an abstraction: for every round the features of its hands, clusters of them, and a table of buckets.
+"""Make an abstraction: for every round compute features of its hands, cluster them, and make a table of buckets.
 
-Rounds are made one after another, and a round a few boards at a time, so that features of all hands (123 million on the
-river of Texas hold'em) are never held at once. Every round is passed through twice: to draw the sample that centres are
-fitted to, and to assign all hands to the nearest centre.
+Rounds are made one after another, each a few boards at a time, so that the features of all hands (123 million on the river
+of Texas hold'em) are never in memory together. Every round has two passes: one draws the sample to which centres are
+fitted, one assigns all hands to the nearest centre.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from deepcfr.abstraction.buckets import (
     round_classes,
     table_bytes,
 )
-from deepcfr.abstraction.clustering import STEPS, Floats, fit_centres, merge_equal, nearest, require_scikit_learn
 from deepcfr.abstraction.features import (
     BINS,
     STARTING,
+    STEPS,
+    Floats,
     Hands,
     Showdowns,
     cluster_features,
+    fit_centres,
     hands_on,
+    merge_equal,
+    nearest,
     parts,
     require_features,
+    require_scikit_learn,
     showdowns,
     strength_features,
 )
@@ -46,10 +51,10 @@ from deepcfr.rng import key
 FeatureKind = Literal["ochs", "histogram", "ehs"]
 Features = Literal["auto", "ochs", "histogram", "ehs"]
 
-SAMPLE = 200_000  # hands that centres are fitted to, at least
-SAMPLE_PER_BUCKET = 20  # at least, too
-WHOLE = 16_000_000  # numbers in the feature vectors of a round up to which they are all fitted to, each with its weight
-BOARDS = 16  # board classes that are worked on at a time
+SAMPLE = 200_000  # least number of hands to which centres are fitted
+SAMPLE_PER_BUCKET = 20  # least number for each bucket
+WHOLE = 16_000_000  # centres are fitted to all hands of a round if their vectors have at most this many numbers
+BOARDS = 16  # board classes processed at a time
 
 
 def make_abstraction(
@@ -62,10 +67,10 @@ def make_abstraction(
 ) -> Abstraction:
     """Cluster the hands of every round of a game into `buckets`, one number for each round.
 
-    A single number stands for every round with a board; rounds without one are then lossless, as is every round with as
-    many buckets as distinct hands. `features` "auto" is "histogram" in rounds with runouts and "ochs" in others. Buckets
-    are numbered by ascending mean EHS, and none is empty: where fewer hands than buckets differ in their features, the
-    abstraction has fewer, and says so. The result depends on `seed` but not on `threads`.
+    A single number applies to every round with a board; rounds without a board are then lossless. So is every round with
+    as many buckets as distinct hands. `features` "auto" means "histogram" in rounds with runouts and "ochs" in others.
+    Buckets are numbered by ascending mean EHS, and none is empty: if there are fewer distinct feature vectors than buckets,
+    the abstraction has fewer buckets and a message says so. The result depends on `seed` but not on `threads`.
     Raises ConfigError for numbers out of range, unknown features, without scikit-learn, or without enough memory;
     GameError for games with more than two hole cards.
     """
@@ -95,7 +100,7 @@ def make_abstraction(
 
 
 def bucket_counts(rules: PokerRules, buckets: tuple[int, ...]) -> tuple[int, ...]:
-    """The number of buckets of each round that `buckets` asks for; see `make_abstraction` for a single number.
+    """The requested number of buckets of each round; a single number has the meaning of `make_abstraction`.
 
     Raises ConfigError with every number that is out of range.
     """
@@ -127,7 +132,7 @@ def _round_sentence(rules: PokerRules, round_: int, asked: int, made: int) -> st
 
 
 def feature_kind(rules: PokerRules, round_: int, features: Features) -> FeatureKind:
-    """The features that `features` means in a round: histograms say nothing once the board is full."""
+    """The kind of features of a round for the setting `features`; histograms are useless on a full board."""
     if features != "auto":
         return features
     return "ochs" if sum(rules.board_cards[round_ + 1 :]) == 0 else "histogram"
@@ -136,7 +141,7 @@ def feature_kind(rules: PokerRules, round_: int, features: Features) -> FeatureK
 def opponent_clusters(full: Showdowns, seed: int) -> Ints:
     """Clusters of starting hands, for OCHS: the cluster of every hand by number, int64 [H], ascending in mean EHS.
 
-    There are CLUSTERS, or as many as starting hands differ, by their cumulative equity histograms over all boards.
+    Hands are clustered by their cumulative equity histograms over all boards into at most CLUSTERS clusters.
     """
     hands = hands_on(full.rules, STARTING, np.zeros(1, np.int64))
     strengths = strength_features(full, STARTING, hands)
@@ -150,13 +155,13 @@ def opponent_clusters(full: Showdowns, seed: int) -> Ints:
 
 
 def cumulative(histogram: Floats) -> Floats:
-    """Histograms [M, BINS] as vectors to be compared, [M, BINS - 1]; the last sum is always 1."""
+    """Cumulative histograms [M, BINS - 1] from histograms [M, BINS]; the last sum is always 1 and omitted."""
     sums: Floats = np.cumsum(histogram, axis=1, dtype=np.float32)[:, :-1]
     return sums
 
 
 def ranks(values: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Ints:
-    """The place of each present value in ascending order, equal ones in the order given; absent ones have none, and 0."""
+    """The rank of each present value in ascending order, stable for equal values; 0 for absent values."""
     result = np.zeros(len(values), np.int64)
     places = np.flatnonzero(present)
     result[places[np.argsort(values[places], kind="stable")]] = np.arange(len(places))
@@ -187,7 +192,7 @@ class RoundMaker:
         return self.full.rules
 
     def vectors(self, hands: Hands) -> tuple[Floats, Floats]:
-        """What the clustering compares, [M, D], and EHS, [M]."""
+        """Feature vectors [M, D] for clustering, and EHS [M]."""
         if self.kind == "ochs":
             strengths = cluster_features(self.full, self.round_, hands, self.clusters)
             return strengths, strengths[:, -1]
@@ -201,7 +206,7 @@ class RoundMaker:
         vectors, weights = self.sample(count, workers)
         centres = np.ascontiguousarray(fit_centres(vectors, weights, count, self.stream).T)
         index = round_boards(self.rules, self.round_)
-        dead = centres.shape[1]  # until the buckets are numbered
+        dead = centres.shape[1]  # value of impossible hands until the buckets are numbered
         table = np.empty((len(index), self.full.points.shape[1]), bucket_dtype(count))
 
         def assign(part: slice) -> npt.NDArray[np.float64]:
@@ -231,7 +236,7 @@ class RoundMaker:
         return result, count
 
     def sample(self, count: int, workers: Workers) -> tuple[Floats, npt.NDArray[np.float64]]:
-        """Vectors [S, D] and weights [S] to fit to: those of all hands, or of pairs of hand and board drawn at random."""
+        """Vectors [S, D] and weights [S] for the fit: of all hands, or of random (hand, board) pairs."""
         size = max(SAMPLE, SAMPLE_PER_BUCKET * count)
         if round_classes(self.rules, self.round_) * dimensions(self.kind) > WHOLE:
             return self._draw(size, workers)
@@ -274,15 +279,15 @@ def dimensions(kind: FeatureKind) -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """What making an abstraction takes, estimated from its sizes."""
+    """The estimated cost of making an abstraction."""
 
-    bytes: int  # of memory, at most
-    table_bytes: int  # of the tables, on disk as in memory
-    shared_seconds: float  # of work that is divided among the threads
-    fit_seconds: float  # of work on one thread
+    bytes: int  # upper bound of memory
+    table_bytes: int  # size of the tables, on disk and in memory
+    shared_seconds: float  # work that is divided among the threads
+    fit_seconds: float  # work on one thread
 
     def seconds(self, threads: int) -> float:
-        """The time that it takes on so many threads."""
+        """Seconds on `threads` threads."""
         return self.shared_seconds / threads + self.fit_seconds
 
 
@@ -307,7 +312,7 @@ def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost
 
 
 def refusal(cost: Cost) -> str | None:
-    """Why the machine's memory cannot hold the making of an abstraction, as a sentence; None if it can."""
+    """A sentence that says why the machine has too little memory; None if it has enough."""
     available = physical_memory()
     if not available or cost.bytes <= 0.9 * available:
         return None
@@ -324,7 +329,7 @@ def _rows_held(rules: PokerRules, round_: int, count: int, kind: FeatureKind) ->
 
 
 def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float:
-    """One pass over a round: a look-up for every hand and runout, or a showdown for every board and runout."""
+    """Seconds of one pass over a round: a look-up for every hand and runout, or a showdown for every board and runout."""
     seen, full = sum(rules.board_cards[: round_ + 1]), sum(rules.board_cards)
     boards, runs = len(round_boards(rules, round_)), comb(rules.num_cards - seen, full - seen)
     if kind == "ochs":
@@ -333,7 +338,7 @@ def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float
 
 
 def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
-    """Say what is to come. Raises ConfigError if it does not fit into the machine's memory."""
+    """Report the estimated cost. Raises ConfigError if the machine has too little memory."""
     if reason := refusal(cost):
         raise ConfigError(reason)
     minutes = cost.seconds(threads) / 60

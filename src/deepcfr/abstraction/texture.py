@@ -1,17 +1,17 @@
-"""Texture buckets: what a hand makes of a board, how the board looks, and what may still come.
+"""Texture buckets: the made hand, the board's texture, and draws.
 
 Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker", section 5
 and figure 4) sorts hands after the flop by made hand, board texture, draws and who raised in earlier rounds; before the
-flop by their two ranks and whether they are suited. The text names the parts but not all classes, so those below are ours.
-Who raised belongs to the betting, not to the cards: see `deepcfr.sampling.ladder`.
+flop by their two ranks and whether they are suited. The paper does not specify all classes; those below are ours.
+Who raised belongs to the betting, not to the cards: `deepcfr.ladder.traversals` handles it.
 
-Buckets are computed from the cards when they are needed, in numba; there is no table of boards. They see ranks and how
-many cards share a suit, so a renaming of suits changes nothing, and every hand on every board has one. They are numbers
+Buckets are computed from the cards when needed, in numba, without a table of boards. They depend on ranks and on how many
+cards share a suit, so renaming suits does not change them. Every hand on every board has a bucket:
 
     (made hand with draws) * TEXTURES + texture        on the flop and the turn
-    (made hand) * TEXTURES + texture                   with five board cards, where nothing may come any more
+    (made hand) * TEXTURES + texture                   with five board cards, where there are no draws
 
-of which many never occur. Rounds may deal other numbers of board cards; two hole cards are needed.
+Many of these numbers never occur. Rounds may deal any number of board cards; the game must have two hole cards.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from deepcfr.games.hands import (
 )
 from deepcfr.games.rules import PokerRules
 
-TEXTURE = "texture"  # the setting that asks for these buckets
+TEXTURE = "texture"  # the setting that selects these buckets
 TEXTURES = 27  # pairs on the board (3) x cards of one suit (3) x cards near each other (3)
 DRAWS = 6  # straight draw (3: none, one rank completes it, more) x flush draw (2)
-LAST_BOARD = 5  # board cards after which none comes
+LAST_BOARD = 5  # number of board cards of the last round
 
-# Made hands, weak to strong. Those below STRAIGHTS may have draws.
+# Made hands, weak to strong; only those below STRAIGHTS have draws.
 NOTHING, ONE_OVERCARD, TWO_OVERCARDS, ACE_HIGH = 0, 1, 2, 3
 BOARD_PAIRS, BOARD_PAIRS_ACE = 4, 5  # all pairs are on the board
 UNDERPAIR, MIDDLE_POCKET_PAIR, OVERPAIR = 6, 7, 8
@@ -65,7 +65,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TextureBuckets:
-    """The texture buckets of a game with two hole cards; offers what `abstraction.buckets.Abstraction` does.
+    """The texture buckets of a game with two hole cards; implements `Buckets`.
 
     Raises GameError for games with another number of hole cards.
     """
@@ -85,10 +85,10 @@ class TextureBuckets:
         return tuple(_bucket_count(self.rules.num_ranks, cards) for cards in seen)
 
     def buckets(self, round_: int, holes: Cards, boards: Cards) -> Ints:
-        """The bucket of every hand on its board, int64 [M]; meaningless where the two share a card.
+        """The bucket of every hand on its board, int64 [M]; undefined where hand and board share a card.
 
         `holes` is uint8 [M, 2] and `boards` uint8 [M, n], all board cards so far; both in any order and any suits.
-        Raises GameError for a round that the game does not have, and for cards of another number or deck.
+        Raises GameError for an unknown round, and for a wrong number of cards or cards outside the deck.
         """
         rules = self.rules
         seen = sum(rules.board_cards[: round_ + 1])
@@ -100,7 +100,7 @@ class TextureBuckets:
 
 
 class Buckets(Protocol):
-    """Whatever gives hands of a game buckets: an `Abstraction`, `TextureBuckets`, or coarser ones made of them."""
+    """Interface of buckets: an `Abstraction`, `TextureBuckets`, or coarser buckets made from them."""
 
     @property
     def rules(self) -> PokerRules:
@@ -143,7 +143,7 @@ def _buckets(holes: Cards, boards: Cards, num_ranks: int, num_suits: int) -> Int
 
 @nb.njit(cache=True, nogil=True)
 def starting_hand(hole: Cards, num_ranks: int, num_suits: int) -> int:
-    """The cell of the table of starting hands: pairs on its diagonal, suited hands on one side, others on the other."""
+    """The cell of a starting hand: pairs on the diagonal, suited hands on one side, offsuit hands on the other."""
     high, low = max(hole[0], hole[1]), min(hole[0], hole[1])
     suited = high % num_suits == low % num_suits
     top, bottom = int(high) // num_suits, int(low) // num_suits
@@ -187,13 +187,13 @@ def _top(mask: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _window(high: int) -> int:
-    """The ranks of the straight up to `high`; up to rank 3 it is the wheel, with the ace of thirteen ranks."""
+    """The ranks of the straight up to `high`; up to rank 3 it is the wheel, which needs the ace of thirteen ranks."""
     return 0b1000000001111 if high == 3 else 31 << (high - 4)
 
 
 @nb.njit(cache=True, nogil=True)
 def _suit_of_most(cards: Cards, num_suits: int) -> tuple[int, int]:
-    """A suit with the most cards and how many there are."""
+    """A suit with the most cards, and the number of its cards."""
     suit, most = 0, 0
     for candidate in range(num_suits):
         count = 0
@@ -206,10 +206,10 @@ def _suit_of_most(cards: Cards, num_suits: int) -> tuple[int, int]:
 
 @nb.njit(cache=True, nogil=True)
 def texture(board: Cards, num_suits: int) -> int:
-    """How a board looks: its pairs, the cards of one suit, the cards near each other, three classes each.
+    """The texture of a board: its pairs, cards of one suit, and cards of one straight, three classes each.
 
     Pairs: none; one; more, or trips. Suits: no flush is possible (on a flop: three suits); three of a suit (on a flop:
-    two); more. Ranks: how many of a straight the board holds: at most two, three, more.
+    two); more. Ranks: the most board cards of one straight: at most two; three; more.
     """
     ranks = _rank_mask(board, num_suits)
     doubles = min(len(board) - _bits(ranks), 2)
@@ -223,9 +223,9 @@ def texture(board: Cards, num_suits: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def draws(hand: Cards, num_suits: int) -> int:
-    """What may still come of a hand with its board, hole cards first: 2 x straight draw + flush draw, see DRAWS.
+    """The draws of a hand with its board, hole cards first: 2 x straight draw + flush draw, classes as in DRAWS.
 
-    Only those count in which a hole card takes part.
+    Only draws with a hole card count.
     """
     own, ranks = _rank_mask(hand[:2], num_suits), _rank_mask(hand, num_suits)
     board = _rank_mask(hand[2:], num_suits)
@@ -278,7 +278,7 @@ def _high_card(hand: Cards, num_ranks: int, num_suits: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _board_pairs(hand: Cards, num_suits: int) -> int:
-    """The ranks that the board holds at least twice."""
+    """The ranks of which the board has two or more cards."""
     pairs, seen = 0, 0
     for card in hand[2:]:
         bit = 1 << (int(card) // num_suits)
@@ -289,12 +289,12 @@ def _board_pairs(hand: Cards, num_suits: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _pairs(hand: Cards, num_ranks: int, num_suits: int) -> int:
-    """One pair or two, by which of them the hole cards make."""
+    """Classes of one pair and two pairs, by the pairs that include hole cards."""
     board = _rank_mask(hand[2:], num_suits)
     board_pairs = _board_pairs(hand, num_suits)
     high, low = int(max(hand[0], hand[1])) // num_suits, int(min(hand[0], hand[1])) // num_suits
     top = _top(board)
-    if high == low:  # a pocket pair, which no board card matches
+    if high == low:  # a pocket pair that no board card matches
         if board_pairs and _bits(board_pairs >> (high + 1)) < 2:
             return OVERPAIR_AND_BOARD_PAIR if high > top else PAIR_AND_BOARD_PAIR
         if board_pairs:
@@ -361,7 +361,7 @@ def _flush_rank(hand: Cards, num_ranks: int, num_suits: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _full_house_rank(hand: Cards, num_suits: int) -> int:
-    """1 if the board pairs a rank higher than the trips, 2 if not: whether the obvious larger full house is out there."""
+    """1 if the board has a pair higher than the trips, so a larger full house is likely; otherwise 2."""
     trips = (strength(hand, num_suits) >> 16) & 15
     return 1 if _board_pairs(hand, num_suits) >> (trips + 1) else 2
 

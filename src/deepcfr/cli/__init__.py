@@ -13,9 +13,9 @@ import tyro
 from tyro.conf import subcommand
 
 from deepcfr.cli import measuring, playing, records, reporting, running
-from deepcfr.config import RunConfig, SolveConfig, load_config, load_solve_config
+from deepcfr.config import SAMPLINGS, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
 from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config, default_config, default_solve_config
-from deepcfr.errors import DeepCFRError
+from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.games.rules import PRESETS
 
 DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
@@ -67,13 +67,14 @@ def main() -> None:
 
 
 def parse_command(arguments: list[str]) -> Any:
-    """The record of the command that the arguments name; exits with status 2 for what they cannot mean.
+    """The record of the command in the arguments; exits with status 2 for invalid ones.
 
-    The settings of `train` and `solve` start from their --config or defaults, so these are read twice: first for those.
+    The defaults of `train` and `solve` depend on --config and the game, so their arguments are parsed twice.
     """
     arguments = _with_address(arguments)
-    preset = next((word for word in arguments if word in PRESETS), None)  # whose defaults --help shows
-    command = _read(arguments, default_config(preset) if preset else RunConfig(), default_solve_config())
+    preset = next((word for word in arguments if word in PRESETS), None)  # --help shows its defaults
+    shown = with_kind(default_config(preset) if preset else RunConfig(), arguments)
+    command = _read(_without_sampling(arguments), shown, default_solve_config())
     if isinstance(command, records.Train):
         if command.config:
             base = load_config(command.config)
@@ -81,14 +82,39 @@ def parse_command(arguments: list[str]) -> Any:
             base = default_cluster_config(command.game)
         else:
             base = default_config(command.game, command.solver)
-        return _read(arguments, base, default_solve_config())
+        return _read(arguments, with_kind(base, arguments), default_solve_config())
     if isinstance(command, records.Solve) and command.config:
         return _read(arguments, RunConfig(), load_solve_config(command.config))
     return command
 
 
+def with_kind(config: RunConfig, arguments: list[str]) -> RunConfig:
+    """The settings with the sampling of --sampling.kind, and the settings that both kinds share. Raises ConfigError."""
+    words = [part for word in arguments for part in word.split("=", 1)]
+    if "--sampling.kind" not in words[:-1]:
+        return config
+    kind = words[words.index("--sampling.kind") + 1]
+    if kind not in SAMPLINGS:
+        raise ConfigError(f"--sampling.kind must be one of {', '.join(SAMPLINGS)}, but is {kind}.")
+    return dataclasses.replace(config, sampling=sampling_of(kind, config.sampling))
+
+
+def _without_sampling(arguments: list[str]) -> list[str]:
+    """The arguments without --sampling options, which are valid or not depending on the settings."""
+    flags = {"panel", "no-panel", "chance-control-variate", "no-chance-control-variate"}
+    found, skipped = [], False
+    for word in arguments:
+        if word.startswith("--sampling."):
+            skipped = "=" not in word and word.removeprefix("--sampling.").replace("_", "-") not in flags
+        elif skipped:
+            skipped = False
+        else:
+            found.append(word)
+    return found
+
+
 def _with_address(arguments: list[str]) -> list[str]:
-    """The arguments with the value that `--ray` has when none is given: the next word is another option, or nothing."""
+    """The arguments with the default value of `--ray` if no value follows it."""
     found = list(arguments)
     for place, word in enumerate(arguments):
         following = arguments[place + 1 : place + 2]
@@ -108,6 +134,6 @@ def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:
 
 
 def _sections(config: RunConfig | SolveConfig) -> dict[str, Any]:
-    """The settings as arguments of a command whose game and folder are still to be given."""
+    """The settings as defaults of a command whose game and folder are required arguments."""
     sections = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
     return sections | {"game": tyro.MISSING, "out": tyro.MISSING}

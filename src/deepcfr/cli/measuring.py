@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -11,10 +12,8 @@ from deepcfr.cli.records import Budget, Exploit, LowerBound, MatchUp, Rivals, St
 from deepcfr.errors import ConfigError
 
 if TYPE_CHECKING:
-    from deepcfr.evaluation.ladder_best_response import LadderBestResponse
     from deepcfr.evaluation.local_best_response import LocalBestResponse
-    from deepcfr.policies.base import Policy
-    from deepcfr.policies.ladder import LadderPolicy
+    from deepcfr.policies.base import LadderPolicy, Policy
 
 
 def exploitability_command(command: Exploit) -> None:
@@ -74,17 +73,11 @@ def error_budget_command(command: Budget) -> None:
 
 
 def strategy_command(command: StrategyQuery) -> None:
-    from deepcfr.policies.ladder import LadderPolicy
-    from deepcfr.policies.ladder_query import LadderAnswer, ladder_query
-    from deepcfr.policies.query import Answer, query
-    from deepcfr.report.matches import load_players
+    from deepcfr.policies.query import query
+    from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn)
-    answer: Answer | LadderAnswer
-    if isinstance(policy, LadderPolicy):
-        answer = ladder_query(policy, command.situation)
-    else:
-        answer = query(policy, command.situation)
+    answer = query(policy, command.situation)
     if command.json:
         print_json(answer.facts())
     else:
@@ -94,7 +87,8 @@ def strategy_command(command: StrategyQuery) -> None:
 def match_command(command: MatchUp) -> None:
     from rich.progress import Progress
 
-    from deepcfr.report.matches import Terms, describe_match, load_players
+    from deepcfr.report.matches import Terms, describe_match
+    from deepcfr.runs.players import load_players
 
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = (command.first, command.second)
@@ -113,7 +107,8 @@ def match_command(command: MatchUp) -> None:
 def tournament_command(command: Rivals) -> None:
     from rich.progress import Progress
 
-    from deepcfr.report.matches import Terms, load_players, play_tournament, show_tournament, with_styles
+    from deepcfr.report.matches import Terms, play_tournament, show_tournament
+    from deepcfr.runs.players import load_players, with_styles
 
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = with_styles(command.runs, command.styles)
@@ -139,58 +134,57 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.lines is not None and not isinstance(command.boards, int):
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
-    from deepcfr.policies.ladder import LadderPolicy
-    from deepcfr.report.matches import load_players
+    from rich.progress import Progress
+
+    from deepcfr.policies.base import LadderPolicy
+    from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn)
-    result = _lbr_ladder(command, policy) if isinstance(policy, LadderPolicy) else _lbr_listed(command, policy)
+    with Progress(console=open_console(command.json), transient=True) as progress:
+        task = progress.add_task("boards or hands", total=None)
+
+        def on_progress(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        if isinstance(policy, LadderPolicy):
+            result = _lbr_ladder(command, policy, on_progress)
+        else:
+            result = _lbr_listed(command, policy, on_progress)
     if command.json:
         print_json(result.facts() | {"run": command.run})
     else:
         open_console(False).print(result.describe())
 
 
-def _lbr_listed(command: LowerBound, policy: Policy) -> LocalBestResponse:
-    """Over boards, with all hands on each."""
+def _lbr_listed(command: LowerBound, policy: Policy, on_board: Callable[[int, int], None]) -> LocalBestResponse:
+    """A local best response over boards, with all hands on each."""
     if command.hands is not None:
         raise ConfigError("--hands is for raise-ladder games: a local best response plays all hands on a board.")
-    from rich.progress import Progress
-
     from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
     from deepcfr.evaluation.match.boards import LINES
 
     boards = boards_within_reach(policy) if command.boards is None else command.boards
-    with Progress(console=open_console(command.json), transient=True) as progress:
-        task = progress.add_task("boards", total=None)
-        return local_best_response(
-            policy,
-            None if boards == "all" else boards,
-            command.seed,
-            threads=command.threads,
-            rounds=command.rounds,
-            lines=LINES if command.lines is None else command.lines,
-            on_board=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    return local_best_response(
+        policy,
+        None if boards == "all" else boards,
+        command.seed,
+        threads=command.threads,
+        rounds=command.rounds,
+        lines=LINES if command.lines is None else command.lines,
+        on_board=on_board,
+    )
 
 
-def _lbr_ladder(command: LowerBound, policy: LadderPolicy) -> LadderBestResponse:
-    """Over sampled hands, for games whose tree is not listed."""
+def _lbr_ladder(command: LowerBound, policy: LadderPolicy, on_hands: Callable[[int, int], None]) -> LocalBestResponse:
+    """A local best response over sampled hands, for games whose tree is not listed."""
     if command.boards is not None:
         raise ConfigError(
             f"The tree of {policy.game.name} is not listed, so a local best response plays sampled hands: give --hands and "
             "no --boards."
         )
-    from rich.progress import Progress
+    from deepcfr.ladder.best_response import DEFAULT_HANDS, ladder_best_response
 
-    from deepcfr.evaluation.ladder_best_response import DEFAULT_HANDS, ladder_best_response
-
-    with Progress(console=open_console(command.json), transient=True) as progress:
-        task = progress.add_task("hands", total=None)
-        return ladder_best_response(
-            policy,
-            DEFAULT_HANDS if command.hands is None else command.hands,
-            command.seed,
-            threads=command.threads,
-            rounds=command.rounds,
-            on_hands=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    hands = DEFAULT_HANDS if command.hands is None else command.hands
+    return ladder_best_response(
+        policy, hands, command.seed, threads=command.threads, rounds=command.rounds, on_hands=on_hands
+    )

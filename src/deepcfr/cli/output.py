@@ -1,4 +1,4 @@
-"""What commands print: a console, one JSON object, a warning, the facts of a result."""
+"""Output of commands: a console, one JSON object, a warning, the facts of a result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from deepcfr.evaluation.result import Exploitability
+    from deepcfr.evaluation.exploitability import Exploitability
 
 
 def open_console(as_json: bool) -> Console:
-    """Where a command's words go: standard error if standard output is for one JSON object."""
+    """The console for messages: standard error if standard output is for one JSON object."""
     # no markup: names of runs and files may hold square brackets
     return Console(stderr=as_json, highlight=False, soft_wrap=True, markup=False)
 

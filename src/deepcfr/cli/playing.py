@@ -12,8 +12,8 @@ NEEDS_WEB = "The pages need {}, which is not installed: pip install 'deepcfr[web
 
 
 def play_command(command: Play) -> None:
-    from deepcfr.play import play
-    from deepcfr.report.matches import load_players
+    from deepcfr.play.terminal import play
+    from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn)
     play(policy, Console(highlight=False), seed=command.seed, hands=command.hands)
@@ -41,9 +41,9 @@ def api_command(command: Api) -> None:  # noqa: ARG001
 
 def acpc_command(command: Acpc) -> None:
     from deepcfr.protocols.host import join_match
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.runs.players import load_listed
 
-    policy, _ = RunFolder.open(command.run).load_policy(command.policy, warn)
+    (policy,) = load_listed((command.run,), command.policy, warn)
     facts, words = join_match(
         policy,
         command.host,

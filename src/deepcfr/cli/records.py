@@ -1,4 +1,4 @@
-"""The command line as data: one record for each command, its fields the arguments, their comments the help."""
+"""The commands as records: fields are the arguments, docstrings and comments are the text of --help."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import AvoidSubcommands, Positional, arg
 
 from deepcfr.config import (
+    AdvantageFitConfig,
     CFRConfig,
     EvaluationConfig,
+    ExternalSampling,
     FitConfig,
     MemoryConfig,
     NetworkConfig,
     NFSPConfig,
-    PublicChanceConfig,
     RunConfig,
     RuntimeConfig,
+    Sampling,
     SolveConfig,
     TabularConfig,
     validate_config,
 )
 from deepcfr.errors import ConfigError
-from deepcfr.report.studies import StudyName
-from deepcfr.report.studies.lin import LinName
 
-MOST_ITERATIONS = 100_000_000  # what a run by the clock does not come to
-DEFAULT_SHARDS = 8  # of memories on a cluster
+MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
+DEFAULT_SHARDS = 8  # of the memories on a cluster
 DEFAULT_WORKERS = 2  # of a cluster
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
 PolicyName = Literal["own", "average", "network", "current", "sd-cfr", "smoothed"]
 
 
 def check_minutes(minutes: float) -> None:
-    """Raise ConfigError unless a run can last so long."""
+    """Raise ConfigError unless `minutes` is above 0."""
     if not minutes > 0:
         raise ConfigError(f"--minutes must be above 0, but is {minutes:g}.")
 
 
 @dataclass
 class Games:
-    """List the games that can be played: sizes, unit, and whether exact evaluation is within reach."""
+    """List the games: sizes, unit, and whether exact evaluation is feasible."""
 
-    definition: tuple[Path, ...] = ()  # ACPC game-definition files to list too
+    definition: tuple[Path, ...] = ()  # additional ACPC game-definition files to list
     json: bool = False  # print one JSON object
 
 
 @dataclass
 class Models:
-    """List trained models with what their cards say: game, recipe, exact NashConv, size."""
+    """List trained models: game, recipe, exact NashConv and size, from their model cards."""
 
     folder: Positional[Path] = Path("models")  # a folder of run folders
     json: bool = False  # print one JSON object
@@ -58,26 +58,26 @@ class Models:
 
 @dataclass
 class Train:
-    """Train Deep CFR or NFSP on a game, with its exact exploitability where that is within reach.
+    """Train Deep CFR or NFSP on a game, and compute the exact exploitability where that is feasible.
 
-    Settings start from the game's defaults, or from --config; every one of them can be overridden here.
+    Settings have the game's defaults or the values of --config; options override them.
     """
 
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot), a game-definition file, or openspiel:NAME
     game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
-    json: bool = False  # print one JSON object, and progress to standard error
-    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
-    workers: int | None = None  # processes of such a cluster that run traversals and keep memories; 2 unless given
-    learners: int | None = None  # further ones that fit networks together; 0, unless given, is in this process
+    json: bool = False  # print one JSON object; progress goes to standard error
+    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
+    learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
     seed: int = 0
-    solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp reads its own section and not those of Deep CFR
+    solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp uses its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
-    public_chance: PublicChanceConfig = field(default_factory=PublicChanceConfig)
+    sampling: AvoidSubcommands[Sampling] = field(default_factory=ExternalSampling)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    advantage: FitConfig = field(default_factory=FitConfig)
+    advantage: AdvantageFitConfig = field(default_factory=AdvantageFitConfig)
     average: FitConfig = field(default_factory=FitConfig)
     nfsp: NFSPConfig = field(default_factory=NFSPConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -87,7 +87,7 @@ class Train:
         """The settings as one validated record; on a cluster memories are in several shards."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
         if self.ray is not None and self.solver != "deep-cfr":
-            raise ConfigError(f"--ray is for Deep CFR, and the solver is {self.solver}.")
+            raise ConfigError(f"--ray is for Deep CFR, but the solver is {self.solver}.")
         if self.ray is not None and self.memory.shards == 1:
             sections["memory"] = dataclasses.replace(self.memory, shards=max(DEFAULT_SHARDS, self.workers or 0))
         return validate_config(RunConfig(game=self.game, **sections))
@@ -97,7 +97,7 @@ class Train:
 class Solve:
     """Solve a game in tables: full-width CFR, or Monte Carlo CFR on a card abstraction.
 
-    Settings start from their defaults, or from --config; every one of them can be overridden here.
+    Settings have their defaults or the values of --config; options override them.
     """
 
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder), a game-definition file (.toml for a
@@ -105,10 +105,10 @@ class Solve:
     game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
-    minutes: float | None = None  # stop by the clock, and not after --iterations unless that is given too
-    json: bool = False  # print one JSON object, and progress to standard error
-    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
-    workers: int | None = None  # processes of such a cluster that run traversals; 2 unless given
+    minutes: float | None = None  # time limit; replaces --iterations unless that is also given
+    json: bool = False  # print one JSON object; progress goes to standard error
+    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster that run traversals; default 2
     seed: int = 0
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -120,12 +120,12 @@ class Solve:
         if self.minutes is not None:
             check_minutes(self.minutes)
             sections["runtime"] = dataclasses.replace(self.runtime, minutes=self.minutes)
-            if self.solve.iterations == TabularConfig().iterations:  # which nobody asked for
+            if self.solve.iterations == TabularConfig().iterations:  # --iterations is not given
                 sections["solve"] = dataclasses.replace(self.solve, iterations=MOST_ITERATIONS)
         if self.ray is not None:
             if self.solve.algorithm != "mccfr":
                 raise ConfigError(
-                    f"--ray is for mccfr, whose traversals are apart, and not for {self.solve.algorithm}."
+                    f"--ray is for mccfr, whose traversals are independent, and not for {self.solve.algorithm}."
                 )
             parts = (self.workers or DEFAULT_WORKERS) if self.solve.parts == 1 else self.solve.parts
             sections["solve"] = dataclasses.replace(sections["solve"], parts=parts)
@@ -139,25 +139,25 @@ class Abstract:
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder) or a game-definition file (.toml for a
     #: raise ladder)
     game: Positional[str]
-    buckets: tuple[int, ...]  # for every round with board cards, or one number for each round
+    buckets: tuple[int, ...]  # one number for every round with board cards, or one for each round
     out: Path  # the folder to create
-    features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # what hands are compared by
+    features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # features by which hands are clustered
     threads: int = 2  # CPU threads
     seed: int = 0
-    json: bool = False  # print one JSON object, and progress to standard error
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class Resume:
-    """Go on with a run where it stopped."""
+    """Resume a run from its newest checkpoint."""
 
     run: Positional[Path]  # a run folder
-    iterations: int | None = None  # go on to so many iterations, more than were asked for at first
-    minutes: float | None = None  # go on until the run has had so many minutes in all, more than it has had
-    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT, or without a value on one on this machine
-    workers: int | None = None  # processes of such a cluster that run traversals and keep memories; 2 unless given
-    learners: int | None = None  # further ones that fit networks together; 0, unless given, is in this process
-    json: bool = False  # print one JSON object, and progress to standard error
+    iterations: int | None = None  # new total of iterations, more than the run was to have
+    minutes: float | None = None  # new time limit of the whole run, more than it has used
+    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
+    learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
@@ -165,35 +165,35 @@ class Exploit:
     """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
 
     run: Positional[Path]  # a run folder or a shipped model
-    # its own (what evaluation.policy names), average strategy (its network), newest iteration's, exact average of all, or
-    # regret matching on the mean of the later half of the networks
+    # own: as evaluation.policy of the run; average and network: the average strategy; current: the newest iteration;
+    # sd-cfr: the exact average of the snapshots; smoothed: regret matching on the mean of their later half
     policy: PolicyName = "own"
     threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object, and progress to standard error
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class Budget:
-    """Say which part of a Deep CFR run limits: exact NashConv of each part, and what deviations gain by decision."""
+    """Find the part of a Deep CFR run that limits it: exact NashConv of each part, and gains of deviations by decision."""
 
     run: Positional[Path]  # a run folder or a shipped model of a poker game
     skip: tuple[BudgetPart, ...] = ()  # parts to leave out
-    solve_iterations: int | None = None  # of the solved game; by default twice those of the run, at least 100
-    steps: int | None = None  # of the network fitted to the solved game; by default as the run's average network
-    examples: int | None = None  # drawn from it, at most; by default 4,000,000 infosets or 1,000,000 hands
-    deviate: Literal["average", "sd-cfr", "current"] = "average"  # the policy whose deviations are valued
+    solve_iterations: int | None = None  # iterations of the tabular solution; default twice the run's, at least 100
+    steps: int | None = None  # steps of the fit to the solution; default those of the run's average network
+    examples: int | None = None  # maximum examples from the solution; default 4,000,000 infosets or 1,000,000 hands
+    deviate: Literal["average", "sd-cfr", "current"] = "average"  # the policy whose deviations are measured
     threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object, and progress to standard error
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class StrategyQuery:
-    """Ask a run's policy what it does, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c".
+    """Print a run's strategy in a situation, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c".
 
-    STYLE:RUN is a run in another style, and ensemble:RULE:RUN,RUN several as one, as for deepcfr match.
+    STYLE:RUN is a run in another style; ensemble:RULE:RUN,RUN combines several runs. See deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, or what is made of them
+    run: Positional[str]  # a run folder, a shipped model, STYLE:RUN or ensemble:RULE:RUN,RUN
     situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
     policy: PolicyName = "own"
     json: bool = False
@@ -205,122 +205,122 @@ class MatchUp:
 
     A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
     a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
-    ensemble:RULE:RUN,RUN several as one (sum, mixture, member).
+    ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
 
     first: Positional[str]  # a run
-    second: Positional[str]  # another one
-    boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
-    hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
-    lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
-    seed: int = 0  # of the boards, or of the deals and the actions
-    policy: PolicyName = "own"  # of both
+    second: Positional[str]  # another run
+    boards: int | Literal["all"] | None = None  # boards to sample, with all hands on each; all, or no option, is exact
+    hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
+    lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
+    seed: int = 0  # seed of boards, deals and actions
+    policy: PolicyName = "own"  # policy of both runs
     threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object, and progress to standard error
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class Rivals:
-    """Play every one of several runs of one game against every other one, or the first against all others.
+    """Play several runs of one game against each other, or the first one against all others.
 
     A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
     a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
-    ensemble:RULE:RUN,RUN several as one (sum, mixture, member).
+    ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
 
     runs: Positional[tuple[str, ...]]
-    styles: tuple[str, ...] = ()  # every run also in these styles, or in all of them with: all
-    against_first: bool = False  # only the first run named meets the others, as it is
-    boards: int | Literal["all"] | None = None  # runouts to sample, with all hands on each; all, or nothing, is exact
-    hands: int | None = None  # deals to sample, each played in both seats; of a raise-ladder game 100,000 unless named
-    lines: int | None = None  # with --boards: action sequences of a round that are played out; 256 by default
-    seed: int = 0  # of the boards, or of the deals and the actions; the same ones in every match
-    policy: PolicyName = "own"  # of all of them
+    styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
+    against_first: bool = False  # play only the matches of the first run, in its own style
+    boards: int | Literal["all"] | None = None  # boards to sample, with all hands on each; all, or no option, is exact
+    hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
+    lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
+    seed: int = 0  # seed of boards, deals and actions; equal in every match
+    policy: PolicyName = "own"  # policy of all runs
     threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object, and progress to standard error
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class LowerBound:
-    """Bound a run's exploitability from below by what a local best response gains from its policy, in both seats.
+    """Compute a lower bound of a run's exploitability: the gain of a local best response in both seats.
 
-    STYLE:RUN is a run in another style, and ensemble:RULE:RUN,RUN several as one, as for deepcfr match.
+    STYLE:RUN is a run in another style; ensemble:RULE:RUN,RUN combines several runs. See deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder or a shipped model of a poker game, or what is made of them
-    boards: int | Literal["all"] | None = None  # runouts to sample; by default all if that is within reach, else 100
-    rounds: tuple[int, ...] | None = None  # in which it acts by its rule, 0 is the first; it checks and calls in others
-    lines: int | None = None  # with --boards N: action sequences of a round that are played out; 256 by default
-    hands: int | None = None  # of a raise-ladder game: deals, each played in both seats; 1,000 unless named
-    seed: int = 0  # of the boards and the action sequences, or of the deals
+    run: Positional[str]  # a poker run folder, a shipped model, STYLE:RUN or ensemble:RULE:RUN,RUN
+    boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100
+    rounds: tuple[int, ...] | None = None  # rounds, from 0, in which the responder may bet; it calls in others
+    lines: int | None = None  # with --boards N: sampled action sequences of a round; default 256
+    hands: int | None = None  # for raise-ladder games: deals, each played in both seats; default 1,000
+    seed: int = 0  # seed of boards, action sequences and deals
     policy: PolicyName = "own"
     threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object, and progress to standard error
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class Play:
     """Play against a run's policy in the terminal, in both seats.
 
-    STYLE:RUN is a run in another style, and ensemble:RULE:RUN,RUN several as one, as for deepcfr match.
+    STYLE:RUN is a run in another style; ensemble:RULE:RUN,RUN combines several runs. See deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, or what is made of them
-    hands: int | None = None  # stop after this many hands
-    seed: int = 0  # of the cards and the agent's actions
+    run: Positional[str]  # a run folder, a shipped model, STYLE:RUN or ensemble:RULE:RUN,RUN
+    hands: int | None = None  # number of hands; without it, play until you quit
+    seed: int = 0  # seed of the cards and of the agent's actions
     policy: PolicyName = "own"
 
 
 @dataclass
 class Serve:
-    """Serve pages on this machine: play agents, look at their strategy, watch runs; and the same as JSON.
+    """Serve web pages and a JSON interface: play agents, read their strategies, watch runs.
 
-    For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN, as for deepcfr match)
+    For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN as in deepcfr match)
     """
 
-    runs: Positional[tuple[str, ...]]  # run folders or shipped models, as they are or in a style
-    host: str = "127.0.0.1"  # an address of this machine; other machines reach only what is not loopback
-    port: int = 8321  # 0 for any free one
-    policy: PolicyName = "own"  # that is played and shown
-    matches: tuple[Path, ...] = ()  # what tournaments and matches have printed with --json, for the page of matches
+    runs: Positional[tuple[str, ...]]  # run folders, shipped models, or STYLE:RUN
+    host: str = "127.0.0.1"  # address to listen on; other machines cannot reach a loopback address
+    port: int = 8321  # 0: any free port
+    policy: PolicyName = "own"  # policy that plays and is shown
+    matches: tuple[Path, ...] = ()  # files with the --json output of tournaments and matches, for the page of matches
 
 
 @dataclass
 class Api:
-    """Print the description of the JSON endpoints of `deepcfr serve`, in the form of OpenAPI."""
+    """Print the OpenAPI description of the JSON endpoints of `deepcfr serve`."""
 
 
 @dataclass
 class Acpc:
     """Play a match as a client of a dealer that speaks the ACPC protocol, version 2.0.0."""
 
-    run: Positional[Path]  # a run folder or a shipped model of the dealer's game
-    port: int  # where the dealer listens for this player
+    run: Positional[str]  # a player of the dealer's game, as for deepcfr match
+    port: int  # the dealer's port for this player
     host: str = "127.0.0.1"
-    seed: int = 0  # of the agent's actions
+    seed: int = 0  # seed of the agent's actions
     policy: PolicyName = "own"
-    retries: int = 5  # attempts to connect again, with pauses that double
-    seconds: float = 7.0  # the dealer's limit for an answer; slower ones are reported
+    retries: int = 5  # attempts to reconnect, with pauses that double
+    seconds: float = 7.0  # the dealer's time limit for an answer; slower answers are reported
     json: bool = False  # print one JSON object
 
 
 @dataclass
 class Host:
-    """Deal a match of two players over the ACPC protocol: runs, scripted:STYLE, or - for a bot that connects itself."""
+    """Deal a match over the ACPC protocol: players as in deepcfr match, or - for an external bot that connects."""
 
-    first: Positional[str]  # a run, scripted:uniform, scripted:call or scripted:raise, or - for a bot from outside
-    second: Positional[str]  # another one
-    hands: int  # deals
-    game: str | None = None  # the game of bots from outside, if no run says it
-    duplicate: bool = False  # play every deal once more with the seats exchanged, after all others
-    seed: int = 0  # of the cards, and of the actions of runs
-    phh: Path | None = None  # a folder for hand histories, each hand refereed by pokerkit
-    log: Path | None = None  # a file for all hands as the dealer writes them
-    host: str = "127.0.0.1"  # where bots from outside connect
-    port: int = 0  # the first such bot's port, and the next one for a second bot; 0 for any free ones
-    seconds: float = 60.0  # for every answer, and to connect
-    policy: PolicyName = "own"  # of both runs
-    json: bool = False  # print one JSON object, and everything else to standard error
+    first: Positional[str]  # a run, STYLE:RUN, ensemble:RULE:RUN,RUN, scripted:STYLE, or - for an external bot
+    second: Positional[str]  # the second player, as above
+    hands: int  # number of deals
+    game: str | None = None  # the game, if both players are external bots
+    duplicate: bool = False  # after all deals, play every deal again with exchanged seats
+    seed: int = 0  # seed of the cards and of the actions of runs
+    phh: Path | None = None  # folder for hand histories, each hand checked by pokerkit
+    log: Path | None = None  # file for the dealer's log of all hands
+    host: str = "127.0.0.1"  # address for external bots
+    port: int = 0  # port of the first external bot, the next one for a second; 0: any free ports
+    seconds: float = 60.0  # time limit for every answer and for connecting
+    policy: PolicyName = "own"  # policy of the runs
+    json: bool = False  # print one JSON object; everything else goes to standard error
 
 
 @dataclass
@@ -329,48 +329,49 @@ class Export:
 
     run: Positional[Path]  # a run folder
     out: Path  # the folder to create
-    keep_networks: int = 1  # of the networks kept for --policy sd-cfr every n-th, or none with 0
+    keep_networks: int = 1  # keep every n-th snapshot for --policy sd-cfr; 0: none
 
 
 @dataclass
 class Reproduce:
-    """Run one of the paper's experiments: every arm and seed as a run folder; finished ones stay, others go on."""
+    """Run an experiment of a paper: every arm and seed is a run folder. Finished runs are kept, others are resumed."""
 
-    #: a figure of the Deep CFR paper; its bound on average regret; its matches of heads-up limit hold'em; or a figure of
-    #: Lin's (2024), and what Lin's improvements do to exact exploitability
-    what: Positional[Literal[StudyName, "theorem1", "table1", LinName]]
-    budget: Literal["quick", "paper"] = "quick"  # a small cousin of FHP on two cores, or the paper's own scale on a GPU
-    #: seeds 0 .. n-1 of every arm; unless named 3, but 1 of table1 at the quick budget, where each takes more than an hour
+    #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), its bound on
+    #: average regret (theorem1), its matches of heads-up limit hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7,
+    #: lin-fig8), or the effect of Lin's improvements on exact exploitability (lin-exact)
+    what: Positional[str]
+    #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
+    budget: Literal["quick", "paper"] = "quick"
+    #: run seeds 0 .. n-1 of every arm; default 3, but 1 for table1 with the quick budget, where each takes over an hour
     seeds: int | None = None
-    arms: tuple[str, ...] = ()  # of a figure only these arms, by the names of their folders; none for all
-    out: Path = Path("runs/studies")  # the folder of all studies
-    json: bool = False  # print one JSON object, and progress to standard error
+    arms: tuple[str, ...] = ()  # run only these arms of a figure, by folder name; default all
+    out: Path = Path("runs/studies")  # the folder of all experiments
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class Report:
     """Write the pages docs/reproduction*.md from the runs of `reproduce`, or draw convergence curves of runs of one game.
 
-    `deepcfr report` writes those pages that have runs, and their figures; `deepcfr report RUNS --out curves.svg` draws
+    `deepcfr report` writes the pages that have runs, with their figures; `deepcfr report RUNS --out curves.svg` draws
     exact NashConv against time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table;
-    `deepcfr report --run RUN` writes report.html again, the page of a run that every run folder has.
+    `deepcfr report --run RUN` writes the page report.html of a run folder again.
     """
 
-    what: Positional[tuple[str, ...]]  # nothing; runs or models; or fig2, alone for all runs of FHP, or before runs
-    run: tuple[Path, ...] = ()  # write the page of this run, or of several over each other
-    #: of the page a folder, docs unless named; of runs a picture, .svg or .png; of fig2 a folder, runs/report unless named;
-    #: with --run an .html file, RUN/report.html unless named
+    what: Positional[tuple[str, ...]]  # empty; runs or models; or fig2, alone (all runs of FHP) or followed by runs
+    run: tuple[Path, ...] = ()  # write the page of this run, or one page of several runs
+    #: the output: a folder for the pages (default docs) and for fig2 (default runs/report), an .svg file for curves of
+    #: runs, an .html file with --run (default RUN/report.html)
     out: Path | None = None
-    png: bool = False  # fig2: write fig2.png too
-    studies: Path = Path("runs/studies")  # where the runs of `reproduce` are
+    studies: Path = Path("runs/studies")  # the folder of the runs of `reproduce`
 
 
 @dataclass
 class Bench:
-    """Measure performance: against OpenSpiel in the same process, and our own speeds on hold'em games."""
+    """Measure speed: against OpenSpiel in the same process, and on hold'em games."""
 
-    #: Deep CFR against OpenSpiel's, or on FHP; tabular solvers; NFSP against OpenSpiel's; MCCFR against plain Python; Ray
-    #: workers against threads
+    #: openspiel: Deep CFR against OpenSpiel's; fhp: Deep CFR on FHP; tabular: tabular solvers; nfsp: NFSP against
+    #: OpenSpiel's; threads: MCCFR against plain Python; scale: Ray workers against threads
     what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale"]]
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0

@@ -2,56 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
-from functools import partial
+import sys
 from pathlib import Path
-from typing import Any
 
+import deepcfr
 from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.records import Bench, Report, Reproduce
 from deepcfr.errors import ClusterError, ConfigError
 
 
 def reproduce_command(command: Reproduce) -> None:
-    from deepcfr.report.studies import STUDIES, number_of_seeds
-    from deepcfr.report.studies.lin import LIN_STUDIES
+    _find_experiments()
+    from experiments.commands import reproduce
+    from experiments.studies import number_of_seeds
 
-    seeds = number_of_seeds(command.seeds, command.what, command.budget)
-    if command.arms and command.what not in STUDIES:
-        raise ConfigError(f"--arms is for the paper's figures, and {command.what} is none.")
     console = open_console(command.json)
-    if command.what == "theorem1":
-        from deepcfr.report.theorem1.runs import run_theorem
-
-        run_theorem(command.out, seeds, console.print)
-        facts: dict[str, Any] = {"finished": True}
-    elif command.what == "table1":
-        from deepcfr.report.table1.runs import run_table
-        from deepcfr.web.run_report import ReportingObserver
-
-        observer = partial(ReportingObserver, console)
-        facts = dataclasses.asdict(run_table(command.out, command.budget, seeds, observer, console.print))
-    elif command.what in LIN_STUDIES:
-        from deepcfr.report.lin.runs import run_lin
-        from deepcfr.web.run_report import ReportingObserver
-
-        observer = partial(ReportingObserver, console)
-        where = (command.out, command.what, command.budget, seeds)
-        facts = dataclasses.asdict(run_lin(*where, observer, console.print))
-    else:
-        from deepcfr.report.reproduction.results import jobs_of
-        from deepcfr.runs.study import run_grid
-        from deepcfr.web.run_report import ReportingObserver
-
-        assert command.what in STUDIES
-        jobs = jobs_of(command.out, STUDIES[command.what], command.budget, seeds, command.arms)
-        facts = dataclasses.asdict(run_grid(jobs, lambda: ReportingObserver(console), console.print))
+    seeds = number_of_seeds(command.seeds, command.what, command.budget)
+    facts = reproduce(command.what, command.budget, seeds, command.arms, command.out, console)
     if command.json:
         print_json({"study": command.what, "budget": command.budget, "seeds": seeds} | facts)
     elif facts["finished"]:
-        console.print("All runs are there. Write the report with: deepcfr report")
+        console.print("All runs are finished. Write the report with: deepcfr report")
     else:
-        console.print("Stopped. The same command goes on from here.")
+        console.print("Stopped. The same command resumes from here.")
+
+
+def _find_experiments() -> None:
+    """Make `experiments` importable from the checkout of this package. Raises ConfigError outside a checkout."""
+    checkout = Path(deepcfr.__file__).parents[2]
+    if not (checkout / "experiments" / "__init__.py").is_file():
+        raise ConfigError("This command needs the folder experiments/ of a checkout; an installed package lacks it.")
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
 
 
 def report_command(command: Report) -> None:
@@ -67,20 +49,18 @@ def report_command(command: Report) -> None:
     from deepcfr.report.charts import draw_curves
     from deepcfr.runs.folder import RunFolder
 
-    if command.png:
-        raise ConfigError("--png is for fig2; a picture of runs is a PNG if the name after --out ends in .png.")
-    if command.out is None or command.out.suffix not in (".svg", ".png"):
+    if command.out is None or command.out.suffix != ".svg":
         asked = "is missing" if command.out is None else f"is '{command.out}'"
-        raise ConfigError(f"--out must name the picture to write, ending in .svg or .png, but {asked}.")
+        raise ConfigError(f"--out must name the picture to write, ending in .svg, but {asked}.")
     draw_curves([RunFolder.open(Path(path)) for path in command.what], command.out)
     print(f"Wrote {command.out}.")
 
 
 def _report_runs(command: Report) -> None:
-    from deepcfr.web.run_report import write_comparison, write_report
+    from deepcfr.report.run_report import write_comparison, write_report
 
-    if command.what or command.png:
-        raise ConfigError("--run writes a page of runs: name them all after it, and nothing else but --out.")
+    if command.what:
+        raise ConfigError("--run writes a page of runs: give all runs after it, and no other arguments except --out.")
     if command.out is not None and command.out.suffix != ".html":
         raise ConfigError(f"With --run, --out must name the page to write, ending in .html, but is '{command.out}'.")
     if command.out is not None:
@@ -93,10 +73,9 @@ def _report_runs(command: Report) -> None:
 
 
 def _report_reproduction(command: Report) -> None:
-    from deepcfr.report.reproduction.page import write_reproduction
+    _find_experiments()
+    from experiments.reproduction.page import write_reproduction
 
-    if command.png:
-        raise ConfigError("--png is for fig2; the figures of the page are written as SVG and as PNG anyway.")
     for path in write_reproduction(command.studies, command.out or Path("docs"), warn):
         print(f"Wrote {path}.")
 
@@ -105,7 +84,7 @@ def _report_figure(command: Report) -> None:
     from deepcfr.report.fig2 import write_figure
 
     runs = [Path(path) for path in command.what[1:]]
-    for path in write_figure(runs, command.out or Path("runs/report"), command.png, warn):
+    for path in write_figure(runs, command.out or Path("runs/report"), warn):
         print(f"Wrote {path}.")
 
 
@@ -113,27 +92,28 @@ def bench_command(command: Bench) -> None:
     console = open_console(command.json)
     if command.iterations < 1:
         raise ConfigError(f"--iterations must be at least 1, but is {command.iterations}.")
+    _find_experiments()
     if command.what == "tabular":
-        from deepcfr.report.bench.tabular import bench_tabular
+        from experiments.bench.tabular import bench_tabular
 
         facts = bench_tabular(command.seed, console.print)
     elif command.what == "nfsp":
-        from deepcfr.report.bench.nfsp import bench_nfsp
+        from experiments.bench.nfsp import bench_nfsp
 
         facts = bench_nfsp(command.seed, console.print)
     elif command.what == "threads":
-        from deepcfr.report.bench.threads import bench_threads
+        from experiments.bench.threads import bench_threads
 
         facts = bench_threads(command.seed, console.print)
     elif command.what == "scale":
         try:
-            from deepcfr.report.bench.scale import bench_scale
+            from experiments.bench.scale import bench_scale
         except ImportError as error:
             raise ClusterError("bench scale needs Ray: pip install 'deepcfr[ray]'.") from error
 
         facts = bench_scale(command.seed, console.print)
     else:
-        from deepcfr.report.bench.deep_cfr import bench_fhp, bench_openspiel
+        from experiments.bench.deep_cfr import bench_fhp, bench_openspiel
 
         if command.what == "openspiel":
             facts = bench_openspiel(command.iterations, command.seed, console.print)

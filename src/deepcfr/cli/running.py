@@ -1,4 +1,4 @@
-"""Commands that make runs: training, solving, abstractions, going on, exporting; and the games there are."""
+"""Commands that make runs: training, solving, abstractions, resuming, exporting; and lists of games and models."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
 from deepcfr.cli.records import DEFAULT_WORKERS, Abstract, Export, Games, Models, Resume, Solve, Train, check_minutes
 from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.defaults import cluster_notes
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError
 
 if TYPE_CHECKING:
@@ -36,19 +37,22 @@ def models_command(command: Models) -> None:
 
 def train_command(command: Train) -> None:
     config, cluster = command.run_config(), _cluster(command)
+    if cluster and not command.config:
+        for note in cluster_notes(command.game):
+            warn(note)
     _start(config, command.out, command.json, cluster)
 
 
 def _cluster(command: Train | Solve | Resume) -> Cluster | None:
-    """Where the command's traversals are to run; None is in this process."""
+    """The cluster for the command's traversals; None: they run in this process."""
     workers, learners = command.workers, getattr(command, "learners", None)
     if command.ray is None:
         for option, count in (("--workers", workers), ("--learners", learners)):
             if count is not None:
-                raise ConfigError(f"{option} is for runs on a Ray cluster: give --ray, too.")
+                raise ConfigError(f"{option} is for runs on a Ray cluster: also give --ray.")
         return None
     try:
-        from deepcfr.runs.ray_collector import RayCluster
+        from deepcfr.cluster.ray_cluster import RayCluster
     except ImportError as error:
         raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
     return RayCluster(command.ray, DEFAULT_WORKERS if workers is None else workers, learners or 0)
@@ -60,17 +64,14 @@ def solve_command(command: Solve) -> None:
 
 
 def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: Cluster | None = None) -> None:
-    from deepcfr.games.presets import load_source
-    from deepcfr.runs.costs import cost_notes
     from deepcfr.runs.folder import RunFolder
 
-    abstraction = config.abstraction_folder if isinstance(config, SolveConfig) else None
-    away = cluster is not None and not cluster.is_here
-    # refuses what cannot be before a folder is made
-    cost_notes(config, load_source(config.game), abstraction, elsewhere=away)
+    run = RunFolder.plan(out, config)
+    run.cost_notes(elsewhere=cluster is not None and not cluster.is_here)  # refuses what does not fit
     if cluster:
         cluster.connect()
-    _run(RunFolder.create(out, config), as_json, cluster)
+    run.begin()
+    _run(run, as_json, cluster)
 
 
 def abstract_command(command: Abstract) -> None:
@@ -85,7 +86,7 @@ def abstract_command(command: Abstract) -> None:
     if command.seed < 0:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.out.exists() and (not command.out.is_dir() or any(command.out.iterdir())):
-        raise CheckpointError(f"'{command.out}' is there already: choose another folder.")
+        raise CheckpointError(f"'{command.out}' already exists: choose another folder.")
     rules = cards_of(load_source(command.game))
     console = open_console(command.json)
     start = time.perf_counter()
@@ -115,8 +116,8 @@ def resume_command(command: Resume) -> None:
 
 
 def _run(run: Any, as_json: bool, cluster: Cluster | None = None) -> None:
+    from deepcfr.report.run_report import ReportingObserver
     from deepcfr.runs.train import train
-    from deepcfr.web.run_report import ReportingObserver
 
     console = open_console(as_json)
     with ReportingObserver(console) as observer:

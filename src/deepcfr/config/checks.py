@@ -1,4 +1,4 @@
-"""What every setting may be, and which ones contradict each other: one sentence for each problem."""
+"""Checks of settings: their ranges, contradictions, and settings without effect; one sentence for each problem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from deepcfr.config.records import (
     AnyConfig,
     FitConfig,
     MemoryConfig,
-    PublicChanceConfig,
     RunConfig,
     SolveConfig,
     TabularConfig,
@@ -22,39 +21,30 @@ from deepcfr.errors import ConfigError
 _LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),
     "cfr.iterations": (1, 1_000_000),
-    "cfr.traversals": (1, 100_000_000),
-    "cfr.chunk": (1, 10_000_000),
-    "cfr.exploration": (0.01, 1.0),  # what is sampled with a chance of c counts 1 / c times
+    "sampling.traversals": (1, 100_000_000),
+    "sampling.chunk": (1, 10_000_000),
+    "sampling.exploration": (0.01, 1.0),  # a sample with probability c has weight 1 / c
     "cfr.average_smoothing": (0.0, 1.0),
     "cfr.keep_networks": (0, 1_000_000),
-    "public_chance.boards": (1, 10_000_000),
-    "public_chance.later_boards": (1, 10_000),
-    "public_chance.hands": (0, 10_000),
-    "public_chance.samples": (1, 1_000_000),
+    "sampling.boards": (1, 10_000_000),
+    "sampling.later_boards": (1, 10_000),
+    "sampling.hands": (0, 10_000),
+    "sampling.samples": (1, 1_000_000),
     "memory.advantage_capacity": (1, 10**10),
     "memory.strategy_capacity": (1, 10**10),
     "memory.shards": (1, 100_000),
     "network.width": (1, 8192),
     "network.layers": (1, 64),
     "network.card_width": (1, 64),
-    "network.outputs": (1, 1024),
     "fit.steps": (1, 100_000_000),
-    "fit.steps_per_million": (0, 100_000_000),
     "fit.batch_size": (1, 10_000_000),
     "fit.decisions": (0, 1_000_000),
-    "fit.batch_growth": (1.0, 64.0),
     "fit.learning_rate": (1e-12, 10.0),
-    "fit.averaging": (0.0, 0.999999),
     "fit.compress": (0.0, 1e6),
-    "fit.clip": (1e-9, 1e9),
-    "fit.held_out": (0.0, 0.5),
-    "fit.check_every": (1, 100_000_000),
-    "fit.patience": (1, 100_000_000),
     "nfsp.iterations": (1, 100_000_000),
     "nfsp.episodes": (1, 100_000_000),
     "nfsp.anticipatory": (0.0, 1.0),
     "nfsp.epsilon_start": (0.0, 1.0),
-    "nfsp.epsilon_end": (0.0, 1.0),
     "nfsp.replay_capacity": (1, 10**10),
     "nfsp.reservoir_capacity": (1, 10**10),
     "nfsp.q_steps": (0, 1_000_000),
@@ -114,30 +104,19 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
             yield f"'evaluation.policy' must be average for tabular solvers, but is {config.evaluation.policy}."
         yield from _solve_problems(config.solve)
     elif config.solver == "nfsp":
-        yield from _nfsp_problems(config)
+        if config.evaluation.policy != "average":
+            yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
     else:
-        yield from _public_chance_problems(config)
+        yield from _sampling_problems(config)
         yield from _shard_problems(config)
         yield from _kept_networks_problems(config)
-        yield from _fit_problems("advantage", config.advantage)
-        yield from _fit_problems("average", config.average)
 
 
-def _public_chance_problems(config: RunConfig) -> Iterator[str]:
-    """One sentence for every setting that contradicts how boards are sampled and what is recorded on them.
-
-    Settings that only other ways of sampling read are ignored: `unread_settings` names them.
-    """
-    settings = config.public_chance
-    if config.cfr.sampler != "public-chance":
-        return
-    if settings.panel and settings.record != "hands":
-        yield f"'public_chance.panel' needs 'public_chance.record' to be hands, but it is {settings.record}."
-    if settings.record == "hands" and config.average.held_out > 0 and not settings.panel:
-        yield (
-            f"'average.held_out' is {config.average.held_out}, but hands of both players are drawn together, and they are "
-            "the same hands only with 'public_chance.panel'."
-        )
+def _sampling_problems(config: RunConfig) -> Iterator[str]:
+    """A sentence if a panel of boards is to record infosets, which only sampled boards offer."""
+    sampling = config.sampling
+    if sampling.kind == "public-chance" and sampling.panel and sampling.record != "hands":
+        yield f"'sampling.panel' needs 'sampling.record' to be hands, but it is {sampling.record}."
 
 
 def _shard_problems(config: RunConfig) -> Iterator[str]:
@@ -147,20 +126,13 @@ def _shard_problems(config: RunConfig) -> Iterator[str]:
         yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
     if shards == 1:
         return
-    wrong = {
-        "cfr.sampler": config.cfr.sampler == "public-chance",
-        "cfr.average_smoothing": config.cfr.average_smoothing > 0,
-        "advantage.merge_infosets": config.advantage.merge_infosets,
-        "average.merge_infosets": config.average.merge_infosets,
-        "advantage.held_out": config.advantage.held_out > 0,
-        "average.held_out": config.average.held_out > 0,
-    }
-    for name, is_wrong in wrong.items():
-        if is_wrong:
-            section, setting = name.split(".")
-            value = getattr(getattr(config, section), setting)
-            yield f"'{name}' is {str(value).lower()}, which needs all of a memory in one place: set 'memory.shards' to 1."
-    least = min(config.cfr.traversals, config.memory.advantage_capacity, config.memory.strategy_capacity)
+    one_place = "which needs all of a memory in one place: set 'memory.shards' to 1."
+    if config.cfr.average_smoothing > 0:
+        yield f"'cfr.average_smoothing' is {number(config.cfr.average_smoothing)}, {one_place}"
+    if config.sampling.kind == "public-chance":
+        yield f"'sampling.kind' is public-chance, {one_place}"
+        return
+    least = min(config.sampling.traversals, config.memory.advantage_capacity, config.memory.strategy_capacity)
     if least < shards <= _LIMITS["memory.shards"][1]:
         yield (
             f"'memory.shards' must be at most {number(least)}, so that every shard has a traversal and a sample, but is "
@@ -169,19 +141,19 @@ def _shard_problems(config: RunConfig) -> Iterator[str]:
 
 
 def unread_settings(config: AnyConfig) -> Iterator[str]:
-    """One sentence for settings that are not at their defaults and that the rest of the configuration leaves unread.
+    """One sentence for each group of settings that are changed from their defaults but have no effect.
 
-    A variant is one setting, so what belongs to the others may stay as it is; but a run says so when it begins.
+    They are no error, because a variant is selected by one setting; a run prints these sentences when it starts.
     """
     if isinstance(config, SolveConfig):
         groups = _unread_by_tables(config)
     elif config.solver == "nfsp":
-        return  # nothing that is read depends on another setting
+        return  # no setting of NFSP depends on another one
     else:
         groups = _unread_by_networks(config)
     for reason, names in groups.items():
         if names:
-            yield f"{', '.join(names)}: not read, because {reason}"
+            yield f"{', '.join(names)}: ignored, because {reason}"
 
 
 _SAMPLED = (
@@ -191,7 +163,7 @@ _SAMPLED = (
 
 
 def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
-    """Settings of a tabular solver that are not read, by the reason."""
+    """Changed settings of a tabular solver that have no effect, by reason."""
     own = config.solve
     algorithm, mccfr = own.algorithm, own.algorithm == "mccfr"
     discounts = () if algorithm == "dcfr" else ("alpha", "beta", "gamma")
@@ -209,27 +181,22 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
 
 
 def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
-    """Settings of Deep CFR that are not read, by the reason."""
-    sampler, boards = config.cfr.sampler, config.public_chance
-    by_boards = sampler == "public-chance"
-    by_hands, panel = by_boards and boards.record == "hands", by_boards and boards.panel
+    """Changed settings of Deep CFR that have no effect, by reason."""
+    sampling = config.sampling
+    by_hands = sampling.kind == "public-chance" and sampling.record == "hands"
+    panel = sampling.kind == "public-chance" and sampling.panel
     groups = {
-        f"'cfr.sampler' is {sampler}": [
-            *_changed(config, "cfr", ("traversals", "chunk") if by_boards else ()),
-            *_changed(config, "cfr", () if sampler == "outcome" else ("exploration",)),
-            *_changed(config, "cfr", () if sampler == "external" else ("remove_luck",)),
-            *_changed(config, "public_chance", () if by_boards else _names(boards)),
-        ],
-        "a panel keeps all of its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
-        "memories of hands are no files": _changed(config, "memory", ("files",) if by_hands and not panel else ()),
-        "hands have decisions of many pots": _changed(config, "advantage", ("pot_units",)) if by_hands else [],
-        "its targets are no exact means of a panel": [] if panel else _changed(config, "advantage", ("compress",)),
+        "a panel keeps all its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
+        "memories of hands cannot be files": _changed(config, "memory", ("files",) if by_hands and not panel else ()),
+        "the decisions of a hand have different pots": _changed(config, "advantage", ("pot_units",))
+        if by_hands
+        else [],
+        "only a panel has exact mean targets": [] if panel else _changed(config, "advantage", ("compress",)),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
         "'advantage.refit' is scratch": _changed(
             config, "cfr", ("average_smoothing",) if config.advantage.refit == "scratch" else ()
         ),
-        "the average is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if by_hands else ()),
-        "an average strategy is fitted as it is": _changed(config, "average", ("compress", "pot_units")),
+        "the average network is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if by_hands else ()),
     }
     for section in ("advantage", "average"):
         unit = "hands" if by_hands else "infosets"
@@ -238,18 +205,18 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
     return groups
 
 
-def _names(record: MemoryConfig | PublicChanceConfig) -> tuple[str, ...]:
+def _names(record: MemoryConfig) -> tuple[str, ...]:
     return tuple(item.name for item in dataclasses.fields(record))
 
 
 def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[str]:
-    """Those of a section's settings that are not at their defaults."""
+    """The settings of a section that differ from their defaults."""
     own, plain = getattr(config, section), getattr(type(config)(), section)
     return [f"{section}.{name}" for name in names if getattr(own, name) != getattr(plain, name)]
 
 
 def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
-    """A sentence if a strategy of networks that are kept is asked for before any is, or of weights that have no mean."""
+    """A sentence for each setting that needs snapshots which the run does not keep, or not in time."""
     settings, every = config.evaluation, config.cfr.keep_networks
     if config.cfr.average_smoothing > 0 and every == 0:
         yield "'cfr.average_smoothing' is above 0, which needs 'cfr.keep_networks' to be above 0."
@@ -267,29 +234,14 @@ def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
         )
 
 
-def _nfsp_problems(config: RunConfig) -> Iterator[str]:
-    """One sentence for every setting that contradicts another one of NFSP; the sections of Deep CFR are ignored."""
-    start, end = config.nfsp.epsilon_start, config.nfsp.epsilon_end
-    if end > start:
-        yield f"'nfsp.epsilon_end' must be at most 'nfsp.epsilon_start', {number(start)}, but is {number(end)}."
-    if config.evaluation.policy != "average":
-        yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
-
-
-def _fit_problems(section: str, settings: FitConfig) -> Iterator[str]:
-    if settings.held_out > 0 and settings.refit == "fine-tune":
-        # every fit holds out other hands, so the network has been trained on them before
-        yield f"'{section}.held_out' is {settings.held_out}, which needs '{section}.refit' to be scratch."
-
-
 def _solve_problems(settings: TabularConfig) -> Iterator[str]:
-    """One sentence for every setting that contradicts the algorithm; what only others read is for `unread_settings`."""
+    """One sentence for every setting that contradicts the algorithm."""
     if settings.algorithm != "mccfr":
         if settings.abstraction != "lossless":
-            yield f"{settings.algorithm} is full-width and takes no abstraction: mccfr does."
+            yield f"{settings.algorithm} is full-width and takes no abstraction: use mccfr."
         return
     if settings.precision == "int16":
-        yield "Monte Carlo CFR keeps its tables in float32 or float64, and 'int16' was asked for."
+        yield "Monte Carlo CFR keeps its tables in float32 or float64, but 'solve.precision' is int16."
     if settings.sampler == "outcome" and settings.exploration == 0:
         yield "'exploration' must be above 0 with outcome sampling, but is 0.0."
 

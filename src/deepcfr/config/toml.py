@@ -8,34 +8,34 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from deepcfr.config.checks import config_problems, shown
-from deepcfr.config.records import AnyConfig, RunConfig, SolveConfig
+from deepcfr.config.records import SAMPLINGS, AnyConfig, ExternalSampling, RunConfig, Sampling, SolveConfig
 from deepcfr.errors import ConfigError
 
 
 def load_config(path: str | Path) -> RunConfig:
-    """Read a TOML file into a validated `RunConfig`; what the file leaves out has the default.
+    """Read a TOML file into a validated `RunConfig`; settings that the file omits have their defaults.
 
     Raises ConfigError with every problem in the file: unreadable or malformed text, unknown sections and keys, values of
     the wrong type, numbers out of range.
     """
     config = load_any_config(path)
     if not isinstance(config, RunConfig):
-        raise ConfigError(
-            f"In '{path}': the section 'solve' is of a tabular solver, and this is no setting of Deep CFR."
-        )
+        raise ConfigError(f"In '{path}': the section 'solve' is for a tabular solver, not for Deep CFR.")
     return config
 
 
 def load_solve_config(path: str | Path) -> SolveConfig:
-    """As `load_config`, for a tabular solver."""
+    """Read a TOML file of a tabular solver; errors as in `load_config`."""
     config = load_any_config(path)
     if not isinstance(config, SolveConfig):
-        raise ConfigError(f"In '{path}': a section 'solve' is missing, so these are no settings of a tabular solver.")
+        raise ConfigError(
+            f"In '{path}': a section 'solve' is missing, so this is no configuration of a tabular solver."
+        )
     return config
 
 
 def load_any_config(path: str | Path) -> AnyConfig:
-    """As `load_config`, and a file with a section `solve` is a `SolveConfig`."""
+    """Read a TOML file; one with a section `solve` is a `SolveConfig`. Errors as in `load_config`."""
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -73,7 +73,9 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
     for name, value in table.items():
         if name not in hints:
             problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
-        elif not dataclasses.is_dataclass(hints[name]):
+        elif hints[name] == Sampling and isinstance(value, dict):
+            values[name] = _sampling(value, problems)
+        elif not dataclasses.is_dataclass(hints[name]) and hints[name] != Sampling:
             known = len(problems)
             converted = _convert(hints[name], value, prefix + name, problems)
             if len(problems) == known:
@@ -83,6 +85,16 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
         else:
             problems.append(f"'{prefix}{name}' must be a section, but is {shown(value)}.")
     return record(**values)
+
+
+def _sampling(table: dict[str, Any], problems: list[str]) -> Sampling:
+    """The sampling record of the kind in the section; it has only the settings of that kind."""
+    kind = table.get("kind", "external")
+    if kind not in tuple(SAMPLINGS):
+        problems.append(f"'sampling.kind' must be one of {', '.join(SAMPLINGS)}, but is {shown(kind)}.")
+        return ExternalSampling()
+    sampling: Sampling = _build(SAMPLINGS[kind], table, "sampling.", problems)
+    return sampling
 
 
 def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:

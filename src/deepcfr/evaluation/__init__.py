@@ -1,1 +1,1 @@
-"""Measures of policies."""
+"""Measures of policies: exploitability, bounds on it, matches, tournaments and error budgets."""

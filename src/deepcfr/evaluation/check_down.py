@@ -1,9 +1,8 @@
-"""How hands fare against ranges if nobody bets any more: the remaining cards are dealt, and the better hand wins.
+"""Results of hands against ranges if nobody bets any more: the remaining cards are dealt, and the better hand wins.
 
-On the last board that is one sweep in order of strength. Before it, every pair of hands is compared on the boards that may
-still come: all of them where there are at most `MOST_RUNOUTS` (after the flop of hold'em there are C(49, 2) = 1,176, and
-C(52, 3) = 22,100 before a flop that is the last board), else a sample of `SAMPLED_RUNOUTS`, the same one whenever this
-board comes.
+On the last board this takes one sweep in order of strength. Before it, all pairs of hands are compared on all possible
+runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop, and C(52, 3) = 22,100 before a
+flop that is the last board). Otherwise they are compared on a sample of `SAMPLED_RUNOUTS`, fixed for each board.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from deepcfr.games.hands import board_strengths
 from deepcfr.games.rules import PokerRules
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.kernels import against_range
-from deepcfr.ranges.scratch import Scratch
+from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import key
 
-MOST_RUNOUTS = 25_000  # that are enumerated
-SAMPLED_RUNOUTS = 10_000  # where there are more: an equity is then right to about 1 %
-_TOGETHER = 256  # runouts whose strengths are kept at a time: a megabyte
-_BLOCK = 16  # hands whose comparisons stay in the cache while those runouts go by
+MOST_RUNOUTS = 25_000  # limit of the enumeration
+SAMPLED_RUNOUTS = 10_000  # sample size above the limit: equities are accurate to about 1 %
+_TOGETHER = 256  # runouts in one array of strengths: a megabyte
+_BLOCK = 16  # hands compared together, so that their rows stay in the cache
 
 Floats = npt.NDArray[np.floating]
 Cards = npt.NDArray[np.uint8]
@@ -34,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class CheckDown:
-    """Ranges on the boards of one game; may be asked in several threads. What it gives is overwritten by the next call."""
+    """Check-down results on the boards of one game; thread-safe. Each call overwrites the arrays of the thread's last."""
 
     def __init__(self, rules: PokerRules) -> None:
         self._rules = rules
@@ -43,9 +42,9 @@ class CheckDown:
         self._before_cards: npt.NDArray[np.float32] | None = None
 
     def against(self, board: Board, reach: Floats) -> tuple[Floats, Floats]:
-        """For each view of a board against the ranges `reach` [K, U], two arrays [K, U], summed over all hands beside it.
+        """Two arrays [K, U]: each view of a board against the ranges `reach` [K, U], summed over all disjoint hands.
 
-        The first is their reach, the second their reach times the mean result of checking down: 1 for a win, -1 for a loss.
+        The first is the hands' reach, the second their reach times the mean result of checking down: win 1, loss -1.
         """
         count, columns = len(board), len(reach)
         turned, anyone, ahead = (self._scratch.array(name, (count, columns)) for name in ("turned", "anyone", "ahead"))
@@ -60,18 +59,18 @@ class CheckDown:
         return result[0], result[1]
 
     def _comparisons(self, board: Board, to_come: int) -> float:
-        """On how many of the runouts two hands meet that share no card: exactly, or of a sample on average."""
+        """The number of runouts that two disjoint hands leave possible: exact, or the expectation for a sample."""
         left = self._rules.num_cards - len(board.cards)
         every, meet = comb(left, to_come), comb(left - 2 * self._rules.hole_cards, to_come)
         return float(meet) if every <= MOST_RUNOUTS else SAMPLED_RUNOUTS * meet / every
 
     def _pairs(self, board: Board, to_come: int) -> npt.NDArray[np.float32]:
-        """Runouts won minus runouts lost by one hand of each view against every hand, [U, H]; 0 if they share a card."""
+        """Runouts won minus runouts lost by a hand of each view against every hand, [U, H]; 0 if they share a card."""
         if board.cards:
             total = self._float32("pairs", (len(board), len(board.holes)))
             self._compare(board, to_come, total)
             return total
-        with self._lock:  # before any card is dealt there is one board, which all threads share
+        with self._lock:  # before any board card there is one board, shared by all threads
             if self._before_cards is None:
                 self._before_cards = np.empty((len(board), len(board.holes)), np.float32)
                 self._compare(board, to_come, self._before_cards)
@@ -93,7 +92,7 @@ class CheckDown:
 
 
 def runouts_after(rules: PokerRules, board: tuple[int, ...], to_come: int) -> Cards:
-    """The cards that may still come, uint8 [M, to_come]: all sets of them, or a sample that depends on nothing else."""
+    """The possible remaining board cards, uint8 [M, to_come]: all sets, or a sample that depends on `board` only."""
     left = np.setdiff1d(np.arange(rules.num_cards, dtype=np.uint8), np.array(board, np.uint8))
     if comb(len(left), to_come) <= MOST_RUNOUTS:
         return np.array(list(combinations(left.tolist(), to_come)), np.uint8).reshape(-1, to_come)
@@ -104,7 +103,7 @@ def runouts_after(rules: PokerRules, board: tuple[int, ...], to_come: int) -> Ca
 
 @nb.njit(cache=True, nogil=True)
 def fill_strengths(board: Cards, runouts: Cards, holes: Cards, num_suits: int, strength: npt.NDArray[np.int32]) -> None:
-    """The strength of every hand (uint8 [H, hole cards]) on `board` and each runout, [M, H]; -1 where it is dead."""
+    """The strength of every hand (uint8 [H, hole cards]) on `board` with each runout, [M, H]; -1 if it shares a card."""
     cards = np.empty(len(board) + runouts.shape[1], np.uint8)
     cards[: len(board)] = board
     for m in range(len(runouts)):

@@ -1,7 +1,8 @@
-"""The error budget of a Deep CFR run: how much of its NashConv each part of the method is answerable for.
+"""The error budget of a Deep CFR run: how much each part of the method adds to its NashConv.
 
-The parts are set beside what they stand in for: the iterates beside exact tabular CFR of as many iterations, the average
-network beside the exact average of the iterates (SD-CFR), and the architecture beside the solved game that it is fitted to.
+Each part is compared with what it approximates: the iterates with exact tabular CFR after as many iterations, the
+average network with the exact average of the iterates (SD-CFR), and the architecture with the solved game that it is
+fitted to.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy, board_strategy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.network import AveragePolicy
-from deepcfr.policies.ranges import RangePolicy
+from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Boards, OnBoard, count_boards
 from deepcfr.ranges.public_chance import BoardSampler, visited_boards
 from deepcfr.ranges.sweep import sweep
@@ -45,7 +46,7 @@ _MEANINGS = {
     "current": "the run's newest iterate",
     "panel": "the run's average network in the game that has only the {boards:,} boards of its panel",
 }
-UNSPLIT = "iterates and average network"  # where SD-CFR was not measured, which lies between them
+UNSPLIT = "iterates and average network"  # one part if SD-CFR, which separates the two, was not measured
 _LIMITS = {
     "iterations": "number of iterations limits: even exact CFR leaves",
     "iterates": "iterates limit (advantage networks and samples): they add",
@@ -54,24 +55,24 @@ _LIMITS = {
 }
 _ALGORITHMS: dict[str, Any] = {"linear": "linear-cfr", "uniform": "cfr"}  # by the weighting of Deep CFR's iterations
 Progress = Callable[[str, int, int], None]
-"""(what is being done, done, total)."""
+"""Progress report: (description of the step, done, total)."""
 
 
 @dataclass(frozen=True)
 class BudgetSettings:
-    """What to measure, and how far to go."""
+    """Parts to measure, and limits on their cost."""
 
-    skip: frozenset[str] = frozenset()  # of SKIPPABLE
-    solve_iterations: int | None = None  # of the solved game; None is twice those of the run, at least 100
-    steps: int | None = None  # of the fit to the solved game; None is as configured for the run's average network
-    examples: int | None = None  # drawn from the solved game, at most; None is as in `exact_average`
+    skip: frozenset[str] = frozenset()  # names from SKIPPABLE
+    solve_iterations: int | None = None  # for the solved game; None: twice those of the run, at least 100
+    steps: int | None = None  # of the fit to the solved game; None: those of the run's average network
+    examples: int | None = None  # limit on examples from the solved game; None: as in `exact_average`
     deviate: str = "average"  # the policy whose deviations are valued
     threads: int = 1
 
 
 @dataclass(frozen=True)
 class Part:
-    """An exact NashConv in thousandths of the game's unit, and what it took to make and to measure it."""
+    """An exact NashConv in thousandths of the game's unit, and the seconds to compute it."""
 
     name: str
     meaning: str
@@ -81,24 +82,24 @@ class Part:
 
 @dataclass(frozen=True)
 class Gap:
-    """What one part of the method adds to NashConv."""
+    """The NashConv that one part of the method adds."""
 
     name: str
-    formula: str  # of the names of parts
+    formula: str  # in names of parts
     value: float
 
 
 @dataclass(frozen=True)
 class ErrorBudget:
-    """What `error_budget` finds; values are in thousandths of the game's unit (`unit`)."""
+    """The result of `error_budget`; values are in thousandths of the game's unit (`unit`)."""
 
     game: str
     unit: str
     iterations: int
     parts: tuple[Part, ...]
-    unmeasured: dict[str, str]  # parts that were asked for and are not there, with the reason
+    unmeasured: dict[str, str]  # requested parts that could not be measured, with the reason
     gaps: tuple[Gap, ...]
-    deviating: str | None  # the policy whose deviations these are
+    deviating: str | None  # the policy of these deviations
     deviations: tuple[Deviation, ...]
     verdict: tuple[str, ...]  # sentences
 
@@ -118,11 +119,11 @@ def error_budget(
     unmeasured: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> ErrorBudget:
-    """Measure the parts of a run that is at `iteration` and has `policies`, of `average`, `sd-cfr` and `current`.
+    """Measure the parts of a run at `iteration`; `policies` has some of `average`, `sd-cfr` and `current`.
 
-    `unmeasured` says why a policy that should be there is not. Torch is set to one thread in this process.
-    Raises ConfigError for settings that contradict each other and for tables that do not fit into memory, GameError for
-    games that are not poker and games out of reach.
+    `unmeasured` gives the reason for each missing policy. Sets torch to one thread in this process. Raises ConfigError
+    for contradictory settings and for tables that do not fit into memory, GameError for games that are not poker and
+    games too large for exact evaluation.
     """
     poker = _check(game, config, iteration, settings)
     tell = progress or _silent
@@ -155,13 +156,13 @@ def error_budget(
 
 
 def budget_bytes(game: PokerGame, config: RunConfig) -> int:
-    """What the tables of the budget's exact solver take, counted before anything is made."""
+    """Bytes of the tables of the budget's exact solver, computed before they are allocated."""
     return memory_bytes(game.rules, _tabular(config, 1))
 
 
 def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettings) -> PokerGame:
     if not isinstance(game, PokerGame):
-        raise GameError(f"An error budget is made on the boards of a poker game, and '{game.name}' is not one.")
+        raise GameError(f"An error budget needs the boards of a poker game, but '{game.name}' is not one.")
     reason = refusal_of(game)
     if reason:
         raise GameError(f"An error budget is exact. {reason}")
@@ -178,7 +179,7 @@ def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettin
     needed, available = budget_bytes(game, config), physical_memory()
     if not {"tabular", "architecture"} <= settings.skip and available and needed > 0.9 * available:
         raise ConfigError(
-            f"The tables of {game.name} need {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
+            f"The tables of {game.name} need {needed / 1e9:.1f} GB, but only {available / 1e9:.1f} GB are available: "
             "skip tabular and architecture."
         )
     return game
@@ -191,7 +192,7 @@ def _tabular(config: RunConfig, iterations: int) -> TabularConfig:
 def _tabular_parts(
     game: PokerGame, config: RunConfig, iteration: int, settings: BudgetSettings, tell: Progress
 ) -> list[Part]:
-    """Exact CFR after as many iterations as the run, then of the solved game, and the network fitted to that."""
+    """Exact CFR after as many iterations as the run, the solved game, and the network fitted to it."""
     goals = [] if "tabular" in settings.skip else [("tabular", iteration)]
     if "architecture" not in settings.skip:
         goals.append(("solved", settings.solve_iterations or max(2 * iteration, 100)))
@@ -232,13 +233,12 @@ def _fitted_part(
 
 
 def fit_solved(game: PokerGame, config: RunConfig, solved: RangePolicy, settings: BudgetSettings) -> tuple[Policy, int]:
-    """The policy of a network of the run's architecture that is fitted to the solved strategy, and the steps this took.
+    """Fit a network of the run's architecture to the solved strategy; returns its policy and the number of steps.
 
-    If the run plays its first round from a table, so does the policy: from the solved strategy itself.
+    If the run plays its first round from a table, so does the policy, with the solved strategy as the table.
     """
-    # probabilities have no unit to scale, and examples of one infoset all have the same target
-    plan = replace(config.average, scale_targets=False, merge_infosets=False)
-    plan = replace(plan, steps=settings.steps or plan.steps)
+    # examples of one infoset all have the same target
+    plan = replace(config.average, merge_infosets=False, steps=settings.steps or config.average.steps)
     examples = solved_examples(solved, game, config, plan, settings.examples, key(config.seed, "exact examples"))
     network = build_network(game.encoding, config.network, generator(key(config.seed, "exact network")))
     workers = Workers(settings.threads)
@@ -255,7 +255,7 @@ def fit_solved(game: PokerGame, config: RunConfig, solved: RangePolicy, settings
 def _policy_part(
     game: PokerGame, name: str, policy: Policy, deviating: bool, settings: BudgetSettings, tell: Progress
 ) -> tuple[Part, list[Deviation]]:
-    """A policy's NashConv, and the value of its deviations if they are wanted: NashConv is one of them."""
+    """A policy's NashConv, and its deviations if `deviating`; NashConv is then one of them."""
     start = time.perf_counter()
     found: list[Deviation] = []
     if deviating:
@@ -270,21 +270,22 @@ def _policy_part(
 def _panel_parts(
     game: PokerGame, config: RunConfig, policy: Policy, settings: BudgetSettings, tell: Progress
 ) -> list[Part]:
-    """A policy's NashConv where chance deals only the boards of the run's panel; none if it has no panel, or all boards."""
-    if config.cfr.sampler != "public-chance" or not config.public_chance.panel:
+    """A policy's NashConv if chance deals only the boards of the run's panel; empty without a panel or with all boards."""
+    sampling = config.sampling
+    if sampling.kind != "public-chance" or not sampling.panel:
         return []
     merge = game.suits == "canonical"
     visited, there = (
-        visited_boards(game.rules, config.public_chance, merge=merge),
+        visited_boards(game.rules, sampling, merge=merge),
         count_boards(game.rules, merge=merge),
     )
     if visited == there:
         return []
     start = time.perf_counter()
     boards, workers = Boards(game, merge=merge), Workers(settings.threads)
-    panel = BoardSampler(boards, config.public_chance, panel_stream(config))
+    panel = BoardSampler(boards, sampling, panel_stream(config))
     try:
-        result = sweep(boards, board_strategy(policy), workers, _on_board(tell, "panel"), panel.choose)
+        result = sweep(boards, policy.on_board, workers, _on_board(tell, "panel"), panel.choose)
     finally:
         workers.shutdown()
     meaning = _MEANINGS["panel"].format(boards=result.boards)
@@ -304,11 +305,11 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:
-    """What each part of the method adds, from the NashConv of the parts by name, without gaps to unmeasured parts.
+    """The NashConv that each part of the method adds, from `nash_conv` by part, without gaps to unmeasured parts.
 
-    Of the average network, `iterations + iterates + average network` is its NashConv; the architecture is no part of this
-    sum, but the least of what a fit adds if it could see the exact average. Nor is the panel: what its few boards cost the
-    average network on all boards is spread over the iterates and the network.
+    The NashConv of the average network is the sum `iterations + iterates + average network`. The architecture is not a
+    term of this sum: it is what a fit to an exact solution adds. The panel is not a term either: the cost of its few
+    boards is spread over the iterates and the network.
     """
     formulas = [
         ("iterations", ("tabular", None)),
@@ -327,7 +328,7 @@ def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:
 
 
 def explain_gaps(gaps: Sequence[Gap], unit: str) -> list[str]:
-    """Sentences on which part limits; none that the gaps do not tell."""
+    """Sentences that say which part limits, as far as the gaps show it."""
     size = {gap.name: gap.value for gap in gaps}
     said = _limiting_part(gaps, size, unit)
     if "panel" in size:
@@ -357,7 +358,7 @@ def _limiting_part(gaps: Sequence[Gap], size: Mapping[str, float], unit: str) ->
 
 
 def explain_deviations(found: Sequence[Deviation], unit: str) -> list[str]:
-    """Sentences on where deviating gains most."""
+    """Sentences that say where deviating gains most."""
     kinds = [one for one in found if one.kind is not None]
     if not kinds:
         return []

@@ -1,8 +1,8 @@
-"""Training examples from a game that is solved exactly: what a network makes of them is what its architecture can do.
+"""Training examples from an exactly solved game, which show how well an architecture can represent the solution.
 
-An average-strategy network is fitted in place of a run's samples to the exact probabilities of a table. The examples are of
-the kind that the run's own strategy memory holds, and as likely as there: infosets in proportion to chance and the player's
-own reach, or hands on boards in proportion to chance, with the player's own reach as the weight of their decisions.
+An average-strategy network is fitted to the exact probabilities of a table instead of a run's samples. The examples
+have the form and the distribution of the run's strategy memory: infosets in proportion to chance and the player's own
+reach, or hands on boards in proportion to chance, with the player's own reach as the weight of their decisions.
 """
 
 from __future__ import annotations
@@ -17,24 +17,22 @@ import torch
 
 from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, RunConfig
 from deepcfr.games.base import infoset_rounds
-from deepcfr.games.isomorphism import canonical_cards, pack_cards, suit_permutations
+from deepcfr.games.cards import canonical_cards, pack_cards, suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.first_round import FirstRound, first_board
-from deepcfr.policies.ranges import RangePolicy
-from deepcfr.ranges.boards import Board, RoundTree
-from deepcfr.ranges.kernels import push_both
+from deepcfr.policies.tables import RangePolicy
+from deepcfr.ranges.boards import Board
 from deepcfr.ranges.public_chance import RoundPart
-from deepcfr.ranges.scratch import Scratch
-from deepcfr.ranges.sweep import reach_at_exits, reach_rows
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
-from deepcfr.training.examples import WEIGHTS, InfosetExamples, Objective
+from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples, Objective
 from deepcfr.training.losses import strategy_loss
-from deepcfr.training.shards import AnyExamples
 from deepcfr.types import NO_CARD, HandSamples, Infosets, Samples
 
-MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # drawn unless another number is asked for
+MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # default numbers of examples
 PLAYERS = (0, 1)
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
@@ -43,27 +41,29 @@ Cards = npt.NDArray[np.uint8]
 
 def solved_examples(
     solved: RangePolicy, game: PokerGame, config: RunConfig, plan: FitConfig, most: int | None, stream: int
-) -> AnyExamples:
-    """What a run with `config` would fit its average network to, if its strategies were the solved one.
+) -> Examples:
+    """Examples to which a run with `config` would fit its average network if its strategies were the solved one.
 
-    No more than `most` examples are drawn, nor than a fit by `plan` draws; of hands as many for each player and round. If
-    the run plays the first round from a table, examples are of later rounds.
+    Their number is limited by `most` and by the draws of a fit by `plan`; every player and round has as many hands. If
+    the run plays the first round from a table, the examples are from later rounds.
     """
-    wanted = int(plan.steps * plan.batch_size * plan.batch_growth)
+    wanted = plan.steps * plan.batch_size
     first_round = int(config.cfr.first_round == "table")
-    if config.cfr.sampler == "public-chance" and config.public_chance.record == "hands":
+    if config.sampling.kind == "public-chance" and config.sampling.record == "hands":
         hands = draw_hands(solved, game, min(wanted, most or MOST_HANDS), stream, first_round)
         return hands.strategy_examples(WEIGHTS["uniform"], 1, plan)
     infosets = draw_infosets(solved, game, min(wanted, most or MOST_INFOSETS), stream, first_round)
     legal, rounds = game.encoding.legal, infoset_rounds(game)
-    return InfosetExamples(infosets, Objective(legal, strategy_loss, WEIGHTS["uniform"], 1, rounds=rounds), plan)
+    return InfosetExamples(
+        infosets, Objective(legal, strategy_loss, WEIGHTS["uniform"], 1, rounds=rounds, scaled=False), plan
+    )
 
 
 def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> Memory:
-    """A memory of `count` infosets from `first_round` on, with the solved strategy as target, as `game` shows cards.
+    """A memory of `count` infosets from `first_round` on, with the solved strategy as target, in the encoding of `game`.
 
-    An infoset is drawn in proportion to its chance times its player's own reach, as often as its expected number, rounded
-    down or up. In raw suits every example is dealt in suits drawn at random from `stream`.
+    An infoset is drawn in proportion to its chance times its player's own reach, as often as its expected number
+    rounded down or up. In raw suits every example gets random suits from `stream`.
     """
     memory = Memory(game.encoding, count, device=game.device)
     scratch = Scratch()
@@ -71,16 +71,16 @@ def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int,
     suits, before = _chance(stream)
     for number, found in enumerate(_on_boards(solved, first_round)):
         drawn, before = _systematic(_infoset_chance(found, scratch).ravel() * (count / total), before)
-        drawn = drawn[: count - memory.seen]  # rounding of the sum may leave one too many
+        drawn = drawn[: count - memory.seen]  # rounding may draw one too many
         if len(drawn):
             memory.add(_infosets(found, drawn, game, suits), key(stream, "slot", number))
     return memory
 
 
 def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, first_round: int = 0) -> HandMemories:
-    """As `draw_infosets`, with `count` hands on boards in the strategy memory of each player and round.
+    """Like `draw_infosets`, with `count` hands on boards in the strategy memory of each player and round.
 
-    A hand on a board is drawn in proportion to its chance, and the same ones for both players.
+    Hands on boards are drawn in proportion to their chance, the same ones for both players.
     """
     settings = MemoryConfig(advantage_capacity=1, strategy_capacity=count)
     rounds = solved.boards.rounds
@@ -99,7 +99,7 @@ def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, fi
 
 
 def first_round_table(solved: RangePolicy, game: PokerGame) -> FirstRound:
-    """The solved strategy of the first round, for hands as `game` shows them."""
+    """The solved strategy of the first round, for hands in the encoding of `game`."""
     tree, board = first_board(game)
     theirs = solved.boards.kept[0][0]
     keys = pack_cards(canonical_cards(board.view_cards, game.card_groups, game.rules.num_suits))
@@ -110,13 +110,13 @@ def first_round_table(solved: RangePolicy, game: PokerGame) -> FirstRound:
 
 @dataclass(frozen=True)
 class _OnBoard:
-    """A strategy on one board; reach is working memory, good until the next board of the round."""
+    """A strategy on one board; the next board of the round overwrites the reach."""
 
     board: Board
     tree: RoundTree
     sigma: Floats  # [E, U]
     rows: tuple[Floats, Floats]  # both players' reach, [rows, U]
-    chance: npt.NDArray[np.float64]  # [U], of being dealt the view with this board; over a round's boards they sum to 1
+    chance: npt.NDArray[np.float64]  # [U], chance of the view and this board; sums to 1 over a round's boards
 
 
 def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[_OnBoard]:
@@ -130,18 +130,17 @@ def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[_OnBoard]:
         left = rules.num_cards - rules.hole_cards - len(parent.cards)
         for board in boards.children(parent):
             tree = boards.rounds[board.round]
-            sigma = np.ascontiguousarray(policy.on_board(tree, board), np.float64)
-            rows = reach_rows(tree, board.round, reach[:, :, board.up], scratch)
-            push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
+            play = RoundPass(tree, board, reach[:, :, board.up], scratch)
+            play.down(policy.on_board(tree, board))
             here = chance * board.copies / comb(left, rules.board_cards[board.round])
             if board.round >= first_round:
-                yield _OnBoard(board, tree, sigma, rows, np.asarray(here * board.size))
+                yield _OnBoard(board, tree, play.sigma, play.rows, np.asarray(here * board.size))
             if len(tree.exits):
-                waiting.append((board, here, reach_at_exits(tree, rows)))
+                waiting.append((board, here, play.reach_at_exits()))
 
 
 def _infoset_chance(found: _OnBoard, scratch: Scratch) -> npt.NDArray[np.float64]:
-    """Chance times the acting player's reach of every infoset of the board, [n, U]; working memory."""
+    """Chance times the acting player's reach of every infoset of the board, [n, U]; the next call overwrites it."""
     tree = found.tree
     result = scratch.array("infosets", (len(tree.nodes), len(found.board)))
     for node, actor in enumerate(tree.actor):
@@ -150,14 +149,15 @@ def _infoset_chance(found: _OnBoard, scratch: Scratch) -> npt.NDArray[np.float64
 
 
 def _chance(stream: int) -> tuple[np.random.Generator, float]:
-    """What renames suits, and where the running sum of systematic draws begins."""
+    """The generator for suits, and the start of the running sum of the systematic draws."""
     return np.random.default_rng(key(stream, "suits")), float(np.random.default_rng(key(stream, "offset")).random())
 
 
 def _systematic(expected: npt.NDArray[np.float64], before: float) -> tuple[Ints, float]:
-    """The positions to draw, each as often as integers lie in its stretch of the running sum, and that sum's new value.
+    """Systematic sampling: each position is drawn once for every integer that its part of the running sum crosses.
 
-    `expected` [n] is how often each should be drawn; `before` is where the sum stands.
+    `expected` [n] is the expected number of draws of each position, `before` the sum so far. Returns the positions and
+    the new sum.
     """
     sums = before + np.cumsum(expected)
     times = np.diff(np.floor(sums), prepend=np.floor(before)).astype(np.int64)
@@ -165,7 +165,7 @@ def _systematic(expected: npt.NDArray[np.float64], before: float) -> tuple[Ints,
 
 
 def _infosets(found: _OnBoard, drawn: Ints, game: PokerGame, suits: np.random.Generator) -> Samples:
-    """The drawn positions of [n, U] as samples of iteration 1."""
+    """The infosets at positions `drawn` of [n, U] as samples of iteration 1."""
     tree = found.tree
     node, view = np.divmod(drawn, len(found.board))
     edge = np.full((len(tree.nodes), game.encoding.num_actions), -1)
@@ -182,7 +182,7 @@ def _infosets(found: _OnBoard, drawn: Ints, game: PokerGame, suits: np.random.Ge
 
 
 def _hands(found: _OnBoard, player: int, view: Ints, cards: Cards) -> HandSamples:
-    """The drawn columns of the board as samples of iteration 1, with `cards` in view."""
+    """The columns `view` of the board as samples of iteration 1, with `cards` as the visible cards."""
     part = RoundPart.of(found.tree, player)
     reach = found.rows[player][found.tree.row[player, part.nodes]][:, view]
     after = found.rows[player][found.tree.edge_row[part.edges]][:, view]  # reach times probability
@@ -195,7 +195,7 @@ def _hands(found: _OnBoard, player: int, view: Ints, cards: Cards) -> HandSample
 
 
 def _shown(cards: Cards, game: PokerGame, suits: np.random.Generator) -> Cards:
-    """Canonical cards [I, C] as the game shows them: in raw suits renamed at random, and sorted within their groups."""
+    """Canonical cards [I, C] in the game's encoding: for raw suits randomly renamed, and sorted within their groups."""
     if game.suits == "canonical":
         return cards
     renamings = suit_permutations(game.rules.num_ranks, game.rules.num_suits)

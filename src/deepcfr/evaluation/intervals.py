@@ -1,4 +1,4 @@
-"""Confidence intervals of means over independent numbers, and of sums of such means."""
+"""Confidence intervals of means of independent numbers, and of sums of such means."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, mean, stdev
 
-NORMAL_95 = NormalDist().inv_cdf(0.975)  # on either side, for the mean of very many numbers
+NORMAL_95 = NormalDist().inv_cdf(0.975)  # standard errors on either side, for the mean of many numbers
 
 
 def student_t_95(degrees: float) -> float:
-    """Standard errors on either side that hold 95 % of Student's t distribution with `degrees` > 0 of freedom."""
+    """Half-width, in standard errors, of the 95 % interval of Student's t with `degrees` > 0 of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, 0.975))
@@ -47,9 +47,9 @@ def interval_of(values: Sequence[float]) -> Interval:
 
 
 def contrast(*terms: tuple[float, Interval]) -> Interval:
-    """The sum of independent means, each times a factor, with Welch's 95 % interval; its count is the least of theirs.
+    """The sum of independent means, each times a factor, with Welch's 95 % interval and Satterthwaite's degrees of freedom.
 
-    Degrees of freedom are Satterthwaite's.
+    The count of the result is the smallest count of the terms.
     """
     value = sum(factor * one.mean for factor, one in terms)
     count = min(one.count for _, one in terms)

@@ -1,13 +1,13 @@
 """Local best response: a lower bound on the exploitability of a poker policy (Lisy and Bowling 2017).
 
-"Eqilibrium Approximation Quality of Current No-Limit Poker Bots" (spelt so; arXiv 1612.07547). The responder knows the
-policy, and with it the opponent's range: how likely each private hand is after what the opponent has done. It looks no
-further than that the opponent may fold to its next raise and that afterwards both check and call to the end, and takes what
-is best then. Whatever it does, what it gains is no more than what a best response gains.
+Source: "Eqilibrium Approximation Quality of Current No-Limit Poker Bots" (spelt so; arXiv 1612.07547). The responder
+knows the policy and so the opponent's range: the probability of each private hand after the opponent's actions. It
+assumes that the opponent may fold to its next raise and that both players check and call from then on, and takes the
+best action under this assumption. Its gain never exceeds that of a best response.
 
-The paper plays out single hands. The rule depends only on public cards, public actions and the responder's hand, though, so
-here it is a strategy for all hands at once, and its value on a board is that of an exact pass over the betting tree. Chance
-is left in the choice of boards only, and of lines where those are sampled (docs/lbr.md).
+The paper plays single hands. But the rule depends only on public cards, public actions and the responder's hand, so
+here it is a strategy for all hands at once, whose value on a board comes from an exact pass over the betting tree. The
+only randomness is the choice of boards, and of lines where those are sampled (docs/lbr.md).
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.check_down import CheckDown
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval
-from deepcfr.evaluation.match.profiles import Floats, Later, ProfilePass, strategy_on
+from deepcfr.evaluation.match.exact import Floats, Later, ProfilePass, strategy_on
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy
+from deepcfr.policies.base import Player, Policy, boards_for
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, RoundTree
-from deepcfr.ranges.kernels import push_both
-from deepcfr.ranges.scratch import Scratch
-from deepcfr.ranges.sweep import reach_rows
+from deepcfr.ranges.boards import Board, Deal, OnBoard
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.rng import key
 
-DEFAULT_BOARDS = 100  # sampled where all of them are out of reach
+DEFAULT_BOARDS = 100  # boards to sample if there are too many to enumerate
 Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class LocalBestResponse:
-    """What a local best response gains from a policy, in thousandths of the game's unit: a best response gains no less.
+    """The gain of a local best response against a policy, in thousandths of the game's unit.
 
-    `mean` is a lower bound on NashConv / 2, and the sum of `seats` one on NashConv. With sampled boards it is an estimate,
-    and the bound holds for `mean - interval` with 97.5 %.
+    `mean` is a lower bound on NashConv / 2, and the sum of `seats` is a lower bound on NashConv. With sampled boards or
+    hands `mean` is an estimate, and `mean - interval` is a lower bound with probability 97.5 %.
     """
 
     game: str
@@ -54,11 +53,12 @@ class LocalBestResponse:
     interval: float  # half the width of the 95 % confidence interval of `mean`, 0 if exact
     seats: tuple[float, float]  # as player 0, as player 1
     seat_intervals: tuple[float, float]
-    rounds: tuple[int, ...]  # in which it acts by its rule, the first is 0; in others it checks and calls
+    rounds: tuple[int, ...]  # rounds, from 0, in which it follows its rule; in others it checks and calls
     boards: int  # runouts sampled, with all hands on each; 0 if all were enumerated
-    exact: bool  # whether that is the gain itself and not an estimate; a lower bound it is in any case
+    hands: int  # deals sampled, each played in both seats; 0 if all hands were played
+    exact: bool  # whether the gain is exact and not an estimate
     seconds: float
-    policy: str  # what the policy is
+    policy: str  # the policy's kind
 
     def facts(self) -> dict[str, Any]:
         """The result as data for JSON."""
@@ -68,6 +68,7 @@ class LocalBestResponse:
         """The result in one sentence."""
         margin = "" if self.exact else f" +- {self.interval:.3f} (95 %)"
         over = "all boards" if self.exact else f"all hands on {self.boards:,} sampled boards"
+        over = f"{self.hands:,} deals in both seats" if self.hands else over
         return (
             f"{self.game}: a local best response in rounds {', '.join(map(str, self.rounds))} gains "
             f"{self.mean:+.3f}{margin} {self.unit} from the policy ({self.policy}; {over}; "
@@ -85,19 +86,19 @@ def local_best_response(
     lines: int | None = LINES,
     on_board: OnBoard | None = None,
 ) -> LocalBestResponse:
-    """What a local best response gains from `policy` in both seats, over `boards` sampled runouts or, with None, over all.
+    """The gain of a local best response against `policy` in both seats, over `boards` sampled runouts or all (None).
 
-    All hands are played out on every runout. `rounds` are those in which the responder acts by its rule, by default all.
-    Of a round that begins after more than `lines` public action sequences so many are drawn, as in `boards_match`; None
-    plays all. A mixture is its exact average. The result does not depend on `threads`. `on_board(done, total)` reports
-    progress. Torch is set to one thread in this process from then on.
-    Raises GameError for games other than poker and where all boards are too many, ConfigError for fewer than two boards,
-    less than one line, and rounds that the game does not have.
+    All hands are played on every runout. The responder follows its rule in `rounds`, by default all. If a round begins
+    after more than `lines` public action sequences, `lines` of them are sampled, as in `boards_match`; None plays all.
+    A mixture plays its exact average. The result does not depend on `threads`. `on_board(done, total)` reports
+    progress. Sets torch to one thread in this process. Raises GameError for games other than poker and for too many
+    boards to enumerate. Raises ConfigError for fewer than two boards, less than one line, and rounds that the game does
+    not have.
     """
     start = time.perf_counter()
     game = policy.game
     if not isinstance(game, PokerGame):
-        raise GameError(f"A local best response plays poker games, and '{game.name}' is not one.")
+        raise GameError(f"A local best response plays poker games only, but '{game.name}' is not one.")
     chosen = checked_rounds(game.name, game.rules.num_rounds, rounds)
     workers = Workers(threads)
     try:
@@ -107,32 +108,50 @@ def local_best_response(
             seats, margins = _over_runouts(policy, game, boards, seed, chosen, lines, workers, on_board)
     finally:
         workers.shutdown()
+    return bound(policy, chosen, seats, margins, start, boards=boards or 0)
+
+
+def bound(
+    policy: Player,
+    rounds: tuple[int, ...],
+    seats: tuple[float, float],
+    margins: tuple[float, float, float],
+    start: float,
+    *,
+    boards: int = 0,
+    hands: int = 0,
+) -> LocalBestResponse:
+    """The result for `seats`, the gains in both seats, and `margins`, the half intervals of each and of their mean.
+
+    All are in the game's unit.
+    """
     return LocalBestResponse(
-        game=game.name,
-        unit=game.milli_unit,
+        game=policy.game.name,
+        unit=policy.game.milli_unit,
         mean=1000 * (seats[0] + seats[1]) / 2,
         interval=1000 * margins[2],
         seats=(1000 * seats[0], 1000 * seats[1]),
         seat_intervals=(1000 * margins[0], 1000 * margins[1]),
-        rounds=chosen,
-        boards=boards or 0,
-        exact=boards is None,
+        rounds=rounds,
+        boards=boards,
+        hands=hands,
+        exact=not boards and not hands,
         seconds=time.perf_counter() - start,
         policy=policy.kind,
     )
 
 
 def boards_within_reach(policy: Policy) -> int | None:
-    """What to ask for unless told otherwise: None, all boards, where exact evaluation is within reach, else a sample."""
+    """The default number of boards: None (all) if exact evaluation is possible, otherwise a sample."""
     game = policy.game
     return DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None
 
 
 def checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> tuple[int, ...]:
-    """The rounds of a game in which a responder acts by its rule, in order; all for None. Raises ConfigError."""
+    """The rounds in which a responder follows its rule, in order; all for None. Raises ConfigError for unknown rounds."""
     chosen = tuple(range(num_rounds)) if rounds is None else tuple(sorted(set(rounds)))
     if not chosen:
-        raise ConfigError("A local best response needs a round in which it acts by its rule, but no round was given.")
+        raise ConfigError("A local best response needs a round in which it follows its rule, but no round was given.")
     for round_ in chosen:
         if not 0 <= round_ < num_rounds:
             raise ConfigError(f"The rounds of {name} are 0 to {num_rounds - 1}, but {round_} was given.")
@@ -142,18 +161,17 @@ def checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> 
 def _over_all_boards(
     policy: Policy, game: PokerGame, rounds: Sequence[int], workers: Workers, on_board: OnBoard | None
 ) -> tuple[tuple[float, float], tuple[float, float, float]]:
-    """Gains in both seats, exactly, and half intervals of 0."""
+    """Exact gains in both seats, and half intervals of 0."""
     reason = refusal(game.rules)
     if reason:
         raise GameError(f"{reason} Boards can be sampled (--boards N).")
-    kept: Boards | None = getattr(policy, "boards", None)
-    boards = kept or Boards(game, merge=game.suits == "canonical")
+    boards = boards_for(policy)
     calls = strategy_on(boards, scripted_policy("call", game))
     theirs = strategy_on(boards, policy)
     passes = ResponsePass(game, rounds)
 
     def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> Floats:
-        # `visit_all` starts from one profile and then carries what it is given: both players' reach in both profiles
+        # `visit_all` starts from one profile; the reach carried from there on is that of both players in both profiles
         both = np.broadcast_to(reach.reshape(-1, 2, *reach.shape[1:]), (2, 2, *reach.shape[1:]))
         tree = boards.rounds[board.round]
         strategies = calls(tree, board), theirs(tree, board)
@@ -179,7 +197,7 @@ def _over_runouts(
             f"A local best response needs at least 2 boards for its interval, but {boards} were asked for."
         )
     if lines is not None and lines < 1:
-        raise ConfigError(f"A local best response plays out at least 1 line of a round, but {lines} were asked for.")
+        raise ConfigError(f"A local best response plays at least 1 line of a round, but {lines} were asked for.")
     calls, stream = scripted_policy("call", game), key(seed, "local best response")
     runouts = Runouts(calls, policy, boards, stream, lines, ResponsePass(game, rounds))
     gains = np.empty((2, boards))
@@ -193,7 +211,7 @@ def _over_runouts(
 
 
 class ResponsePass(ProfilePass):
-    """Passes over single rounds in which the first policy is the responder: in `rounds` its rule replaces what it is given.
+    """Passes over single rounds with the responder as the first policy: in `rounds` its rule replaces the given strategy.
 
     The second policy is the opponent in both profiles: player 1 in profile 0, and player 0 in profile 1.
     """
@@ -209,29 +227,27 @@ class ResponsePass(ProfilePass):
     def values(
         self, tree: RoundTree, board: Board, strategies: tuple[Floats, Floats], reach: Floats, later: Later
     ) -> Doubles:
-        """See `ProfilePass.values`."""
+        """Values as in `ProfilePass.values`, with the rule as the first strategy in `rounds`."""
         first, opponent = strategies
         if board.round in self._rounds:
             first = self.response(tree, board, opponent, reach)
         return super().values(tree, board, (first, opponent), reach, later)
 
     def response(self, tree: RoundTree, board: Board, opponent: Floats, reach: Floats) -> Doubles:
-        """The responder's strategy [E, U] in both seats against the opponent's [E, U], overwritten by the next call.
+        """The responder's strategy [E, U] in both seats against the opponent's [E, U]; the next call overwrites it.
 
-        `reach` [2, P, X', U] is that at the round's entries in both profiles.
+        `reach` [2, P, X', U] is the reach at the round's entries in both profiles.
         """
-        sigma = self._working.array("sigma", opponent.shape)
-        np.copyto(sigma, opponent)
-        rows = reach_rows(tree, board.round, np.stack([reach[1, 0], reach[0, 1]]), self._working)
-        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
+        play = RoundPass(tree, board, np.stack([reach[1, 0], reach[0, 1]]), self._working)
+        play.down(opponent)
         strategy = self._working.array("response", opponent.shape)
         strategy[:] = 0
         for seat in (0, 1):
-            self._respond(seat, tree, board, rows[1 - seat], strategy)
+            self._respond(seat, tree, board, play.rows[1 - seat], strategy)
         return strategy
 
     def _respond(self, seat: int, tree: RoundTree, board: Board, reach: Floats, strategy: Doubles) -> None:
-        """Choose at all decisions of one seat, from the opponent's `reach` [rows, U]."""
+        """Write the best actions at all decisions of one seat to `strategy`, from the opponent's `reach` [rows, U]."""
         nodes = np.flatnonzero(tree.actor == seat)
         edges = np.flatnonzero(tree.actor[tree.edge_node] == seat)
         if not len(edges):
@@ -256,9 +272,9 @@ class ResponsePass(ProfilePass):
     def _utility(
         self, seat: int, tree: RoundTree, edge: int, k: int, folded: int | None, anyone: Floats, ahead: Floats
     ) -> Floats:
-        """What each view gains on average after an action if both then check and call, [U], times the opponent's reach.
+        """Each view's mean gain after an action if both then check and call, times the opponent's reach, [U].
 
-        The opponent's range is row `k` of `anyone` and `ahead` [K, U], and after a raise that it folds to row `folded`.
+        The opponent's range is row `k` of `anyone` and `ahead` [K, U]; row `folded` is its range that folds to a raise.
         As in the paper, but gains are counted from the beginning of the game.
         """
         node, action = int(tree.nodes[tree.edge_node[edge]]), int(tree.edge_action[edge])
@@ -287,6 +303,6 @@ def _row_after_fold(tree: RoundTree, edge: int) -> int:
 
 
 def _by_preference(tree: RoundTree, node: int) -> list[int]:
-    """A decision's edges in the order in which equal ones are preferred: check or call, raises, fold."""
+    """A decision's edges in the order that breaks ties: check or call, raises, fold."""
     edges = range(tree.first_edge[node], tree.first_edge[node + 1])
     return sorted(edges, key=lambda edge: (tree.edge_action[edge] == FOLD, _is_raise(tree, edge), edge))

@@ -1,20 +1,31 @@
-"""Tournaments: every policy against every other one, or the first against all others, and the cross table of matches."""
+"""Tournaments: matches of all pairs of policies, or of the first policy against all others, in a cross table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match
-from deepcfr.policies.ladder import Player
+
+
+class Rival(Protocol):
+    """The part of a policy that a tournament uses."""
+
+    @property
+    def kind(self) -> str:
+        """A short description for reports."""
+        ...
+
+
+P = TypeVar("P", bound=Rival)
 
 
 @dataclass(frozen=True)
 class Tournament:
-    """A cross table in thousandths of the game's unit: `mean[i][j]` is what policy i gains against policy j.
+    """A cross table in thousandths of the game's unit: `mean[i][j]` is the gain of policy i against policy j.
 
     Pairs that did not play have None.
     """
@@ -22,12 +33,12 @@ class Tournament:
     game: str
     unit: str
     names: tuple[str, ...]
-    policies: tuple[str, ...]  # what each of them is
+    policies: tuple[str, ...]  # their kinds
     mean: tuple[tuple[float | None, ...], ...]  # 0 on the diagonal
     interval: tuple[tuple[float | None, ...], ...]  # half of each 95 % confidence interval
-    average: tuple[float, ...]  # of each row over the opponents that it met
-    boards: int  # runouts of each match; 0 if they were exact or of hands
-    hands: int  # deals of each match, likewise
+    average: tuple[float, ...]  # mean of each row over its opponents
+    boards: int  # sampled runouts of each match; 0 for exact matches and matches over hands
+    hands: int  # sampled deals of each match; 0 for other matches
     seconds: float
 
     def facts(self) -> dict[str, Any]:
@@ -36,7 +47,7 @@ class Tournament:
 
 
 def pairings(players: int, against_first: bool) -> list[tuple[int, int]]:
-    """Who meets whom, by number: everyone everyone, or the first one all others."""
+    """The pairs that play, by number: all pairs, or the first policy with all others."""
     if against_first:
         return [(0, other) for other in range(1, players)]
     return list(combinations(range(players), 2))
@@ -44,14 +55,14 @@ def pairings(players: int, against_first: bool) -> list[tuple[int, int]]:
 
 def tournament(
     names: Sequence[str],
-    policies: Sequence[Player],
-    play: Callable[[Player, Player], Match],
+    policies: Sequence[P],
+    play: Callable[[P, P], Match],
     against_first: bool = False,
 ) -> Tournament:
     """The cross table of `policies` under `names`, one match by `play` for each pair of `pairings`.
 
-    With the same seed in all of them, every match has the same deals or boards. Raises ConfigError for fewer than two
-    policies, and what `play` raises.
+    With the same seed, all matches have the same deals or boards. Raises ConfigError for fewer than two policies, and
+    any error of `play`.
     """
     if len(policies) < 2:
         raise ConfigError(f"A tournament needs at least 2 policies, but {len(policies)} were given.")
@@ -80,6 +91,6 @@ def tournament(
 
 
 def _average(row: Sequence[float | None]) -> float:
-    """The mean gain over the opponents that were met: one's own 0 counts in the sum, but not as an opponent."""
+    """The mean gain over the opponents that the policy met."""
     met = [gain for gain in row if gain is not None]
     return sum(met) / (len(met) - 1)

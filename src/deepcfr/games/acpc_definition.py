@@ -1,7 +1,7 @@
 """Game-definition files of the Annual Computer Poker Competition (ACPC): two-player games, read and written.
 
-A definition of a limit game says all of its rules. In a no-limit game players may raise to any amount; what is played here
-is that game with one raise size, the pot, as in the first version of the Deep CFR paper (section 5).
+A limit game is played by its definition. A no-limit game, in which players may raise to any amount, is played with one
+raise size, the pot, as in the first version of the Deep CFR paper (section 5).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REQUIRED = {
     "nolimit": set(_COUNTS) - {"firstPlayer", "raiseSize", "maxRaises"},
 }
 
-# The key that sets each field of PokerRules, to lead a problem with a field back to its line.
+# The key that sets each field of PokerRules; finds the line of a problem with a field.
 _KEY_OF_FIELD = {
     "num_ranks": "numRanks",
     "num_suits": "numSuits",
@@ -48,21 +48,21 @@ _KEY_OF_FIELD = {
     "stack": "stack",
 }
 
-# Eighteen digits fit a 64-bit integer with room to spare; ASCII keeps out the digits of other scripts.
+# Eighteen digits fit a 64-bit integer; ASCII excludes the digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 @dataclass
 class _Reading:
-    """What has been found in a definition: `line` 0 of a problem means that it belongs to no line."""
+    """The values and problems found in a definition; a problem with `line` 0 belongs to no line."""
 
-    lines: dict[str, int] = field(default_factory=dict)  # marker or key -> the line where it stands first
+    lines: dict[str, int] = field(default_factory=dict)  # marker or key -> the first line that has it
     values: dict[str, tuple[int, ...]] = field(default_factory=dict)  # only keys whose values are well formed
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def betting(self) -> str:
-        """The marker of the kind of betting; a definition without one is read as one of limit betting."""
+        """The kind of betting: `limit` or `nolimit`; limit if the definition does not say."""
         return "nolimit" if "nolimit" in self.lines else "limit"
 
     def report(self, line: int, sentence: str) -> None:
@@ -78,9 +78,8 @@ def parse_game_definition(text: str, name: str) -> PokerRules:
 
     Equal blinds are antes and one of them is the unit of payoff; otherwise the unit is the big blind. Without
     `firstPlayer`, player 1 acts first in every round. In limit games a `stack` must be so large that it never cuts a bet
-    short. No-limit games are played with raises the size of the pot only; of two different stacks the shorter one counts
-    for both players, because the rest of the longer one can never be lost or win anything; and without `maxRaises` there is
-    no cap.
+    short. No-limit games are played with pot-sized raises only. If the stacks differ, both players get the shorter one,
+    because the rest of the longer one cannot be won or lost. Without `maxRaises` there is no cap.
 
     Raises GameError with every problem found, each beginning with "line N: " if it belongs to a line.
     Source: the game files of the ACPC server (project_acpc_server).
@@ -101,12 +100,12 @@ def parse_game_definition(text: str, name: str) -> PokerRules:
 
 
 def format_game_definition(rules: PokerRules) -> str:
-    """Write rules as the text of a game-definition file, which reads back as the same rules.
+    """Write rules as the text of a game-definition file; reading the text gives the same rules.
 
-    Pot betting is written as the no-limit game that is played with it. Raises GameError if that would read back as other
-    rules: without limping, or with raises of another size than the pot.
+    Pot betting is written as a no-limit game. Raises GameError if reading it would give other rules: rules without
+    limping, or with raises of another size than the pot.
     The small blind is the second player, as in the competition's own definitions. The format has no room for names, symbols
-    and units: those come back as the defaults of `parse_game_definition`.
+    and units: `parse_game_definition` sets its defaults.
     """
     pot = rules.betting == "pot"
     if not rules.limp or (pot and set(rules.raise_size) != {WHOLE_POT}):

@@ -14,38 +14,36 @@ from deepcfr.types import NO_CARD, TERMINAL, Encoding, Infosets
 
 @dataclass(frozen=True)
 class Deals:
-    """All chance of B traversals, decided before the first action, so that branches of one traversal share it."""
+    """All chance events of B traversals, drawn before the first action, so that branches of one traversal share them."""
 
     traversal: torch.Tensor  # int64 [B], the number that addresses the traversal's random actions
     views: torch.Tensor  # uint8 [B, P, R, C], the cards that each player sees in each round
-    hidden: Any  # whatever else the game's own `start`, `step` and `payoff` need, such as who wins the showdown
+    hidden: Any  # further data of the game's own `start`, `step` and `payoff`, such as the showdown's winner
 
     def __len__(self) -> int:
         return self.traversal.shape[0]
 
 
 class Game(Protocol):
-    """A two-player zero-sum game with perfect recall whose nodes (positions but for the deal) can be listed.
+    """A two-player zero-sum game with perfect recall whose nodes (public positions, without the deal) can be listed.
 
-    Node indices are 0 .. N-1. A node belongs to one player, or is terminal. What the player knows there is
+    Node indices are 0 .. N-1. A node belongs to one player, or is terminal. The player's information there is
     `infoset[node]` together with `deals.views[row, actor[node], round[node]]`.
     """
 
     name: str
-    unit: str  # what a payoff of 1 is, such as "big blinds"
-    milli_unit: str  # the unit that results are printed in, such as "mbb/g"
+    unit: str  # the unit of payoffs, such as "big blinds"
+    milli_unit: str  # the unit of printed results, such as "mbb/g"
     device: str
     actor: torch.Tensor  # int64 [N]: 0, 1 or TERMINAL
     round: torch.Tensor  # int64 [N], which view a node uses
     infoset: torch.Tensor  # int64 [N], index into the rows of `encoding`; any value at terminal nodes
     legal: torch.Tensor  # bool [N, A]
-    deals_before: (
-        torch.Tensor
-    )  # int64 [N], chance events between a node's parent and the node, for counting nodes touched
+    deals_before: torch.Tensor  # int64 [N], chance events between the parent and the node; for counts of nodes touched
     encoding: Encoding
 
     def deal(self, count: int, stream: int, first: int = 0) -> Deals:
-        """Chance for the traversals `first` .. `first + count - 1` of the stream: the same ones in any chunking."""
+        """Deals of traversals `first` .. `first + count - 1` of the stream; they do not depend on chunks."""
         ...
 
     def start(self, deals: Deals) -> torch.Tensor:
@@ -57,7 +55,7 @@ class Game(Protocol):
         ...
 
     def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
-        """What player 0 gains at terminal `node` [M], float32 [M] in the game's unit."""
+        """The payoff of player 0 at terminal `node` [M], float32 [M] in the game's unit."""
         ...
 
 
@@ -67,7 +65,7 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
 
 
 def infoset_rounds(game: Game) -> torch.Tensor:
-    """The round of every public infoset, int64 [K]; all nodes of one are of the same."""
+    """The round of every public infoset, int64 [K]; all nodes of a public infoset are in one round."""
     rounds = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.device)
     decisions = game.actor != TERMINAL
     rounds[game.infoset[decisions]] = game.round[decisions]
@@ -75,7 +73,7 @@ def infoset_rounds(game: Game) -> torch.Tensor:
 
 
 def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
-    """Each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]: equal codes are equal cards."""
+    """Encode each row of cards (uint8 [I, C], NO_CARD allowed) as one integer, int64 [I]; codes of distinct rows differ."""
     base = encoding.num_ranks * encoding.num_suits + 1  # 0 stands for NO_CARD; seven cards of 52 take 41 bits
     code = torch.zeros(len(cards), dtype=torch.int64, device=cards.device)
     for slot in range(cards.shape[1]):
@@ -84,7 +82,7 @@ def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
 
 
 def check_game(game: Game, playouts: int = 255, seed: int = 0) -> None:
-    """Verify that `game` keeps the `Game` contract, statically and over random playouts.
+    """Verify the `Game` contract: check the arrays, then play random games.
 
     Raises GameError with one sentence for every breach found.
     """
@@ -172,7 +170,7 @@ def _playout_problems(game: Game, deals: Deals, later: Deals, seed: int) -> list
 
 
 def _playout(game: Game, deals: Deals, seed: int) -> tuple[list[str], torch.Tensor]:
-    """Random play to the end of every deal: the problems met, and the payoffs."""
+    """Play every deal to its end with random actions; returns the problems found and the payoffs."""
     row = torch.arange(len(deals), device=game.device)
     none = torch.empty(0)
     node = game.start(deals)

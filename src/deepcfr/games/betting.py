@@ -13,10 +13,10 @@ from deepcfr.types import TERMINAL
 
 FOLD, CALL, RAISE = 0, 1, 2
 NUM_ACTIONS = 3
-MOST_NODES = 200_000  # of a listed tree; HULH has some 17,000
+MOST_NODES = 200_000  # most nodes of a listed tree; HULH has some 17,000
 ACTION_LETTERS = "fcr"
 NOT_TERMINAL, FOLDED, SHOWDOWN = 0, 1, 2
-NOT_YET = -1.0  # in `PublicTree.bets` where no action has happened
+NOT_YET = -1.0  # entry of `PublicTree.bets` where no action has happened
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class BettingState:
     actor: int
     chips: tuple[int, int]
     raises: int = 0  # bets and raises in this round
-    last_raise: int = 0  # chips by which the last of them went up; before the first, the larger blind
+    last_raise: int = 0  # chips added by the round's last raise; before the first raise, the larger blind
     actions: tuple[tuple[float, ...], ...] = ((),)  # chips added by every action, one tuple a round
     ended: int = NOT_TERMINAL
 
@@ -37,7 +37,7 @@ class BettingState:
 
 
 def first_state(rules: PokerRules) -> BettingState:
-    """The position after the blinds, before the first action."""
+    """The position after the blinds and before the first action."""
     return BettingState(round=0, actor=rules.first_player[0], chips=rules.blinds, last_raise=max(rules.blinds))
 
 
@@ -53,7 +53,7 @@ def legal_actions(rules: PokerRules, state: BettingState) -> list[int]:
 
 
 def raise_to(rules: PokerRules, state: BettingState) -> int:
-    """The chips that the actor has put in after a raise, which must be legal: less than asked if the stack is short."""
+    """The chips that the actor has put in after a legal raise; the stack limits them."""
     called, size = max(state.chips), rules.raise_size[state.round]
     if rules.betting == "limit":
         return called + size
@@ -65,9 +65,9 @@ def _is_all_in(rules: PokerRules, state: BettingState) -> bool:
 
 
 def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingState:
-    """The position after `action`, which must be legal; the next round begins as soon as the betting is closed.
+    """The position after a legal `action`; if it closes the betting, the first position of the next round.
 
-    A call that leaves both players all-in leads to the showdown, which is in the last round, after all cards.
+    A call that leaves both players all-in leads to the showdown, which is in the last round.
     """
     if action == FOLD:
         return replace(_pay(state, 0), ended=FOLDED)
@@ -76,7 +76,7 @@ def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingSt
         raised = _pay(state, total - state.chips[state.actor])
         return replace(raised, raises=state.raises + 1, last_raise=total - max(state.chips))
     paid = _pay(state, state.to_call)
-    # The first call of a round leaves the other player an action unless it answers a bet or raise of this round.
+    # A call closes the round if it answers a bet or raise of this round; otherwise the first call leaves another action.
     if not state.actions[-1] and state.raises == 0:
         return paid
     if state.round + 1 == rules.num_rounds or _is_all_in(rules, paid):
@@ -100,22 +100,22 @@ def _pay(state: BettingState, amount: int) -> BettingState:
 
 @dataclass(frozen=True)
 class PublicTree:
-    """Every public betting position of a game; a child stands after its parent, so one pass each way visits all.
+    """Every public betting position of a game. Children follow their parents, so one pass in either direction visits all.
 
     Decision nodes come first (0 .. num_decisions - 1), terminal nodes after them.
     """
 
-    actor: npt.NDArray[np.int64]  # [N], TERMINAL where the game is over
-    round: npt.NDArray[np.int64]  # [N]; every showdown is in the last one, also that of players who were all-in before
+    actor: npt.NDArray[np.int64]  # [N], TERMINAL at terminal nodes
+    round: npt.NDArray[np.int64]  # [N]; every showdown is in the last round, also after an earlier all-in
     legal: npt.NDArray[np.bool_]  # [N, A]
     child: npt.NDArray[np.int64]  # [N, A], -1 for illegal actions
     parent: npt.NDArray[np.int64]  # [N], -1 at the root
     ended: npt.NDArray[np.int64]  # [N], NOT_TERMINAL, FOLDED or SHOWDOWN
-    winner: npt.NDArray[np.int64]  # [N], who stays in after a fold, else -1
-    chips: npt.NDArray[np.int64]  # [N, P] put in so far
+    winner: npt.NDArray[np.int64]  # [N], the player who did not fold, else -1
+    chips: npt.NDArray[np.int64]  # [N, P], chips put in so far
     bets: npt.NDArray[np.float32]  # [N, R * positions] chips added by each earlier action, NOT_YET where none
     num_decisions: int
-    positions: int  # most actions that a round can have
+    positions: int  # the most actions of a round
 
     @property
     def num_nodes(self) -> int:
@@ -163,7 +163,7 @@ def build_tree(rules: PokerRules) -> PublicTree:
 
 
 def _unroll(rules: PokerRules) -> tuple[list[BettingState], list[dict[int, int]]]:
-    """All states in depth-first order, with each one's child by action."""
+    """All states in depth-first order, and the child of each by action."""
     states = [first_state(rules)]
     children: list[dict[int, int]] = [{}]
     stack = [0]

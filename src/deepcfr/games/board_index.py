@@ -1,8 +1,8 @@
-"""Boards by number: every set of board cards as one of its classes under renaming of suits.
+"""Numbers for boards: every set of board cards, and its class under renaming of suits.
 
-A set of n cards has a *colexicographic rank*: with the cards ascending, the sum of C(card_i, i + 1). It needs no table, is
-the same for every deck that has those cards, and numbers the sets 0 .. C(num_cards, n) - 1. A class is represented by its
-set of the lowest rank, and classes are numbered by the rank of their representatives.
+The *colexicographic rank* of a set of n ascending cards is the sum of C(card_i, i + 1). It needs no table, does not depend
+on the size of the deck, and numbers the sets 0 .. C(num_cards, n) - 1. The set of lowest rank represents its class, and
+classes are numbered by the ranks of their representatives.
 
 Hands are numbered as in `games.cards.all_hands`, in lexicographic order.
 """
@@ -18,8 +18,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import suit_permutations
+from deepcfr.games.cards import all_hands, suit_permutations
 
 Ints = npt.NDArray[np.int64]
 Cards = npt.NDArray[np.uint8]
@@ -27,16 +26,16 @@ Cards = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class BoardIndex:
-    """Every set of n cards of a deck and the class of boards that it belongs to."""
+    """Every set of n cards of a deck and its class of boards."""
 
     num_ranks: int
     num_suits: int
     boards: (
         Cards  # [classes, n], the representatives, cards ascending, in ascending order of their colexicographic rank
     )
-    copies: Ints  # [classes], sets in the class
+    copies: Ints  # [classes], number of sets in the class
     class_of: npt.NDArray[np.int32]  # [C(num_cards, n)], by colexicographic rank
-    permutation_of: Cards  # [C(num_cards, n)], row of `suit_permutations` that carries the set onto its representative
+    permutation_of: Cards  # [C(num_cards, n)], row of `suit_permutations` that maps the set to its representative
 
     def __len__(self) -> int:
         return len(self.boards)
@@ -44,7 +43,7 @@ class BoardIndex:
 
 @cache
 def board_index(num_ranks: int, num_suits: int, size: int) -> BoardIndex:
-    """The index of all boards of `size` cards; computed once in a process and then shared, so its arrays are read-only."""
+    """The index of all boards of `size` cards. A process computes it once and shares it, so its arrays are read-only."""
     renamings = suit_permutations(num_ranks, num_suits)
     count = comb(num_ranks * num_suits, size)
     boards, copies, class_of, permutation_of = _classify(
@@ -75,7 +74,7 @@ def hand_images(num_ranks: int, num_suits: int, hole_cards: int) -> npt.NDArray[
 
 
 def count_classes(num_ranks: int, num_suits: int, groups: tuple[int, ...]) -> int:
-    """How many ways there are to deal disjoint sets of cards of the sizes `groups`, up to a renaming of suits.
+    """Count the ways to deal disjoint sets of cards of the sizes `groups`, up to a renaming of suits.
 
     By Burnside's lemma: the mean over renamings of the deals that each one fixes. A renaming with cycle lengths l fixes a
     deal that holds whole cycles only, so in each rank the deals are counted by the product over l of (1 + sum_g x_g^l).
@@ -103,7 +102,7 @@ def _cycle_lengths(renaming: tuple[int, ...]) -> list[int]:
 
 
 def _with_cycle(deals: dict[tuple[int, ...], int], length: int, groups: tuple[int, ...]) -> dict[tuple[int, ...], int]:
-    """Numbers of deals by their sizes, once a cycle of `length` cards has gone to one of the groups or to none."""
+    """Counts of deals by group sizes after a cycle of `length` cards goes to one of the groups or to none."""
     result = dict(deals)
     for sizes, ways in deals.items():
         for group, most in enumerate(groups):
@@ -114,14 +113,14 @@ def _with_cycle(deals: dict[tuple[int, ...], int], length: int, groups: tuple[in
 
 
 def inverse_renamings(num_suits: int) -> Ints:
-    """For every renaming of `suit_permutations`, the row of the one that undoes it, int64 [num_suits!]."""
+    """For every renaming of `suit_permutations`, the row of its inverse, int64 [num_suits!]."""
     rows = list(permutations(range(num_suits)))
     return np.array([rows.index(tuple(row.index(suit) for suit in range(num_suits))) for row in rows], np.int64)
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
 def _place(cards: Cards, i: int) -> int:
-    """How many of `cards` are lower than card i: where it would stand if they were sorted; without branches."""
+    """The number of `cards` lower than card i, which is its position in sorted order; without branches."""
     place = 0
     for j in range(len(cards)):
         place += cards[j] < cards[i]
@@ -139,7 +138,7 @@ def set_rank(cards: Cards, table: Ints) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def hand_number(cards: Cards, table: Ints) -> int:
-    """The place of a hand, uint8 [h] in any order, among all hands; `table` holds the binomials up to h."""
+    """The number of a hand, uint8 [h] in any order, among all hands; `table` holds the binomials up to h."""
     num_cards, held = table.shape[0] - 1, len(cards)
     number: int = table[num_cards, held] - 1
     for i in range(held):  # with cards counted from the top of the deck, later hands have lower colexicographic ranks
@@ -184,7 +183,7 @@ def canonical_hands(
 
 @nb.njit(cache=True)
 def _next_set(cards: Cards) -> None:
-    """Replace an ascending set by the one whose colexicographic rank is one higher."""
+    """Replace an ascending set by the set of the next colexicographic rank."""
     i = 0
     while i + 1 < len(cards) and cards[i] + 1 == cards[i + 1]:
         cards[i] = i
@@ -196,7 +195,7 @@ def _next_set(cards: Cards) -> None:
 def _classify(
     renamings: Cards, inverse: Ints, table: Ints, size: int, count: int
 ) -> tuple[Cards, Ints, npt.NDArray[np.int32], Cards]:
-    """Go through all sets by rank; each one not yet seen represents a new class and gives away its images."""
+    """Go through all sets by rank; a set not seen before represents a new class, whose other sets are its images."""
     class_of = np.full(count, -1, np.int32)
     permutation_of = np.zeros(count, np.uint8)
     boards = np.empty((count, size), np.uint8)

@@ -1,11 +1,12 @@
 """Poker hand ranking for decks of up to 13 ranks and 4 suits, in numba.
 
-A hand of one to seven cards is four suit masks of rank bits. Multiplicities come from a few Boolean operations, and
-straights, best bits and bit counts from tables over the 8,192 rank masks, so one code path ranks five and seven cards from
-52, whole boards, and the one- and two-card hands of Kuhn and Leduc (a pair beats a high card). Straights and flushes take
-five cards; the wheel exists only where there is an ace, that is with 13 ranks.
+A hand of one to seven cards is four suit masks of rank bits. A few Boolean operations count equal ranks. Tables over the
+8,192 rank masks give straights, best bits and bit counts. So one function ranks five and seven cards of 52, whole boards,
+and the one- and two-card hands of Kuhn and Leduc (a pair beats a high card). Straights and flushes take five cards. The
+wheel needs an ace, so it exists only with 13 ranks.
 
-A strength is an integer: higher wins, equal ties. From the top: category (4 bits), then up to five ranks (4 bits each).
+A strength is an integer: the higher one wins, equal ones tie. Its bits from the top: category (4 bits), then up to five
+ranks (4 bits each).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-MAX_HAND = 7  # cards that a hand may be chosen from
+MAX_HAND = 7  # the most cards that a hand is chosen from
 HIGH_CARD, PAIR, TWO_PAIR, TRIPS, STRAIGHT, FLUSH, FULL_HOUSE, QUADS, STRAIGHT_FLUSH = range(9)
 
 

@@ -1,8 +1,8 @@
-"""Rules of raise-ladder games: no-limit hold'em in which raises have a few sizes, and only larger ones may follow.
+"""Rules of raise-ladder games: no-limit hold'em with a few raise sizes, each larger than those before it in the round.
 
 Source: Lin 2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker",
-section 10. The betting tree of `hunl-ladder` is too large to list, so there is no `PublicTree` of it: a state machine
-(`deepcfr.games.ladder_betting`) steps it.
+section 10. The betting tree of `hunl-ladder` is too large to list as a `PublicTree`, so a state machine
+(`deepcfr.games.ladder_betting`) steps through it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any
 from deepcfr.errors import GameError
 from deepcfr.games.rules import MAX_CHIPS, PokerRules
 
-MEASURES = ("chips", "pot")  # what the rungs of a round are: totals to raise to, or percent of the pot after a call
-MOST_RUNGS = 10  # of a round, all-in among them: a round has 2^rungs sequences of raises
+MEASURES = ("chips", "pot")  # the unit of a round's rungs: totals to raise to, or percent of the pot after a call
+MOST_RUNGS = 10  # of a round, including all-in; a round has 2^rungs sequences of raises
 
 
 @dataclass(frozen=True)
 class LadderRules:
-    """Everything that tells one raise-ladder game for two players from another.
+    """The rules of one two-player raise-ladder game.
 
     Player 0 is the dealer and acts first in the first round. In a round measured in chips a rung is the total that a raise
-    leads to; measured in the pot it is a percentage of the pot as it is after a call, by which a raise goes up. A rung may
-    be chosen if it is higher than every rung chosen in the round so far and leads to a legal no-limit raise: one by at
-    least the round's last raise, or the larger blind, or all-in if the stack is short of that. A rung that leads as far as
-    the one below it is left out. `all_in` adds a highest rung that puts in the whole stack. A player who has put in the
-    whole stack is all-in: the other one may call or fold, and after a call all remaining cards are dealt.
+    leads to; measured in the pot it is the size of the raise as a percentage of the pot after a call. A rung is legal if
+    it is higher than every rung chosen in the round so far and leads to a legal no-limit raise: by at least the round's
+    last raise or the larger blind, or all-in if the stack is shorter. Of two rungs that lead to the same total only the
+    lower one is legal. `all_in` adds a highest rung that puts in the whole stack. A player who has put in the whole stack
+    is all-in: the other player may call or fold, and after a call all remaining cards are dealt.
 
     Raises GameError with every problem found if the values contradict each other or the limits.
     """
@@ -40,9 +40,9 @@ class LadderRules:
     name: str
     stack: int  # chips of each player at the start
     ladder: tuple[tuple[int, ...], ...]  # the rungs of each round, ascending
-    measure: tuple[str, ...]  # of MEASURES, one for each round
+    measure: tuple[str, ...]  # one of MEASURES for each round
     max_raises: tuple[int, ...]  # bets and raises allowed in each round; a blind is not counted
-    all_in: tuple[bool, ...]  # whether the ladder of a round ends with all-in
+    all_in: tuple[bool, ...]  # whether all-in is the highest rung of a round
     blinds: tuple[int, int] = (50, 100)
     first_player: tuple[int, ...] = (0, 1, 1, 1)
     num_ranks: int = 13
@@ -64,7 +64,7 @@ class LadderRules:
 
     @cached_property
     def deck(self) -> PokerRules:
-        """The game's cards and rounds as the rules of a limit game, for everything that does not ask about raises."""
+        """The cards and rounds as the rules of a limit game, for code that does not use raises."""
         rounds = len(self.board_cards) if isinstance(self.board_cards, tuple) else 0
         return PokerRules(
             name=self.name,
@@ -126,8 +126,8 @@ def _round_problems(rules: LadderRules, round_: int) -> Iterator[str]:
 
 
 LADDERS: dict[str, LadderRules] = {
-    # A raise to 1 big blind is the call of the blind: it never is a raise, and stands here as the paper lists it. The paper
-    # has no all-in of its own among its sizes; whoever raises by the pot with a short stack is all-in.
+    # A raise to 1 big blind is a call of the blind, so it is never legal; it is here because the paper lists it. The paper
+    # lists no all-in; a player with a short stack who raises by the pot is all-in.
     "hunl-ladder": LadderRules(
         name="hunl-ladder",
         stack=10_000,
@@ -140,7 +140,7 @@ LADDERS: dict[str, LadderRules] = {
 
 
 def ladder_rules(table: dict[str, Any], path: Path | str) -> LadderRules:
-    """The rules that a table of JSON or TOML holds under the names of the fields of `LadderRules`.
+    """Rules from a table of JSON or TOML, whose keys are the fields of `LadderRules`.
 
     Raises GameError that names `path` for unknown and missing names, and for impossible values.
     """
@@ -151,12 +151,12 @@ def ladder_rules(table: dict[str, Any], path: Path | str) -> LadderRules:
     needed = {f.name for f in dataclasses.fields(LadderRules) if f.default is dataclasses.MISSING}
     missing = sorted(needed - set(table))
     if missing:
-        raise GameError(f"'{path}' is no ladder game without {', '.join(missing)}.")
+        raise GameError(f"'{path}' lacks {', '.join(missing)}, which a ladder game needs.")
     return LadderRules(**{name: _tuples(value) for name, value in table.items()})
 
 
 def read_ladder(path: Path) -> LadderRules:
-    """The ladder game of a TOML file; what it does not name is as in hold'em. Raises GameError as `ladder_rules` does."""
+    """Read a ladder game from a TOML file; defaults are those of hold'em. Raises GameError as `ladder_rules` does."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,14 +1,16 @@
 """The betting of raise-ladder games as a state machine in numba, for games whose tree is too large to list.
 
-A public position is a row of eleven integers, so that kernels step it on a stack and matches step thousands together. The
-rungs chosen in a round are a set of bits: with the bit for a check or a call that opened the round they say all that has
-happened in it, for only higher rungs may follow and the players take turns.
+A public position is a row of eleven integers, so kernels can keep positions on a stack and matches can step thousands
+together. The rungs chosen in a round are a set of bits. Together with the bit for an opening check or call they give all
+actions of the round, because rungs ascend and players take turns.
 
 Actions are numbers: FOLD, CALL (or check), and RUNG + i for rung i of the round's ladder.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numba as nb
@@ -19,30 +21,32 @@ from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.poker import hand_problem
+from deepcfr.games.public_state import PublicState
+from deepcfr.games.rules import PokerRules
 
 RUNG = 2  # the action of the lowest rung
 # the entries of a position
 ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED = 0, 1, 2, 3, 4, 6, 7, 8, 10
 ENTRIES = 11  # CHIPS and RAISED have one for each player
-ALL_IN = -1  # the rung that is the whole stack
+ALL_IN = -1  # the rung that puts in the whole stack
 
 Ints = npt.NDArray[np.int64]
 
 
 class Ladder(NamedTuple):
-    """Rules of betting as kernels take them."""
+    """The rules of betting as arrays for kernels."""
 
-    rungs: Ints  # [R, K] ascending, ALL_IN as the last one; 0 beyond the round's own
-    length: Ints  # [R] rungs of the round
+    rungs: Ints  # [R, K] ascending, ALL_IN as the last one; then 0
+    length: Ints  # [R], number of rungs
     of_pot: npt.NDArray[np.bool_]  # [R], whether rungs are percentages of the pot
-    most: Ints  # [R] raises allowed
+    most: Ints  # [R], raises allowed
     first_player: Ints  # [R]
     blinds: Ints  # [2]
     stack: int
 
 
 def compile_ladder(rules: LadderRules) -> Ladder:
-    """The rules as arrays; rungs at or below the larger blind, to which nobody can raise, are left out."""
+    """Convert rules to arrays, without rungs at or below the larger blind, which are never legal."""
     ladders = []
     for rungs, measure, all_in in zip(rules.ladder, rules.measure, rules.all_in, strict=True):
         useful = [rung for rung in rungs if measure == "pot" or rung > max(rules.blinds)]
@@ -63,7 +67,7 @@ def compile_ladder(rules: LadderRules) -> Ladder:
 
 @nb.njit(cache=True, nogil=True)
 def begin(ladder: Ladder, position: Ints) -> None:
-    """Set `position` to the one after the blinds, before the first action."""
+    """Set `position` to the start of a game, after the blinds."""
     position[:] = 0
     position[ACTOR] = ladder.first_player[0]
     position[CHIPS] = ladder.blinds[0]
@@ -73,7 +77,7 @@ def begin(ladder: Ladder, position: Ints) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def count_bits(bits: int) -> int:
-    """How many bits of a number that is not negative are set."""
+    """Count the bits that are set in a non-negative number."""
     count = 0
     while bits:
         bits &= bits - 1
@@ -83,7 +87,7 @@ def count_bits(bits: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def _reaches(ladder: Ladder, round_: int, rung: int, called: int) -> int:
-    """The total that a rung leads to, as far as the stack goes."""
+    """The total that a rung leads to, at most the stack."""
     size = ladder.rungs[round_, rung]
     if size == ALL_IN:
         return ladder.stack
@@ -92,7 +96,7 @@ def _reaches(ladder: Ladder, round_: int, rung: int, called: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def raise_total(ladder: Ladder, position: Ints, rung: int) -> int:
-    """The chips that the actor has put in after raising by a rung; 0 if it may not be chosen."""
+    """The chips that the actor has put in after raising by a rung; 0 if the rung is illegal."""
     round_, chosen = position[ROUND], position[RUNGS]
     called = max(position[CHIPS], position[CHIPS + 1])
     if called >= ladder.stack or rung >= ladder.length[round_] or chosen >> rung:
@@ -109,7 +113,7 @@ def raise_total(ladder: Ladder, position: Ints, rung: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def is_legal(ladder: Ladder, position: Ints, action: int) -> bool:
-    """Whether the actor may take an action: folding only when facing a bet, calling always."""
+    """Whether an action is legal: fold only when facing a bet, call always."""
     if action == FOLD:
         return position[CHIPS] != position[CHIPS + 1]
     return action == CALL or raise_total(ladder, position, action - RUNG) > 0
@@ -117,9 +121,9 @@ def is_legal(ladder: Ladder, position: Ints, action: int) -> bool:
 
 @nb.njit(cache=True, nogil=True)
 def advance(ladder: Ladder, position: Ints, action: int) -> None:
-    """Carry out a legal action in place; the next round begins as soon as the betting is closed.
+    """Apply a legal action in place; if it closes the betting, go to the next round.
 
-    After the end ACTOR is the player who stayed in, or any after a showdown, and a showdown is in the last round.
+    At the end ACTOR is the player who did not fold; at a showdown it has no meaning. A showdown is in the last round.
     """
     actor = position[ACTOR]
     called = max(position[CHIPS], position[CHIPS + 1])
@@ -134,7 +138,7 @@ def advance(ladder: Ladder, position: Ints, action: int) -> None:
         position[RUNGS] |= 1 << (action - RUNG)
         return
     position[CHIPS + actor] = called
-    if position[OPENED] == 0 and position[RUNGS] == 0:  # nobody has acted: the other player still may
+    if position[OPENED] == 0 and position[RUNGS] == 0:  # the first action of the round: the other player acts next
         position[OPENED] = 1
         return
     _close_round(ladder, position, called)
@@ -147,7 +151,7 @@ def _close_round(ladder: Ladder, position: Ints, called: int) -> None:
         position[ROUND], position[ENDED] = rounds - 1, SHOWDOWN
         return
     raises = count_bits(position[RUNGS])
-    first = ladder.first_player[position[ROUND]] ^ position[OPENED]  # who raised first, if somebody did
+    first = ladder.first_player[position[ROUND]] ^ position[OPENED]  # the first player to raise, if there was a raise
     if raises > 0:
         position[RAISED + first] += 1
     if raises > 1:
@@ -161,7 +165,7 @@ def _close_round(ladder: Ladder, position: Ints, called: int) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def gain(position: Ints, player: int, result: int) -> int:
-    """Chips that a player gains at the end of a game; `result` is 0, 1, 2 for a lost, tied, won showdown of player 0."""
+    """A player's payoff in chips at the end of a game; `result` is 0, 1, 2 for a lost, tied, won showdown of player 0."""
     if position[ENDED] == FOLDED:
         won = 1 if position[ACTOR] == player else -1
     else:
@@ -174,7 +178,7 @@ def gain(position: Ints, player: int, result: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def first_positions(ladder: Ladder, count: int) -> Ints:
-    """The position after the blinds so many times, int64 [count, ENTRIES]."""
+    """`count` copies of the start of a game, int64 [count, ENTRIES]."""
     positions = np.empty((count, ENTRIES), np.int64)
     for row in range(count):
         begin(ladder, positions[row])
@@ -183,7 +187,7 @@ def first_positions(ladder: Ladder, count: int) -> Ints:
 
 @nb.njit(cache=True, nogil=True)
 def legal_actions(ladder: Ladder, positions: Ints) -> npt.NDArray[np.bool_]:
-    """Which actions are legal, bool [n, A]; none where the game has ended."""
+    """True for legal actions, bool [n, A]; none where the game has ended."""
     legal = np.zeros((len(positions), RUNG + ladder.rungs.shape[1]), np.bool_)
     for row in range(len(positions)):
         if positions[row, ENDED] == NOT_TERMINAL:
@@ -194,14 +198,14 @@ def legal_actions(ladder: Ladder, positions: Ints) -> npt.NDArray[np.bool_]:
 
 @nb.njit(cache=True, nogil=True)
 def advance_all(ladder: Ladder, positions: Ints, actions: Ints) -> None:
-    """Carry out a legal action [n] at every position [n, ENTRIES], in place."""
+    """Apply a legal action [n] at every position [n, ENTRIES], in place."""
     for row in range(len(positions)):
         advance(ladder, positions[row], actions[row])
 
 
 @nb.njit(cache=True, nogil=True)
 def gains(positions: Ints, results: Ints) -> Ints:
-    """Chips that player 0 gains at ended positions [n] with showdowns [n], int64 [n]."""
+    """The payoff of player 0 in chips at ended positions [n] with showdowns [n], int64 [n]."""
     won = np.empty(len(positions), np.int64)
     for row in range(len(positions)):
         won[row] = gain(positions[row], 0, results[row])
@@ -209,9 +213,9 @@ def gains(positions: Ints, results: Ints) -> Ints:
 
 
 class LadderGame:
-    """A raise-ladder game: its rules, and its betting as kernels take it. It lists no nodes, so it is no `Game`.
+    """A raise-ladder game: its rules and its betting as arrays. Its nodes are not listed, so it is not a `Game`.
 
-    Raises GameError for rules that show a player more cards than can be ranked.
+    Raises GameError for rules with more cards than can be ranked.
     """
 
     device = "cpu"
@@ -223,12 +227,103 @@ class LadderGame:
         self.name, self.unit, self.milli_unit = rules.name, rules.unit, rules.milli_unit
         self.ladder = compile_ladder(rules)
 
+    def state(self) -> SteppedState:
+        """The public state before the first action."""
+        return SteppedState(self, first_positions(self.ladder, 1)[0])
+
     @property
     def num_actions(self) -> int:
-        """Fold, call and the most rungs that a round has."""
+        """Number of actions: fold, call and the most rungs of a round."""
         return int(RUNG + self.ladder.rungs.shape[1])
 
     @property
     def slots(self) -> int:
-        """Cards of a deal: two hands and the board."""
+        """Number of cards of a deal: two hands and the board."""
         return 2 * self.rules.hole_cards + sum(self.rules.board_cards)
+
+
+@dataclass(frozen=True)
+class SteppedState(PublicState):
+    """The public state of a raise-ladder game: a position of the state machine with the actions so far.
+
+    In text a raise has its size: the total in units for a ladder in chips (`r4` is a raise to four big blinds), the share
+    of the pot for a ladder of the pot (`b0.5`); `a` is all-in.
+    """
+
+    game: LadderGame
+    position: Ints  # [ENTRIES]
+    betting: tuple[str, ...] = ("",)
+    place: int = 0  # number of actions so far
+
+    gap = " "
+    words = "f (fold), c or k (call or check), r or b with a size (raise or bet), a (all-in)"
+
+    @property
+    def rules(self) -> PokerRules:
+        return self.game.rules.deck
+
+    @property
+    def round(self) -> int:
+        return int(self.position[ROUND])
+
+    @property
+    def actor(self) -> int:
+        return int(self.position[ACTOR])
+
+    @property
+    def ended(self) -> int:
+        return int(self.position[ENDED])
+
+    @property
+    def winner(self) -> int:
+        return int(self.position[ACTOR])
+
+    @property
+    def chips(self) -> tuple[int, int]:
+        first, second = self.position[CHIPS : CHIPS + 2].tolist()
+        return first, second
+
+    @property
+    def raised(self) -> bool:
+        return bool(self.position[RUNGS] > 0)
+
+    def legal(self) -> list[int]:
+        return np.flatnonzero(legal_actions(self.game.ladder, self.position[None])[0]).tolist()
+
+    def after(self, action: int) -> SteppedState:
+        betting = (*self.betting[:-1], f"{self.betting[-1]} {self.token(action)}".strip())
+        position = self.position.copy()
+        advance(self.game.ladder, position, action)
+        if position[ENDED] == NOT_TERMINAL and position[ROUND] > self.round:
+            betting = (*betting, "")
+        return SteppedState(self.game, position, betting, self.place + 1)
+
+    def token(self, action: int) -> str:
+        if action < RUNG:
+            return "fc"[action]
+        rung, of_pot = self._rung(action)
+        return "a" if rung == ALL_IN else f"r{rung / (100 if of_pot else self.rules.unit_chips):g}"
+
+    def split(self, text: str) -> list[str]:
+        return re.findall(r"[a-zA-Z][\d.]*|\S", text)
+
+    def understands(self, token: str) -> bool:
+        return re.fullmatch(r"[fcka]|[rb]\d+(\.\d+)?", token.lower()) is not None
+
+    def read(self, token: str) -> int | None:
+        simple = token.lower().replace("b", "r", 1).replace("k", "c", 1)
+        if re.fullmatch(r"r\d+(\.\d+)?", simple):
+            simple = f"r{float(simple[1:]):g}"
+        return next((action for action in self.legal() if self.token(action) == simple), None)
+
+    def size(self, action: int) -> str:
+        rung, of_pot = self._rung(action)
+        earlier = self.position[START] if self.round else 0  # amounts are those of the round, as players name them
+        total = (raise_total(self.game.ladder, self.position, action - RUNG) - earlier) / self.rules.unit_chips
+        if rung != ALL_IN and of_pot:
+            return f" {rung / 100:g} pot (to {total:g})"
+        return f" to {total:g}{' all-in' if rung == ALL_IN else ''}"
+
+    def _rung(self, action: int) -> tuple[int, bool]:
+        ladder = self.game.ladder
+        return int(ladder.rungs[self.round, action - RUNG]), bool(ladder.of_pot[self.round])

@@ -1,7 +1,7 @@
 """Games of OpenSpiel (Lanctot et al. 2019): an `ExplicitTree` to solve in tables, and a `Game` that networks train on.
 
-Any two-player zero-sum game with perfect recall will do whose histories can be listed. Moves that OpenSpiel makes at once
-are taken in turn, the second player not knowing the first one's. In a constant-sum game half of the constant is taken off
+Supported are two-player zero-sum games with perfect recall whose histories can be listed. Simultaneous moves are made in
+turn; the second player does not see the first player's move. In a constant-sum game half of the constant is subtracted from
 every payoff.
 """
 
@@ -14,7 +14,7 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals
-from deepcfr.games.explicit import CHANCE
+from deepcfr.games.explicit import CHANCE, sequence_form
 from deepcfr.games.openspiel_tree import (
     SpielGame,
     compile_tree,
@@ -23,15 +23,14 @@ from deepcfr.games.openspiel_tree import (
     require_supported,
     turn_based,
 )
-from deepcfr.games.sequence_form import sequence_form
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import TERMINAL, Encoding
 
-MOST_HISTORIES = 20_000_000  # that a compiled game may have
+MOST_HISTORIES = 20_000_000  # the most histories of a compiled game
 
 
 def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MOST_HISTORIES) -> OpenSpielGame:
-    """The game that OpenSpiel knows by `name`, with parameters if any: `liars_dice(dice_sides=5)`.
+    """Load a game of OpenSpiel by its name there, with optional parameters: `liars_dice(dice_sides=5)`.
 
     Raises ConfigError if OpenSpiel is not installed, and GameError if it knows no such game, or if the game is not for two
     players, not zero-sum, larger than `most_histories`, or has imperfect recall.
@@ -44,7 +43,7 @@ def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MO
         raise GameError(f"OpenSpiel has no game '{short}'.{hint}")
     try:
         return OpenSpielGame(pyspiel.load_game(name), name, device, most_histories)
-    except (pyspiel.SpielError, IndexError) as error:  # the latter where a parameter without default is left out
+    except (pyspiel.SpielError, IndexError) as error:  # ValueError if a parameter without default is missing
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise GameError(f"OpenSpiel refuses '{name}': {reason}.") from error
 
@@ -52,11 +51,11 @@ def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MO
 class OpenSpielGame:
     """A game of OpenSpiel as an `ExplicitTree`, its sequence form, and a `Game`.
 
-    Nodes of the `Game` are the decision and terminal histories. Chance is drawn on the way, from uniforms addressed by
-    traversal and chance node, so that all of it is in the deal. There are no cards: what a player sees is OpenSpiel's
-    information-state tensor, or nothing, which no network takes, in a game that has none. The actions 0 .. A-1 are
-    OpenSpiel's that occur, in ascending order, so that an action is the same output of a network at all infosets;
-    `columns` tells which of them the legal actions of `explicit` are.
+    Nodes of the `Game` are the decision and terminal histories. Chance outcomes are drawn from uniforms addressed by
+    traversal and chance node, so that a deal determines them all. There are no cards: a player sees OpenSpiel's
+    information-state tensor; a game without one cannot be learned by networks. The actions 0 .. A-1 are the actions of
+    OpenSpiel that occur, in ascending order, so that an action is the same output of a network at all infosets;
+    `columns` maps the legal actions of `explicit` to them.
     """
 
     unit, milli_unit = "points", "mpoints/g"
@@ -65,7 +64,7 @@ class OpenSpielGame:
         require_supported(game, source)
         self.spiel_game = turn_based(game)
         require_small(self.spiel_game, source, most_histories)
-        self.source = source  # what `load_openspiel_game` takes
+        self.source = source  # argument of `load_openspiel_game`
         self.name = source
         self.device = device
         self.explicit, features = compile_tree(self.spiel_game, source, most_histories)
@@ -84,7 +83,9 @@ class OpenSpielGame:
         positions = np.full((len(ids), len(self.action_ids)), -1)
         positions[infoset, columns[legal]] = position
         self.columns = torch.from_numpy(columns).to(self.device)  # int64 [K, L], 0 beyond the legal actions
-        self.positions = torch.from_numpy(positions).to(self.device)  # int64 [K, A], the way back; -1 if illegal
+        self.positions = torch.from_numpy(positions).to(
+            self.device
+        )  # int64 [K, A], inverse of `columns`; -1 if illegal
 
     def _place_nodes(self) -> None:
         tree, kept = self.explicit, self.explicit.actor != CHANCE
@@ -98,7 +99,7 @@ class OpenSpielGame:
         self._payoff = torch.from_numpy(tree.payoff[kept]).float().to(self.device)
 
     def _chance_above(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """How many chance nodes lie right above every history, [N]."""
+        """The number of consecutive chance nodes right above every history, [N]."""
         tree = self.explicit
         above = np.where(tree.parent < 0, 0, tree.parent)
         count, drawn = np.zeros(tree.num_nodes, np.int64), tree.actor[above] == CHANCE
@@ -110,7 +111,7 @@ class OpenSpielGame:
         return count
 
     def _place_chance(self) -> None:
-        """Chance nodes in order, and their outcomes on one line: those of the i-th node divide the interval [i, i + 1)."""
+        """Chance nodes in order, and their outcomes as intervals: those of the i-th node divide [i, i + 1)."""
         tree = self.explicit
         chance = tree.actor == CHANCE
         number = np.cumsum(chance) - 1
@@ -120,7 +121,7 @@ class OpenSpielGame:
         start = before[np.searchsorted(outcome, tree.first_child[parent])]
         self._outcome = torch.from_numpy(outcome).to(self.device)
         self._lower = torch.from_numpy(number[parent] + before - start).to(self.device)
-        # a history's node, or if chance moves there, the number of its interval counted down from -1
+        # a history's node; at a chance node -1 minus the number of its interval
         self._node = torch.from_numpy(np.where(chance, -1 - number, np.cumsum(~chance) - 1)).to(self.device)
 
     def deal(self, count: int, stream: int, first: int = 0) -> Deals:
@@ -138,13 +139,13 @@ class OpenSpielGame:
         return self._payoff[node]
 
     def _after_chance(self, history: torch.Tensor, traversal: torch.Tensor, stream: int) -> torch.Tensor:
-        """The nodes to which histories of `explicit` [M] lead once chance has moved."""
+        """The nodes that follow histories of `explicit` [M] after chance has moved."""
         while True:
             node = self._node[history]
             at = (node < 0).nonzero()[:, 0]
             if not len(at):
                 return node
-            # the uniforms lie on a grid of 2^-24, which is how exact the probabilities of the outcomes are
+            # the uniforms lie on a grid of 2^-24, so outcome probabilities are exact to 2^-24
             uniform = addressed_uniforms(stream, traversal[at], history[at]).double()
             outcome = torch.searchsorted(self._lower, uniform - 1 - node[at], right=True) - 1
             history = history.index_put((at,), self._outcome[outcome])

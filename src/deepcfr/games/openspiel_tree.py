@@ -1,4 +1,4 @@
-"""From a game of OpenSpiel to an `ExplicitTree`: what is supported, how large it is, and the walk over all histories."""
+"""Compile a game of OpenSpiel to an `ExplicitTree`: check that it is supported, estimate its size, list all histories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepcfr.games.explicit import CHANCE, ExplicitTree, breadth_first
 from deepcfr.rng import key
 from deepcfr.types import TERMINAL
 
-_ROLLOUTS = 200  # of the estimate that refuses a game before it is compiled
+_ROLLOUTS = 200  # rollouts of the size estimate before a game is compiled
 _ENDLESS = 1e18  # histories at which a rollout of the estimate stops
 
 SpielGame = Any  # pyspiel ships no types
@@ -51,7 +51,7 @@ def require_supported(game: SpielGame, name: str) -> None:
 
 
 def turn_based(game: SpielGame) -> SpielGame:
-    """The game with simultaneous moves taken in turn, the second player not knowing the first one's."""
+    """The game with simultaneous moves made in turn; the second player does not see the first player's move."""
     pyspiel = import_pyspiel()
     simultaneous = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
     return pyspiel.convert_to_turn_based(game) if simultaneous else game
@@ -79,7 +79,7 @@ def _rollout_size(state: SpielState, chance: random.Random) -> float:
 
 
 def require_small(game: SpielGame, name: str, most: int) -> None:
-    """Raise GameError if `game` clearly has more than `most` histories; the mean alone may owe much to one rollout."""
+    """Raise GameError if the estimated number of histories is clearly above `most`."""
     mean, error = estimate_histories(game)
     if mean - 3 * error > most or mean > 10 * most:
         about = f"about {mean:,.0f}" if mean < 1e12 else f"about {mean:.0e} or more"
@@ -89,7 +89,7 @@ def require_small(game: SpielGame, name: str, most: int) -> None:
 def compile_tree(game: SpielGame, name: str, most: int) -> tuple[ExplicitTree, npt.NDArray[np.float32]]:
     """The tree of a supported, turn-based game, and the features of its infosets [K, F], F = 0 if OpenSpiel has none.
 
-    In a constant-sum game half of the constant is taken off every payoff. Raises GameError beyond `most` histories.
+    In a constant-sum game half of the constant is subtracted from every payoff. Raises GameError beyond `most` histories.
     """
     return _Compiler(game, name, most).compile()
 
@@ -102,11 +102,11 @@ def _successors(state: SpielState) -> list[tuple[int, float]]:
 
 
 def _tensor_reader(game: SpielGame) -> Callable[[SpielState], list[float]]:
-    """How to get the features of the acting player's infoset; no features if OpenSpiel has none that tell them apart."""
+    """A function for the features of the acting player's infoset; empty if OpenSpiel's do not distinguish infosets."""
     kind, kinds = game.get_type(), import_pyspiel().GameType
     if kind.provides_information_state_tensor:
         return lambda state: state.information_state_tensor()
-    # what is on the board is all there is to know, unless a move of the other player has been hidden to make it take turns
+    # the observation is the whole state, unless simultaneous moves are made in turn: then one move is hidden
     seen = kind.information == kinds.Information.PERFECT_INFORMATION and kind.dynamics == kinds.Dynamics.SEQUENTIAL
     if seen and kind.provides_observation_tensor and not kind.short_name.startswith("turn_based"):
         return lambda state: state.observation_tensor()
@@ -114,7 +114,7 @@ def _tensor_reader(game: SpielGame) -> Callable[[SpielState], list[float]]:
 
 
 class _Compiler:
-    """A depth-first walk, so that few of OpenSpiel's states live at a time, that notes every history in growing arrays."""
+    """Lists every history in growing arrays, depth-first, so that few of OpenSpiel's states are in memory at a time."""
 
     def __init__(self, game: SpielGame, name: str, most: int) -> None:
         self.game, self.name, self.most = game, name, most
@@ -137,13 +137,13 @@ class _Compiler:
             else:
                 stack.extend(self._expand(state, node))
         if not self.legal:
-            raise GameError(f"Nobody decides anything in '{self.name}'.")
+            raise GameError(f"'{self.name}' has no decisions.")
         tree = self._tree()
-        order = [self.infosets[name] for name in tree.infoset_index]  # as the tree numbers them
+        order = [self.infosets[name] for name in tree.infoset_index]  # in the tree's order
         return tree, np.array([self.features[k] for k in order], np.float32).reshape(len(order), -1)
 
     def _expand(self, state: SpielState, node: int) -> list[tuple[SpielState, int]]:
-        """Note who moves at a history, and return the histories after it."""
+        """Record who acts at a history, and return its successors."""
         moves = _successors(state)
         if state.is_chance_node():
             self.actor[node] = CHANCE

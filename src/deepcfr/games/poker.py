@@ -1,4 +1,4 @@
-"""Poker games for traversals: rules, their public tree, deals and payoffs."""
+"""Poker games as `Game`s: rules with their public tree, deals and payoffs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
+from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, sort_groups
 from deepcfr.games.hands import MAX_HAND, strength
-from deepcfr.games.isomorphism import MAX_GROUPS, canonical_cards, canonicalise_row, sort_groups
+from deepcfr.games.public_state import ListedState
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import NO_CARD, Encoding
@@ -24,7 +25,7 @@ Suits = Literal["canonical", "raw"]
 
 
 class PokerGame:
-    """`PokerRules` as a `Game`: nodes are those of the public tree, and a deal is the two hands and the whole board.
+    """`PokerRules` as a `Game`: its nodes are those of the public tree; a deal is both hands and the whole board.
 
     With `suits="canonical"` players see suit-canonical cards, so that anything learned is symmetric in the suits; with
     `"raw"` they see the cards as dealt.
@@ -42,7 +43,7 @@ class PokerGame:
         self.round = torch.from_numpy(self.tree.round).to(device)
         self.infoset = torch.arange(self.tree.num_nodes, device=device)
         self.legal = torch.from_numpy(self.tree.legal).to(device)
-        # float32 [decisions] what both players have put in, in units
+        # float32 [decisions], pot in units
         chips = self.tree.chips[: self.tree.num_decisions].sum(1)
         self.pot = torch.from_numpy(chips / rules.unit_chips).float().to(device)
         self.encoding = self._encoding()
@@ -70,7 +71,7 @@ class PokerGame:
         return self.deals_of(self.deal_cards(count, stream, first), torch.arange(first, first + count))
 
     def deal_cards(self, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
-        """The cards of the deals that `deal` makes, uint8 [B, 2 * hole + board] in the order that `deals_of` takes."""
+        """The cards of the deals of `deal`, uint8 [B, 2 * hole + board] in the order of `deals_of`."""
         slots = 2 * self.rules.hole_cards + sum(self.rules.board_cards)
         traversal = torch.arange(first, first + count)
         chance = addressed_uniforms(stream, traversal[:, None], torch.arange(slots)[None, :])
@@ -93,7 +94,7 @@ class PokerGame:
         )
 
     def views_of(self, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
-        """What holders of `holes` (uint8 [H, hole cards]) see once `board` is dealt, as uint8 [H, C]."""
+        """The visible cards of holders of `holes` (uint8 [H, hole cards]) after `board` is dealt, uint8 [H, C]."""
         rows = np.full((len(holes), sum(self.card_groups)), NO_CARD, np.uint8)
         rows[:, : holes.shape[1]] = holes
         rows[:, holes.shape[1] : holes.shape[1] + len(board)] = np.array(board, np.uint8)
@@ -102,6 +103,10 @@ class PokerGame:
         for start, end in pairwise(np.cumsum((0, *self.card_groups))):
             rows[:, start:end].sort(axis=1)
         return rows
+
+    def state(self, node: int = 0) -> ListedState:
+        """The public state of a node, by default of the root."""
+        return ListedState(self.rules, self.tree, node)
 
     def start(self, deals: Deals) -> torch.Tensor:
         return torch.zeros_like(deals.traversal)
@@ -114,18 +119,17 @@ class PokerGame:
 
 
 def poker_game(game: Game) -> PokerGame:
-    """The game as a poker game, whose first round, boards and pots are known. Raises GameError if it is none."""
+    """The game, if it is a poker game; raises GameError otherwise."""
     if isinstance(game, PokerGame):
         return game
     raise GameError(
-        "Public-chance traversals, a table for the first round, targets in units of the pot and payoffs without the luck "
-        "of the board need a poker game, and "
-        f"'{game.name}' is not one."
+        "Public-chance traversals, a table for the first round, targets in units of the pot and the control variate of "
+        f"the board need a poker game, and '{game.name}' is not one."
     )
 
 
 def hand_problem(rules: PokerRules) -> str | None:
-    """Why the hands of a game cannot be ranked; None if they can."""
+    """The reason why the hands of a game cannot be ranked; None if they can."""
     seen = rules.hole_cards + sum(rules.board_cards)
     if seen <= MAX_HAND:
         return None
@@ -142,7 +146,7 @@ def _require_supported(rules: PokerRules) -> None:
 
 
 def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]:
-    """What player 0 gains at every node when it loses, ties or wins the showdown, float64 [N, 3] in units; 0 inside."""
+    """Payoffs of player 0 at every node for a lost, tied and won showdown, float64 [N, 3] in units; 0 at decision nodes."""
     lose, win = -tree.chips[:, 0], tree.chips[:, 1]
     table = np.zeros((tree.num_nodes, 3))
     table[tree.ended == SHOWDOWN] = np.stack([lose, np.zeros_like(lose), win], axis=1)[tree.ended == SHOWDOWN]
@@ -152,7 +156,7 @@ def payoff_table(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float64]
 
 
 def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]:
-    """What networks see of the betting: a few numbers for every place of an action, float32 [decisions, F].
+    """Features of the betting for networks: a few numbers for every place of an action, float32 [decisions, F].
 
     In limit games two: the action's chips in units, and whether it occurred. In pot betting, where chips grow
     exponentially, three: the chips as a share of the pot before the action, whether it occurred, and whether it is the one
@@ -173,7 +177,7 @@ def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]
 
 @nb.njit(cache=True, nogil=True)
 def _shuffle(chance: npt.NDArray[np.float32], num_cards: int) -> npt.NDArray[np.uint8]:
-    """The first cards of a Fisher-Yates shuffle driven by `chance` [B, n], uint8 [B, n]."""
+    """The first n cards of a Fisher-Yates shuffle by the uniforms `chance` [B, n], uint8 [B, n]."""
     count, slots = chance.shape
     cards = np.empty((count, slots), np.uint8)
     deck = np.empty(num_cards, np.uint8)
@@ -196,7 +200,7 @@ def _views_and_results(
     num_suits: int,
     canonical: bool,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """What each player sees in each round, uint8 [B, 2, R, C], and 0, 1, 2 for a lost, tied, won showdown of player 0."""
+    """Visible cards by player and round, uint8 [B, 2, R, C], and 0, 1, 2 for a lost, tied, won showdown of player 0."""
     count = cards.shape[0]
     rounds = len(board_cards)
     board = cards.shape[1] - 2 * hole

@@ -1,4 +1,4 @@
-"""Games by name: a preset, the path of a game-definition file, or `openspiel:NAME`."""
+"""Load games by name: a preset, the path of a game-definition file, or `openspiel:NAME`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GameSource = PokerRules | LadderRules | OpenSpielSource
 def load_rules(game: str) -> PokerRules:
     """The rules of a preset such as `fhp`, or of the ACPC game-definition file at the path `game`.
 
-    Raises GameError if there is neither, or if the file is malformed.
+    Raises GameError if neither exists, or if the file is malformed.
     """
     if game in PRESETS:
         return PRESETS[game]
@@ -58,7 +58,7 @@ def load_rules(game: str) -> PokerRules:
 
 
 def load_source(game: str) -> GameSource:
-    """What `game` names: rules as `load_rules` gives them, a raise-ladder game, or one of OpenSpiel's.
+    """Load what `build_game` needs: rules as in `load_rules`, a raise-ladder game, or the name of a game of OpenSpiel.
 
     A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` does.
     """
@@ -70,17 +70,27 @@ def load_source(game: str) -> GameSource:
 
 
 def cards_of(source: GameSource) -> PokerRules:
-    """The rules that say which cards a game deals; of a raise-ladder game without its betting.
+    """The rules of a game's cards; those of a raise-ladder game omit its betting.
 
     Raises GameError for games of OpenSpiel.
     """
     if isinstance(source, OpenSpielSource):
-        raise GameError(f"Abstractions are of poker games, and '{source.name}' is solved as it is.")
-    return source.deck if isinstance(source, LadderRules) else source
+        raise GameError(f"Abstractions are for poker games, and '{source.name}' is not one.")
+    return source.deck
+
+
+def is_listed(source: GameSource) -> bool:
+    """Whether the betting tree of a game is listed: true for all but raise-ladder games."""
+    return not isinstance(source, LadderRules)
+
+
+def is_poker(source: GameSource) -> bool:
+    """Whether a game is a poker game, with any betting."""
+    return not isinstance(source, OpenSpielSource)
 
 
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | OpenSpielGame:
-    """The playable `Game`; OpenSpiel's raise what `load_openspiel_game` raises, and have no suits."""
+    """The playable game. Games of OpenSpiel have no suits and raise the errors of `load_openspiel_game`."""
     if isinstance(source, LadderRules):
         raise GameError(NOT_LISTED.format(source.name))
     if isinstance(source, PokerRules):
@@ -92,14 +102,14 @@ def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cp
 
 @lru_cache(maxsize=1)
 def _openspiel_game(name: str, device: str) -> OpenSpielGame:
-    """Compiling takes a while, and the costs of a run are said before its solver is made."""
+    """Cached: compiling takes long, and a run needs the game for its cost estimate and for its solver."""
     from deepcfr.games.openspiel import load_openspiel_game
 
     return load_openspiel_game(name, device)
 
 
 def load_game(game: str, suits: Suits = "canonical", device: str = "cpu") -> PokerGame:
-    """The preset or game-definition file `game` as a playable `Game`; see `load_rules` for the errors."""
+    """The preset or game-definition file `game` as a playable `Game`. Raises the errors of `load_rules`."""
     from deepcfr.games.poker import PokerGame
 
     return PokerGame(load_rules(game), suits, device)

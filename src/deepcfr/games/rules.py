@@ -10,16 +10,16 @@ from deepcfr.errors import GameError
 RANK_SYMBOLS = "23456789TJQKA"
 SUIT_SYMBOLS = "cdhs"
 
-# No player may ever have more than this in the pot, so that no product of chips leaves the range of 64-bit integers.
+# The most chips of a player in the pot; keeps products of chips within 64-bit integers.
 MAX_CHIPS = 2**31 - 1
 
-# How large a raise is: so many chips ("limit"), or such a share of the pot, as far as the stack goes ("pot").
+# The size of a raise: a number of chips ("limit"), or a share of the pot, at most the stack ("pot").
 BETTING = ("limit", "pot")
 WHOLE_POT = 100  # percent
 
 MILLI_UNITS = {"big blinds": "mbb/g", "antes": "mA/g"}
 
-# The smallest and largest value of each number; None where there is no largest.
+# The smallest and largest value of each number; None for no largest.
 _NUMBERS: dict[str, tuple[int, int | None]] = {
     "num_ranks": (2, len(RANK_SYMBOLS)),
     "num_suits": (1, len(SUIT_SYMBOLS)),
@@ -38,16 +38,15 @@ _TUPLES: dict[str, tuple[int, int | None]] = {
 
 @dataclass(frozen=True)
 class PokerRules:
-    """Everything that tells one poker game for two players from another.
+    """The rules of one two-player poker game.
 
     Player 0 is the dealer and acts first in the first round. Chips are whole numbers; `unit_chips` of them are one unit
-    of payoff. Tuples have one entry per round, except `blinds`, which has one per player. Symbols left empty are set to
-    the usual ones.
+    of payoff. Tuples have one entry per round, except `blinds`, which has one per player. Empty symbols get the defaults.
 
-    At any decision there is one raise at most. In pot betting its size is a percentage of the pot as it is after a call,
-    but at least the smallest legal raise (the round's last one, or the larger blind), and at most what is left of the
-    stack. A player who has put in the whole stack is all-in: the other one may call or fold, and after a call there is no
-    further betting and all remaining cards are dealt.
+    Every decision has at most one raise. In pot betting its size is a percentage of the pot after a call, but at least the
+    smallest legal raise (the round's last one, or the larger blind), and at most the rest of the stack. A player who has
+    put in the whole stack is all-in: the other player may call or fold, and after a call there is no further betting and
+    all remaining cards are dealt.
 
     Raises GameError with every problem found if the values contradict each other or the limits below.
     """
@@ -56,10 +55,10 @@ class PokerRules:
     num_ranks: int  # 2 to 13
     num_suits: int  # 1 to 4
     hole_cards: int  # private cards of each player
-    board_cards: tuple[int, ...]  # public cards that are new at the start of each round
+    board_cards: tuple[int, ...]  # public cards dealt at the start of each round
     blinds: tuple[int, int]  # forced chips of player 0 and player 1; antes are two equal blinds
     first_player: tuple[int, ...]  # 0 or 1: who acts first in each round
-    raise_size: tuple[int, ...]  # of a bet or a raise in each round: chips, or in pot betting percent of the pot
+    raise_size: tuple[int, ...]  # size of a bet or raise in each round: chips, or in pot betting percent of the pot
     max_raises: tuple[int, ...]  # bets and raises allowed in each round; a blind is not counted
     unit_chips: int
     unit: str  # "big blinds" or "antes"
@@ -67,9 +66,7 @@ class PokerRules:
     rank_symbols: str = ""  # lowest rank first; by default the first of 23456789TJQKA
     suit_symbols: str = ""  # by default the first of cdhs
     betting: str = "limit"  # one of BETTING
-    stack: int = (
-        0  # chips of each player at the start in pot betting; 0 in limit betting, where nobody runs out of chips
-    )
+    stack: int = 0  # chips of each player at the start in pot betting; 0 (no limit) in limit betting
     limp: bool = True  # whether the first player may call the blind as the first action of the game
 
     def __post_init__(self) -> None:
@@ -79,6 +76,11 @@ class PokerRules:
             object.__setattr__(self, "suit_symbols", SUIT_SYMBOLS[: max(self.num_suits, 0)])
         if problems := _find_problems(self):
             raise GameError(problems)
+
+    @property
+    def deck(self) -> PokerRules:
+        """The game's cards and rounds: these rules themselves."""
+        return self
 
     @property
     def num_rounds(self) -> int:
@@ -100,7 +102,7 @@ def most_chips(blinds: Sequence[int], raise_size: Sequence[int], max_raises: Seq
 
 
 def most_raises(blinds: Sequence[int], stack: int) -> int:
-    """Return how many raises the size of the pot fit into a stack: a cap that is never met.
+    """Return how many pot-sized raises fit into a stack: a cap that is never reached.
 
     Takes the chips of each blind and of the stack. A raise from `c` chips each leads to 3 c, or all-in.
     """
@@ -124,7 +126,7 @@ def _find_problems(rules: PokerRules) -> list[str]:
 
 
 def _is_integer(value: object) -> bool:
-    # bool is a subclass of int, but True is no number of cards.
+    # bool is a subclass of int, but True is not a number.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -194,7 +196,7 @@ def _betting_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
 
 
 def _stack_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
-    """What is wrong with the stack of pot betting and with limping, for two sound blinds."""
+    """Problems with the stack of pot betting and with limping; `blinds` must be valid."""
     called = max(rules.blinds)
     pot = rules.betting == "pot" and "stack" in sound
     if pot and rules.stack <= called:
@@ -318,7 +320,7 @@ PRESETS: dict[str, PokerRules] = {
         stack=20_000,
         limp=False,
     ),
-    # Raises lead to 3, 9, 27, 81 and 200 big blinds: the cap of five a round is never met, because stacks end first.
+    # Raises lead to 3, 9, 27, 81 and 200 big blinds: the stacks end before the cap of five raises a round.
     "hunl-pot": PokerRules(
         name="hunl-pot",
         num_ranks=13,

@@ -1,18 +1,18 @@
-"""How strong a hand is on the cards that its holder sees: a table of exact numbers, looked up by cards of any suits.
+"""Tables of exact hand strengths, given the cards that the holder sees; features for networks.
 
-Four numbers between 0 and 1 for every hand on every board (see `STRENGTHS`). On a full board they are counts over the
-opposing hands that share no card with the hand or the board: the *rank percentile*, which is the share that the hand
-beats, ties counting half, against three nested ranges of opposing hands, and the share that it ties with. Before the last
-board card they are means over the cards to come, so that the first one is the expected hand strength at all times.
+A table has four numbers between 0 and 1 for every hand on every board (see `STRENGTHS`). On a full board they are counts
+over the opposing hands that share no card with the hand or the board: the *rank percentile* (the share that the hand
+beats, ties count half) against three nested ranges of opposing hands, and the share that it ties with. Before the last
+board card they are means over the cards to come, so the first number is always the expected hand strength.
 
-The ranges are all hands and the better half and quarter of them, where a hand is as good as its strength before any board
-card. Nothing is sampled: a board's numbers are the mean of those after each next card, starting from full boards.
+The ranges are all hands and the best half and quarter of them, ordered by strength before any board card. Nothing is
+sampled: a board's numbers are the mean over each next card, starting from full boards.
 
-How the percentile is spread over the cards to come, which a mean does not say and which tells a draw from a made hand, is
-eight further numbers before the last board card: means of `hats` of the percentile on the full board, a soft histogram.
+Before the last board card eight further numbers describe the distribution of the percentile on the full board, which
+distinguishes a draw from a made hand: means of `hats` of the percentile, a soft histogram.
 
-The table holds one board of each class under renaming of suits. A look-up turns a board's cards into the board's number,
-the number into a class and a renaming, and renames the hand: a few gathers, on any device.
+The table holds one board of each class under renaming of suits. A look-up computes the board's number, gets its class and
+renaming, and renames the hand: a few gathers, on any device.
 """
 
 from __future__ import annotations
@@ -38,26 +38,24 @@ from deepcfr.parallel import Workers
 
 STRENGTHS = ("percentile", "percentile against the better half", "percentile against the better quarter", "ties")
 SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands
-SPREAD = 8  # hats of the percentile, whose means say how it is spread over the cards to come
+SPREAD = 8  # hats of the percentile; their means describe its distribution over the cards to come
 _STRETCH = 256  # boards that a thread takes at a time
 MOST_BYTES = 2 << 30  # of a table; hold'em with five board cards takes 1.6e9
 
 
 @dataclass(frozen=True)
 class StrengthTables:
-    """Everything that a look-up reads, shared by all networks on a device; V board slots, h hole cards.
+    """Arrays of a look-up, shared by all networks on a device; V board slots, h hole cards.
 
     A *set* is of 0 to V board cards; smaller ones come first, then the order is colexicographic.
     """
 
-    place: torch.Tensor  # int32 [V * (num_cards + 1)], what each card adds to its set's number as the i-th lowest
+    place: torch.Tensor  # int32 [V * (num_cards + 1)], the addend of each card as the i-th lowest of its set
     first: torch.Tensor  # int32 [sets], the first row of the set's class in `values`
-    renaming: (
-        torch.Tensor
-    )  # int32 [sets], where the renaming that makes the set its class's representative is in `hand`
-    hand: torch.Tensor  # int32 [num_suits! * (num_cards + 1)^h], number of the renamed hand, whose cards are its digits
-    values: torch.Tensor  # int16 [classes * H, 4], strengths in UNIT, of which these are the 16 bits
-    spread: torch.Tensor | None  # int16 [classes of shorter boards * H, SPREAD], the same way, if asked for
+    renaming: torch.Tensor  # int32 [sets], the offset in `hand` of the renaming from the set to its representative
+    hand: torch.Tensor  # int32 [num_suits! * (num_cards + 1)^h], number of the renamed hand; cards are digits
+    values: torch.Tensor  # int16 [classes * H, 4], strengths in UNIT; the bits are those of a uint16
+    spread: torch.Tensor | None  # int16 [classes of shorter boards * H, SPREAD], in the same form; optional
     num_cards: int
     hole_cards: int
 
@@ -70,7 +68,7 @@ _TENSORS = ("place", "first", "renaming", "hand", "values")
 
 
 class HandStrengths(nn.Module):
-    """The strengths of hands on the cards in sight, uint8 [I, C] to float32 [I, 4]; it has no parameters."""
+    """Module without parameters: visible cards, uint8 [I, C], to strengths, float32 [I, 4]."""
 
     place: torch.Tensor
     first: torch.Tensor
@@ -90,13 +88,13 @@ class HandStrengths(nn.Module):
         self.num_cards, self.hole_cards = tables.num_cards, tables.hole_cards
 
     def forward(self, cards: torch.Tensor) -> torch.Tensor:
-        """Any suits and any order of the cards on the board give the same numbers."""
+        """The result does not depend on suits or on the order of board cards."""
         return _share(self.values[self._rows(cards)])
 
     def with_spread(self, cards: torch.Tensor) -> torch.Tensor:
-        """The strengths and then the spread of the first one, float32 [I, 4 + SPREAD]; on a full board it is one point.
+        """Strengths and the distribution of the first one, float32 [I, 4 + SPREAD]; on a full board it is one point.
 
-        The tables must have been asked for with it.
+        The tables must have been made with the distribution.
         """
         assert self.spread is not None
         rows = self._rows(cards)
@@ -126,26 +124,26 @@ def _share(bits: torch.Tensor) -> torch.Tensor:
 def hats(x: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
     """A bank of n overlapping hat functions of numbers between 0 and 1, [..., n]; `centre` is 0 .. n - 1.
 
-    They stand at the Chebyshev points (1 - cos(pi k / (n - 1))) / 2, close together near 0 and 1, where a hand that ranks
-    a little higher plays differently. Between two of them one hat falls as the next one rises, so they sum to 1.
+    The centres are the Chebyshev points (1 - cos(pi k / (n - 1))) / 2: dense near 0 and 1, where small differences of rank
+    change the best play. Between two centres one hat falls as the next one rises, so they sum to 1.
     """
-    place = torch.acos(1 - 2 * x) * ((len(centre) - 1) / torch.pi)  # in this measure the hats stand at 0, 1, 2, ...
+    place = torch.acos(1 - 2 * x) * ((len(centre) - 1) / torch.pi)  # on this scale the centres are 0, 1, 2, ...
     return (place[..., None] - centre).abs_().neg_().add_(1).clamp_(min=0)
 
 
 def strength_tables(
     card_groups: tuple[int, ...], num_ranks: int, num_suits: int, device: str = "cpu", spread: bool = False
 ) -> StrengthTables:
-    """The tables of all games that deal `card_groups` (the hole, then the board) from such a deck; made once and shared.
+    """Tables of all games that deal `card_groups` (the hole, then the board) from such a deck; made once and shared.
 
-    Raises ConfigError for games without cards or with hands of more than two, and where the table would be too large.
+    Raises ConfigError for games without cards or with more than two hole cards, and if the table would be too large.
     """
     _require_affordable(card_groups, num_ranks, num_suits, spread)
     with _lock:
         return _on_device(card_groups[0], sum(card_groups[1:]), num_ranks, num_suits, device, spread)
 
 
-_lock = Lock()  # so that threads which ask at the same time wait for one table instead of each making one
+_lock = Lock()  # threads that need a table at the same time wait for one of them to make it
 
 
 def _require_affordable(card_groups: tuple[int, ...], num_ranks: int, num_suits: int, spread: bool) -> None:
@@ -200,10 +198,10 @@ def _joined(parts: list[npt.NDArray[np.int64]]) -> torch.Tensor:
 
 
 def _places(num_cards: int, board_cards: int) -> Numbers:
-    """What card c adds to a set's number as its i-th lowest, int32 [board_cards * (num_cards + 1)].
+    """The number that card c adds to a set's number as its i-th lowest card, int32 [board_cards * (num_cards + 1)].
 
-    That is C(c, i + 1), by which the sum is the colexicographic rank, and the number of sets of i cards: together with the
-    lower cards' shares, this counts all smaller sets, which come first.
+    It is C(c, i + 1), so the sum is the colexicographic rank, plus the number of sets of i cards; summed over the cards,
+    the second part counts all smaller sets, which come first.
     """
     places = np.zeros((board_cards, num_cards + 1), np.int32)
     for i in range(board_cards):
@@ -212,7 +210,7 @@ def _places(num_cards: int, board_cards: int) -> Numbers:
 
 
 def _hand_digits(num_ranks: int, num_suits: int, hole_cards: int) -> Numbers:
-    """The number of every hand after every renaming, by the hand's cards in any order; 0 for what is no hand."""
+    """The number of every hand after every renaming, by the hand's cards in any order; 0 for impossible hands."""
     num_cards = num_ranks * num_suits
     holes, images = all_hands(num_cards, hole_cards), hand_images(num_ranks, num_suits, hole_cards)
     table = np.zeros((len(images), *(num_cards + 1,) * hole_cards), np.int32)
@@ -225,7 +223,7 @@ def _hand_digits(num_ranks: int, num_suits: int, hole_cards: int) -> Numbers:
 
 
 def _ranges(indices: list[BoardIndex], hole_cards: int) -> Flags:
-    """Whether each hand belongs to each of the ranges, bool [H, ranges]; hands as good as the last one belong as well."""
+    """Whether each hand belongs to each range, bool [H, ranges]; hands that tie with a range's last hand belong to it."""
     everyone = np.ones((comb(indices[0].num_ranks * indices[0].num_suits, hole_cards), 1), np.bool_)
     start = _levels(indices, hole_cards, everyone)[0][: len(everyone), 0]  # before any board card
     best_first = np.sort(start)[::-1]
@@ -263,7 +261,7 @@ def _spread(indices: list[BoardIndex], hole_cards: int, strengths: Points) -> Po
 
 
 def _blank(indices: list[BoardIndex], hands: int, numbers: int) -> tuple[Points, list[Points]]:
-    """A table with rows for all hands on the boards of several sizes, and its parts for each size, which are views."""
+    """An empty table of all hands on the boards of several sizes, and a view of it for each size."""
     ends = np.cumsum([len(index) * hands for index in indices])
     whole = np.zeros((sum(len(index) for index in indices) * hands, numbers), np.uint16)
     return whole, np.split(whole, ends[:-1]) if indices else []
@@ -292,9 +290,9 @@ def _fill(workers: Workers, boards: Cards, out: Points, work: Callable[[Cards, P
 def _fill_backwards(
     workers: Workers, indices: list[BoardIndex], holes: Cards, tables: list[Points], of_percentile: Points
 ) -> None:
-    """Fill the tables of all boards that are not full, each by means over the next card, starting from full ones.
+    """Fill the tables of shorter boards by means over the next card, starting from full boards.
 
-    `of_percentile` [UNIT + 1, F], if it has rows, gives the numbers on a full board, whose table has the percentiles.
+    `of_percentile` [UNIT + 1, F], unless empty, maps percentiles, which are the table of full boards, to numbers.
     """
     ranks, suits = indices[0].num_ranks, indices[0].num_suits
     images, none = hand_images(ranks, suits, holes.shape[1]), of_percentile[:0]

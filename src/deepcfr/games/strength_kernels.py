@@ -1,4 +1,4 @@
-"""The inner loops behind the tables of hand strengths: full boards by ranking, shorter ones as means over the next card."""
+"""The inner loops of the tables of hand strengths: full boards by ranking, shorter boards by means over the next card."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Points = npt.NDArray[np.uint16]
 def fill_full_boards(boards: Cards, holes: Cards, num_suits: int, num_cards: int, member: Flags, out: Points) -> None:
     """Strengths of all hands on full boards, `out` [boards * H, ranges + 1]; 0 for hands that share a card with the board.
 
-    Where no hand of a range is possible, the strength against it is that against all hands, the first range; and where no
-    hand at all is, it is that of a tie.
+    If no hand of a range is possible, the strength against it is that against all hands, the first range; if no hand at all
+    is possible, it is that of a tie.
     """
     count, ranges = member.shape
     lower, upto = np.empty((count, ranges), np.int64), np.empty((count, ranges), np.int64)
@@ -51,10 +51,10 @@ def _count_showdowns(
     upto: npt.NDArray[np.int64],
     opposing: npt.NDArray[np.int64],
 ) -> None:
-    """For each hand, the opposing hands of each range that are weaker, not stronger, and any; all [H, ranges].
+    """For each hand, count the opposing hands of each range that are weaker, not stronger, and all; each [H, ranges].
 
-    `strength` [H] is negative for hands that are not possible, whose counts are left alone. One sweep up the order of
-    strength keeps the hands passed so far, in all (the last row of `passed`) and by card.
+    `strength` [H] is negative for impossible hands, whose counts do not change. One pass in ascending order of strength
+    counts the hands so far, in total (the last row of `passed`) and by card.
     """
     order = np.argsort(strength)
     passed = np.zeros((num_cards + 2, member.shape[1]), np.int64)  # the row before the last stands for no second card
@@ -84,14 +84,14 @@ def _count_showdowns(
 def _count_disjoint(
     h: int, holes: Cards, passed: npt.NDArray[np.int64], member: Flags, among: bool, out: npt.NDArray[np.int64]
 ) -> None:
-    """`out[h]` = the hands passed of each range that share no card with hand h, which is itself `among` them or not."""
+    """`out[h]` = the counted hands of each range that share no card with hand h; `among`: they include hand h itself."""
     last = len(passed) - 1
     two = holes.shape[1] == 2
     second = np.int64(holes[h, 1]) if two else last - 1
     for k in range(member.shape[1]):
         out[h, k] = passed[last, k] - passed[holes[h, 0], k] - passed[second, k]
         if among and two:
-            out[h, k] += member[h, k]  # taken off under each of its cards, but only once among all
+            out[h, k] += member[h, k]  # subtracted once for each of its cards, but counted only once in total
 
 
 @nb.njit(cache=True, nogil=True)
@@ -106,16 +106,16 @@ def fill_from_next(
     numbers: Points,
     out: Points,
 ) -> None:
-    """Numbers of all hands on `boards` as means over the next card of those `after` it; both are [classes * H, F].
+    """Fill `out` for all hands on `boards` by means of `after` over the next card; both are [classes * H, F].
 
-    If there are rows of `numbers` [UNIT + 1, F], they are looked up there by the first column of `after`. `class_of`
+    If `numbers` [UNIT + 1, F] has rows, it is looked up by the first column of `after`. `class_of`
     and `permutation_of` index the boards of one more card, `table` holds the binomials up to their size.
     """
     count, held = holes.shape
     size, num_cards = boards.shape[1], table.shape[0] - 1
     total = np.empty((count, out.shape[1]), np.int64)
     longer = np.empty(size + 1, np.uint8)
-    outcomes = num_cards - size - held  # next cards for the holder of a hand
+    outcomes = num_cards - size - held  # number of next cards, given the hand
     for b in range(len(boards)):
         total[:] = 0
         longer[:size] = boards[b]

@@ -1,1 +1,1 @@
-"""Memories of samples."""
+"""Memories: bounded stores of samples for fits."""

@@ -1,7 +1,7 @@
-"""Memories of hands: one row is what one private hand on one board should do at all decisions of a betting round.
+"""Memories of hands: one row has the targets of one private hand on one board at all decisions of a betting round.
 
-A pass over a whole board finds the advantages of every hand at every node at once (`ranges/public_chance.py`). Kept as one
-row, a hand costs a few bytes for each action, and a fit encodes its cards once for all its decisions.
+A pass over a whole board computes the advantages of every hand at every node (`ranges/public_chance.py`). In one row a
+hand takes a few bytes for each action, and a fit encodes its cards once for all its decisions.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from deepcfr.errors import TrainingError
 from deepcfr.memory.reservoir import MemoryKind, Store
 from deepcfr.types import HandSamples
 
-_PIECE = 4096  # rows at a time: temporaries stay in the cache
+_PIECE = 4096  # rows at a time, so that temporaries stay in the cache
 
 
 def bytes_per_hand(cards: int, edges: int, nodes: int, dtype: torch.dtype) -> int:
-    """Bytes that a memory spends on each row."""
+    """Bytes of each row of a memory."""
     return cards + 4 + dtype.itemsize * (edges + nodes)
 
 
 class HandMemory(Store):
-    """A store of `HandSamples`, in 16 bits (relative error 2^-11, least number 6e-8), or 32 where rows are added up."""
+    """A store of `HandSamples` in 16 bits (relative error 2^-11, least number 6e-8), or in 32 bits if rows are averaged."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class HandMemory(Store):
         super().__init__(columns, capacity, kind)
 
     def add(self, samples: HandSamples, stream: int) -> None:
-        """Offer `samples` in order, as `put` does."""
+        """Add `samples` in order by the rule of `put`."""
         rows = {
             "cards": samples.cards,
             "iteration": samples.iteration,
@@ -54,8 +54,8 @@ class HandMemory(Store):
     def average(self, samples: HandSamples, rate: float) -> None:
         """Move every row towards the sample of the same hand by `rate`: a running mean, for samples of a panel.
 
-        The memory takes the first samples as they are, and there must be room for all of them. Raises TrainingError if
-        later ones are not of the same hands in the same order.
+        The first samples are stored unchanged, and all must fit. Raises TrainingError if later samples are not of the same
+        hands in the same order.
         """
         count = len(samples)
         if self.seen and not torch.equal(self.filled("cards").cpu(), samples.cards.cpu()):

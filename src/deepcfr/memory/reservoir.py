@@ -1,7 +1,8 @@
-"""Bounded memories of samples: a uniform reservoir (Vitter 1985, Algorithm R), and the sliding window of the ablation."""
+"""Bounded memories of samples: a uniform reservoir (Vitter 1985, Algorithm R), and a sliding window as its ablation."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -17,7 +18,7 @@ INFOSET_COLUMNS = ("node", "cards", "iteration", "target")
 
 
 class Stored(Protocol):
-    """A memory as checkpoints see it, wherever its rows are."""
+    """The interface of memories for checkpoints, local or in other processes."""
 
     seen: int  # rows ever added
 
@@ -25,7 +26,7 @@ class Stored(Protocol):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """What `contents` has and `restore` takes."""
+        """The names of the columns of `contents` and `restore`."""
 
     @property
     def nbytes(self) -> int:
@@ -39,7 +40,7 @@ class Stored(Protocol):
 
 
 def bytes_per_sample(encoding: Encoding) -> int:
-    """Bytes that a memory spends on each sample of a game."""
+    """Bytes of each sample of a game in a memory."""
     node = torch.empty(0, dtype=node_type(encoding)).element_size()
     return node + sum(encoding.card_groups) + 4 + 4 * encoding.num_actions
 
@@ -50,9 +51,9 @@ def node_type(encoding: Encoding) -> torch.dtype:
 
 
 class Store:
-    """Up to `capacity` rows of everything added so far, in columns of fixed width.
+    """At most `capacity` of the rows added so far, in columns of fixed width.
 
-    A reservoir keeps every row ever added with the same probability; a window keeps the newest ones.
+    A reservoir keeps every row ever added with the same probability; a window keeps the newest rows.
     """
 
     def __init__(self, columns: dict[str, torch.Tensor], capacity: int, kind: MemoryKind) -> None:
@@ -65,7 +66,7 @@ class Store:
         return min(self.seen, self.capacity)
 
     def put(self, rows: dict[str, torch.Tensor], stream: int) -> None:
-        """Offer `rows` in order, one entry for each column; which ones stay, and in whose place, is drawn from `stream`."""
+        """Add `rows` in order, one entry for each column; a reservoir draws from `stream` which rows it replaces."""
         count, device = len(rows["iteration"]), rows["iteration"].device
         arrival = torch.arange(self.seen, self.seen + count, device=device)
         slot = arrival % self.capacity if self.kind == "window" else self._reservoir_slots(arrival, stream)
@@ -75,7 +76,7 @@ class Store:
         self.seen += count
 
     def _reservoir_slots(self, arrival: torch.Tensor, stream: int) -> torch.Tensor:
-        """Algorithm R: the first `capacity` arrivals fill the memory, arrival i later replaces a slot drawn from 0 .. i."""
+        """Algorithm R: the first `capacity` rows fill the memory; each later row i replaces a slot drawn from 0 .. i."""
         chance = torch.rand(
             len(arrival), generator=generator(stream, str(arrival.device)), device=arrival.device, dtype=torch.float64
         )
@@ -84,7 +85,7 @@ class Store:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """What `contents` has and `restore` takes."""
+        """The names of the columns of `contents` and `restore`."""
         return tuple(self.columns)
 
     @property
@@ -97,9 +98,11 @@ class Store:
         return self.columns[name][: len(self)]
 
     def rows(self, name: str, index: torch.Tensor | slice) -> torch.Tensor:
-        """Some of the filled rows of a column: those of a slice, or by their numbers, integer [N]."""
+        """Filled rows of a column, by a slice or by numbers, integer [N]."""
         filled = self.filled(name)
-        return filled[index] if isinstance(index, slice) else filled.index_select(0, index)  # thrice as fast as [index]
+        return (
+            filled[index] if isinstance(index, slice) else filled.index_select(0, index)
+        )  # 3 times as fast as [index]
 
     def contents(self) -> dict[str, torch.Tensor]:
         """The filled part of every column, for a checkpoint."""
@@ -112,11 +115,19 @@ class Store:
             column[: len(self)] = contents[name].to(column.device)
 
 
+@dataclass(frozen=True)
+class InfosetSums:
+    """Sums over the samples of each of G infosets."""
+
+    code: torch.Tensor  # int64 [G], one number for each infoset, ascending
+    weight: torch.Tensor  # float64 [G]
+    target: torch.Tensor  # float64 [G, A], targets times weights
+
+
 class Memory(Store):
     """A store of infoset samples: advantages or strategies.
 
-    With `files`, the beginning of their paths, its columns are files that the system keeps in memory as far as there is
-    room; where there are already some, they are overwritten.
+    With `files`, a prefix of paths, the columns are memory-mapped files; existing ones are overwritten.
     """
 
     def __init__(
@@ -141,7 +152,7 @@ class Memory(Store):
         super().__init__(columns, capacity, kind)
 
     def add(self, samples: Samples, stream: int) -> None:
-        """Offer `samples` in order, as `put` does."""
+        """Add `samples` in order by the rule of `put`."""
         infosets = samples.infosets
         rows = {
             "node": infosets.node,
@@ -157,20 +168,22 @@ class Memory(Store):
 
     def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:
         """For every sample, the mean target of all samples of its infoset, weighted by `weight` [I]; float32 [I, A]."""
-        target = self.filled("target")
-        nodes = len(self.encoding.legal)
-        code = card_codes(self.filled("cards"), self.encoding) * nodes + self.filled("node")
-        _, group = torch.unique(code, return_inverse=True)
-        groups = int(group.max()) + 1
-        total = torch.zeros(groups, dtype=torch.float64, device=group.device).index_add_(0, group, weight.double())
-        weighted = target.double() * weight[:, None].double()
-        sums = torch.zeros(groups, weighted.shape[1], dtype=torch.float64, device=group.device)
-        sums.index_add_(0, group, weighted)
-        return (sums / total[:, None]).float()[group]
+        sums, place = self.target_sums(weight)
+        return (sums.target / sums.weight[:, None]).float()[place]
+
+    def target_sums(self, weight: torch.Tensor) -> tuple[InfosetSums, torch.Tensor]:
+        """The sums of all infosets, weighted by `weight` [I], and each sample's index in them, int64 [I]."""
+        code = card_codes(self.filled("cards"), self.encoding) * len(self.encoding.legal) + self.filled("node")
+        distinct, place = torch.unique(code, return_inverse=True)
+        total = torch.zeros(len(distinct), dtype=torch.float64, device=code.device)
+        total.index_add_(0, place, weight.double())
+        weighted = self.filled("target").double() * weight[:, None].double()
+        sums = torch.zeros(len(distinct), weighted.shape[1], dtype=torch.float64, device=code.device)
+        return InfosetSums(distinct, total, sums.index_add_(0, place, weighted)), place
 
 
 def _column(path: Path | None, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """An array with any contents, in memory or, with `path`, in a file as `numpy.save` writes it."""
+    """An uninitialised array, in memory or, with `path`, in a file of the format of `numpy.save`."""
     if path is None:
         return torch.empty(shape, dtype=dtype, device=device)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +192,7 @@ def _column(path: Path | None, shape: tuple[int, ...], dtype: torch.dtype, devic
 
 
 def _last_writers(slot: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The arrivals that are kept, and their slots: where several want one slot the last has it, as one by one."""
+    """The new rows that are kept, and their slots; of several rows for one slot the last one stays."""
     source = (slot < capacity).nonzero()[:, 0]
     wanted, order = slot[source].sort(stable=True)
     last = torch.ones_like(wanted, dtype=torch.bool)

@@ -1,1 +1,1 @@
-"""Policies: networks and tables, all answering the same question."""
+"""Policies of both players of a game: networks, tables, mixtures, ensembles, styles and scripted policies."""

@@ -1,8 +1,6 @@
-"""The policy that tables of an abstract game play in the full game, so that its real exploitability can be computed."""
+"""Policy of an abstract game's tables in the full game, where its exploitability can be computed."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numba as nb
 import numpy as np
@@ -13,19 +11,19 @@ from deepcfr.abstraction.texture import Buckets
 from deepcfr.errors import GameError
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
-from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.types import Infosets
 
 
-class AbstractPolicy:
-    """Probabilities in proportion to the positive entries of a table over buckets, uniform over actions where none is.
+class AbstractPolicy(Policy):
+    """Probabilities proportional to the positive entries of a table over buckets, uniform where no entry is positive.
 
-    `table` is flat, in the `table_layout` of the game's tree and the abstraction's bucket counts: an average strategy, or
-    regrets, whose policy is then that of regret matching. It is not copied, so the policy follows a solver that goes on.
-    Raises GameError for an abstraction of another game and for a table of another size.
+    `table` is flat, in the `table_layout` of the game's tree and the abstraction's bucket counts. It holds an average
+    strategy, or regrets for regret matching. It is not copied, so the policy changes when a solver updates the table.
+    Raises GameError for an abstraction of another game and for a table of the wrong size.
     """
 
-    initial: Callable[[], Policy] | None = None  # makes what training started from, if that is not uniform
+    game: PokerGame
 
     def __init__(
         self, game: PokerGame, abstraction: Buckets, table: npt.NDArray[np.floating], kind: str = "abstract average"
@@ -37,7 +35,7 @@ class AbstractPolicy:
         if table.shape != (self._layout.size,):
             raise GameError(
                 f"The tables of {game.name} with {list(abstraction.counts)} buckets have {self._layout.size:,} entries, "
-                f"but the given one has shape {list(table.shape)}."
+                f"but the given table has shape {list(table.shape)}."
             )
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
@@ -52,13 +50,12 @@ class AbstractPolicy:
         return torch.from_numpy(result).to(self.game.device)
 
     def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        """Probabilities [n, U, A] of hands `cards` (uint8 [U, C], in the game's encoding) at `nodes` [n] of one round."""
         round_ = int(self.game.tree.round[nodes[0]])
         buckets = self._buckets(round_, cards)
         return self._rows(nodes, np.zeros(len(nodes), np.int64), buckets[None])
 
     def _buckets(self, round_: int, cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """The buckets of cards in the game's encoding, uint8 [U, C] to int64 [U]: hole cards first, then the board."""
+        """The buckets, int64 [U], of cards in the game's encoding, uint8 [U, C]: hole cards first, then the board."""
         hole = self.game.rules.hole_cards
         seen = hole + sum(self.game.rules.board_cards[: round_ + 1])
         return self.abstraction.buckets(
@@ -68,7 +65,7 @@ class AbstractPolicy:
     def _rows(
         self, nodes: npt.NDArray[np.int64], group: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """Probabilities [n, U, A] at `nodes` [n] with each of the buckets [G, U] of the node's group [n]."""
+        """Probabilities [n, U, A] at `nodes` [n] with each of the `buckets` [G, U] of the node's `group` [n]."""
         result = np.zeros((len(nodes), buckets.shape[1], self.game.encoding.num_actions))
         _normalise(
             self.table, self._layout.start[nodes], self._layout.stride[nodes], self.game.tree.legal[nodes],
@@ -87,7 +84,7 @@ def _normalise(
     buckets: npt.NDArray[np.int64],
     result: npt.NDArray[np.float64],
 ) -> None:
-    """Fill `result` [n, U, A], given as zeros, with strategies from the rows of `table`."""
+    """Fill `result` [n, U, A], initially zero, with strategies from the rows of `table`."""
     for hand in range(buckets.shape[1]):
         for node in range(len(start)):  # the rows of a bucket lie together
             at = start[node] + stride[node] * buckets[group[node], hand]

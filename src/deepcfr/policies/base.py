@@ -1,66 +1,77 @@
-"""The `Policy` contract: probabilities at infosets. Every evaluator, match and page takes only this."""
+"""Interfaces of policies: `Policy` for games with listed nodes, and `LadderPolicy` for raise-ladder games."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from deepcfr.games.base import Game
-from deepcfr.ranges.boards import Board, RoundTree
-from deepcfr.ranges.sweep import BoardStrategy
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.rounds import RoundTree
 from deepcfr.types import Infosets
 
+Cards = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
+"""(node [M], hand [M]) to probabilities [M, A]; hands are indices into the cards given to `Policy.row_strategy`."""
 
-class Policy(Protocol):
-    """A behaviour strategy of both players."""
 
-    @property
-    def game(self) -> Game:
-        """Whose infosets it understands."""
-        ...
+class Policy(ABC):
+    """A behaviour strategy of both players. A subclass sets `game` and `kind` and implements `probabilities`.
 
-    @property
-    def kind(self) -> str:
-        """What it is, in words for a report."""
-        ...
+    Full-width passes over poker games need all hands of a board at once. `on_hands`, `on_board` and `row_strategy`
+    compute them from `probabilities`; a subclass overrides those that it can compute faster.
+    """
 
+    game: Game  # the game whose infosets it accepts
+    kind: str  # a short description for reports
+    initial: Callable[[], Policy] | None = None  # makes the policy before training; None if that is uniform
+    boards: Boards | None = None  # the only boards that `on_board` accepts; None if it accepts any
+    whole_rounds = False  # whether `on_board` needs the whole tree of a round, not only some of its lines
+
+    @abstractmethod
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         """Action probabilities, float [I, A]: 0 for illegal actions, rows sum to 1."""
-        ...
 
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        """Probabilities [n, U, A] of hands `cards` (uint8 [U, C], in the game's encoding) at `nodes` [n] of one round."""
+        device = self.game.device
+        node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
+        rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)
+        return self.probabilities(Infosets(node, rows)).cpu().numpy().reshape(len(nodes), len(cards), -1)
 
-def board_strategy(policy: Policy) -> BoardStrategy:
-    """The policy as a full-width pass asks for it: all actions of a round with all hands on a board.
-
-    A policy may offer a faster `on_board(tree, board) -> [E, U]`, or `on_hands(nodes [n], cards [U, C]) -> [n, U, A]`.
-    """
-    own = getattr(policy, "on_board", None)
-    if own is not None:
-        return own  # type: ignore[no-any-return]
-    on_hands = getattr(policy, "on_hands", None) or partial(_on_hands, policy)
-
-    def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-        if not len(tree.nodes):  # both are all-in on all lines
+    def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        """The probability of every edge of the round with every view of the board, [E, U]: a `BoardStrategy`."""
+        if not len(tree.nodes):  # both players are all-in on all lines
             return np.empty((0, len(board.view_cards)))
-        probabilities = on_hands(tree.nodes, board.view_cards)
-        return probabilities[tree.edge_node, :, tree.edge_action]
+        return self.on_hands(tree.nodes, board.view_cards)[tree.edge_node, :, tree.edge_action]
 
-    return on_board
+    def row_strategy(self, player: int, round_: int, cards: Cards) -> RowStrategy:  # noqa: ARG002
+        """The policy for single pairs of a node of `player` in a round and one of the hands `cards`, uint8 [U, C]."""
+        device = self.game.device
+
+        def ask(node: Ints, hand: Ints) -> npt.NDArray[np.floating]:
+            infosets = Infosets(torch.from_numpy(node).to(device), torch.from_numpy(cards[hand]).to(device))
+            return self.probabilities(infosets).cpu().numpy()
+
+        return ask
 
 
-def _on_hands(policy: Policy, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-    device = policy.game.device
-    node = torch.from_numpy(nodes).to(device).repeat_interleave(len(cards))
-    rows = torch.from_numpy(cards).to(device).repeat(len(nodes), 1)
-    return policy.probabilities(Infosets(node, rows)).cpu().numpy().reshape(len(nodes), len(cards), -1)
+def boards_for(policy: Policy) -> Boards:
+    """The boards for evaluating a policy of poker: its own, otherwise all, merged if the game has canonical suits."""
+    game = policy.game
+    assert isinstance(game, PokerGame)
+    return policy.boards or Boards(game, merge=game.suits == "canonical")
 
 
-class UniformPolicy:
-    """Every legal action with the same probability."""
+class UniformPolicy(Policy):
+    """Plays every legal action with the same probability."""
 
     kind = "uniform"
 
@@ -71,8 +82,33 @@ class UniformPolicy:
         legal = self.game.encoding.legal[infosets.node.long()].double()
         return legal / legal.sum(1, keepdim=True)
 
-    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n], the same for all hands."""
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
         legal = self.game.encoding.legal.cpu().numpy()[nodes].astype(np.float64)
         share = legal / legal.sum(1, keepdims=True)
         return np.broadcast_to(share[:, None], (len(nodes), len(cards), share.shape[1]))
+
+
+class LadderPolicy(ABC):
+    """A behaviour strategy of both players of a raise-ladder game, which has no list of nodes.
+
+    Its inputs are positions of the betting machine and views. A view is the integers by which the policy describes a
+    deal, such as the buckets of both players in every round.
+    """
+
+    game: LadderGame
+    kind: str  # a short description for reports
+    width: int  # V, the number of integers in a view
+    draws: int = 0  # number of policies from which one is drawn for each deal; 0 without a draw
+    initial: Callable[[], LadderPolicy] | None = None  # makes the policy before training; None if that is uniform
+
+    @abstractmethod
+    def look(self, cards: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64], stream: int) -> npt.NDArray[np.int64]:
+        """Views of deals, int64 [B, V]; `cards` uint8 [B, slots], `numbers` [B] address the policy's draws in `stream`."""
+
+    @abstractmethod
+    def probabilities(self, positions: npt.NDArray[np.int64], views: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Probabilities [n, A] of all actions at decisions [n, ENTRIES] with views [n, V] of their deals."""
+
+
+Player = Policy | LadderPolicy
+"""A policy that can play a match. No game has policies of both kinds."""

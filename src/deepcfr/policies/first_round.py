@@ -1,4 +1,4 @@
-"""A strategy for the first betting round as a table, and a policy that plays it there and another policy later."""
+"""A table strategy for the first betting round, and a policy that plays it there and another policy in later rounds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
-from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy, board_strategy
-from deepcfr.policies.rows import RowStrategy, row_strategy
-from deepcfr.ranges.boards import Board, Boards, RoundTree
+from deepcfr.policies.base import Policy, RowStrategy
+from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.rounds import RoundTree
 from deepcfr.types import Infosets
 
 Ints = npt.NDArray[np.int64]
@@ -23,13 +23,13 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FirstRound:
-    """Both players' strategy for the first round of a game that deals no public card before it: one board, U views.
+    """Both players' strategy for the first round of a game without public cards in it: one board with U views.
 
-    `tree` and `view_cards` are those of that round and board; see `first_board`.
+    `first_board` gives the `tree` and the `view_cards`.
     """
 
     tree: RoundTree
-    view_cards: npt.NDArray[np.uint8]  # [U, C] in ascending order of `pack_cards`
+    view_cards: npt.NDArray[np.uint8]  # [U, C], ascending by `pack_cards`
     probabilities: npt.NDArray[np.float32]  # [E, U]
 
     @cached_property
@@ -38,7 +38,7 @@ class FirstRound:
 
     @cached_property
     def _edge(self) -> Ints:
-        """The edge of every action at every node of the game's tree up to this round's last, -1 where there is none."""
+        """The edge of every action at every node up to this round's last node, -1 where there is none."""
         tree = self.tree
         edges = np.full((int(tree.nodes.max()) + 1, int(tree.edge_action.max()) + 1), -1)
         edges[tree.nodes[tree.edge_node], tree.edge_action] = np.arange(tree.num_edges)
@@ -49,11 +49,11 @@ class FirstRound:
         return self.probabilities[:, self.columns(board.view_cards)]
 
     def columns(self, cards: npt.NDArray[np.uint8]) -> Ints:
-        """The columns of hands `cards`, uint8 [M, C] in the game's encoding, [M]."""
+        """The columns, [M], of hands `cards`, uint8 [M, C] in the game's encoding."""
         return np.searchsorted(self._keys, pack_cards(cards))
 
     def rows(self, node: Ints, column: Ints, num_actions: int) -> npt.NDArray[np.float32]:
-        """Probabilities [M, A] at `node` [M] of the public tree with the hands of `column` [M]."""
+        """Probabilities [M, A] at `node` [M] of the public tree with the hands in `column` [M]."""
         result = np.zeros((len(node), num_actions), np.float32)
         edge = self._edge[node]
         result[:, : edge.shape[1]] = np.where(edge >= 0, self.probabilities[edge, column[:, None]], 0)
@@ -61,32 +61,32 @@ class FirstRound:
 
 
 def first_board(game: Game) -> tuple[RoundTree, Board]:
-    """The first round of a poker game and its board, whose edges and views are the shape of a `FirstRound`.
+    """The tree of a poker game's first round and its board; their edges and views give the shape of a `FirstRound`.
 
-    Raises GameError for other games, and for those that deal public cards before the first round.
+    Raises GameError for other games, and for games that deal public cards before the first round.
     """
     if not isinstance(game, PokerGame):
-        raise GameError(f"A table for the first betting round needs a poker game, and '{game.name}' is not one.")
+        raise GameError(f"A table for the first betting round needs a poker game, but '{game.name}' is not one.")
     if game.rules.board_cards[0]:
         raise GameError(
-            f"A table for the first betting round needs one without public cards, but {game.name} deals "
+            f"A table for the first betting round needs a round without public cards, but {game.name} deals "
             f"{game.rules.board_cards[0]} before it."
         )
     boards = Boards(game, merge=game.suits == "canonical")
     return boards.rounds[0], boards.children(boards.root)[0]
 
 
-class WithFirstRound:
+class WithFirstRound(Policy):
     """A policy that plays a table in the first round and `policy` in all later ones."""
 
     def __init__(self, policy: Policy, first_round: FirstRound) -> None:
         self.policy, self.first_round = policy, first_round
         self.game, self.kind = policy.game, f"{policy.kind}, with a table for the first round"
-        self._later = board_strategy(policy)
+        self.whole_rounds = policy.whole_rounds  # the first round has one entry, so none of its lines are left out
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         node = infosets.node.long()
-        first = self.game.round[node] == 0  # in poker infoset indices are nodes
+        first = self.game.round[node] == 0  # in poker an infoset index is a node
         result = torch.zeros(len(infosets), self.game.encoding.num_actions, dtype=torch.float64, device=node.device)
         if not bool(first.all()):
             result[~first] = self.policy.probabilities(infosets[~first]).double()
@@ -96,12 +96,10 @@ class WithFirstRound:
         return result
 
     def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-        """The probability of every edge of the round with every view of the board, [E, U]."""
-        return self.first_round.on_board(board) if board.round == 0 else self._later(tree, board)
+        return self.first_round.on_board(board) if board.round == 0 else self.policy.on_board(tree, board)
 
     def row_strategy(self, player: int, round_: int, cards: npt.NDArray[np.uint8]) -> RowStrategy:
-        """See `policies.rows`."""
         if round_ > 0:
-            return row_strategy(self.policy, player, round_, cards)
+            return self.policy.row_strategy(player, round_, cards)
         table, column, actions = self.first_round, self.first_round.columns(cards), self.game.encoding.num_actions
         return lambda node, hand: table.rows(node, column[hand], actions)

@@ -1,18 +1,18 @@
 """The exact average of several policies: SD-CFR (Steinberger 2019, "Single Deep CFR"), section 4.
 
-Playing one policy from beginning to end, drawn with probability in proportion to its weight w_t, is the same as playing at
-every infoset I of player p
+Drawing one policy with probability proportional to its weight w_t and playing it through the whole game is the same as
+playing, at every infoset I of player p,
 
     sum_t w_t pi_p^t(I) sigma^t(I) / sum_t w_t pi_p^t(I)
 
-where pi_p^t(I) is the probability with which p's own actions under sigma^t lead to I (Kuhn 1953: with perfect recall, a
-mixed strategy and its behaviour strategy reach every history equally often). Evaluation uses the formula, play the draw.
+where pi_p^t(I) is the probability that p's own actions under sigma^t lead to I (Kuhn 1953: with perfect recall, a mixed
+strategy and its behaviour strategy reach every history equally often). Evaluation uses the formula, play uses the draw.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numba as nb
@@ -22,16 +22,15 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
-from deepcfr.games.cards import all_hands
-from deepcfr.games.isomorphism import pack_cards
+from deepcfr.games.cards import all_hands, pack_cards
+from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.sequence_form import EMPTY, realization
 from deepcfr.policies.base import Policy
-from deepcfr.policies.rows import row_strategy
-from deepcfr.policies.tree import TreePolicy, table_of
-from deepcfr.ranges.boards import Board, RoundTree, round_trees
-from deepcfr.ranges.scratch import Scratch
+from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.ranges.boards import Board
+from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import NO_CARD, Infosets
 
@@ -42,19 +41,22 @@ Floats = npt.NDArray[np.float64]
 Cards = npt.NDArray[np.uint8]
 
 
-class MixturePolicy:
-    """The average of `policies` by own reach times `weights`, in a poker game or one of OpenSpiel.
+class MixturePolicy(Policy):
+    """The average of `policies` by own reach times `weights`, in a poker game or an OpenSpiel game.
 
-    Where no policy's own reach is above 0 it is the average by plain weights; nobody who plays the mixture comes there.
-    Raises GameError for other games, and for weights that are not positive or not as many as the policies.
+    Where every policy's own reach is 0, it is the average by `weights` alone; the mixture never plays to such infosets.
+    Raises GameError for other games, for weights that are not positive, and for a wrong number of weights.
     """
+
+    whole_rounds = True
 
     def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
         if not isinstance(game, PokerGame | OpenSpielGame):
-            raise GameError(f"Policies are averaged in poker games and in OpenSpiel's, and '{game.name}' is neither.")
+            raise GameError(
+                f"Policies can be averaged in poker and OpenSpiel games only, but '{game.name}' is neither."
+            )
         self.game: Game = game
         self.kind = kind
-        self.initial: Callable[[], Policy] | None = None  # makes what training started from, if that is not uniform
         self.policies = list(policies)
         self.weights = np.array(weights, np.float64)
         if not self.policies or self.weights.shape != (len(self.policies),) or not (self.weights > 0).all():
@@ -63,12 +65,12 @@ class MixturePolicy:
         self._ranges = _RangeMixture(game, self.policies, self.weights) if isinstance(game, PokerGame) else None
 
     def draw_for(self, stream: int, games: torch.Tensor) -> Ints:
-        """The position of the policy drawn for each game number (int64 [B]) in `stream`, [B]."""
+        """The index of the policy drawn for each game number (int64 [B]) in `stream`, [B]."""
         chance = addressed_uniforms(stream, games.cpu(), torch.zeros_like(games, device="cpu")).double().numpy()
         return np.minimum(np.searchsorted(self.weights.cumsum(), chance, side="right"), len(self.weights) - 1)
 
     def draw(self, stream: int, game: int = 0) -> Policy:
-        """The policy to play in game number `game` from its first action to its last: the average, played exactly."""
+        """The policy to play through the whole of game number `game`; over the draws this plays the average exactly."""
         return self.policies[int(self.draw_for(stream, torch.tensor([game]))[0])]
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
@@ -79,13 +81,12 @@ class MixturePolicy:
         return torch.from_numpy(result).to(self.game.device)
 
     def on_board(self, tree: RoundTree, board: Board) -> Floats:  # noqa: ARG002
-        """The probability of every edge of the round with every view of the board, [E, U], in time for each policy."""
         assert self._ranges is not None
         return self._ranges.average(board.round, board.cards, board.view_cards)
 
     @cached_property
     def _table(self) -> TreePolicy:
-        """The average in a game whose histories are listed, from realization plans."""
+        """The average in a game with an explicit tree, from realization plans."""
         game = self.game
         assert isinstance(game, OpenSpielGame)
         form, legal = game.sequences, game.explicit.legal
@@ -97,7 +98,7 @@ class MixturePolicy:
         return TreePolicy(game, _share(reached, plain), self.kind)
 
     def _average(self, infosets: Infosets) -> Floats:
-        """The average at infosets of a poker game, [I, A], from the own decisions on the way to each."""
+        """The average at infosets of a poker game, [I, A], from the player's own decisions before each of them."""
         path = self._own_path(infosets)
         asked = Infosets(torch.cat([infosets.node.long(), path.node]), torch.cat([infosets.cards, path.cards]))
         here, before = np.arange(len(infosets)), len(infosets) + np.arange(len(path.row))
@@ -135,25 +136,25 @@ class MixturePolicy:
 
 
 class _OwnPath:
-    """The player's earlier decisions on the way to infosets, one entry for each infoset and decision."""
+    """The acting player's earlier decisions before infosets, one entry for each infoset and decision."""
 
     def __init__(self, row: Ints, node: torch.Tensor, cards: torch.Tensor, action: Ints) -> None:
         self.row = row  # [M] the infoset
-        self.node, self.cards = node, cards  # int64 [M] and uint8 [M, C], what the player knew at the decision
-        self.action = action  # [M] what it did
+        self.node, self.cards = node, cards  # int64 [M] and uint8 [M, C], the infoset of the decision
+        self.action = action  # [M] the action taken
 
 
 def _share(reached: Floats, plain: Floats) -> Floats:
-    """Rows in proportion to `reached`, or to `plain` where `reached` is 0."""
+    """Normalise the rows of `reached`, or of `plain` where `reached` is 0."""
     weights = np.where(reached.sum(-1, keepdims=True) > 0, reached, plain)
     shares: Floats = weights / weights.sum(-1, keepdims=True)
     return shares
 
 
 def cards_before(game: PokerGame, cards: Cards, round_: int) -> Cards:
-    """What holders of `cards` (uint8 [M, C], as the game shows them) saw in round `round_` or earlier, [M, C].
+    """The cards that holders of `cards` (uint8 [M, C], in the game's encoding) saw in round `round_`, [M, C].
 
-    Canonical suits stay canonical: they are in order of the earliest cards first, and where those leave two suits equal,
+    Canonical suits stay canonical: they are ordered by the earliest cards first, and where those leave two suits equal,
     later cards can only exchange equal holdings.
     """
     seen = cards.copy()
@@ -162,17 +163,17 @@ def cards_before(game: PokerGame, cards: Cards, round_: int) -> Cards:
 
 
 class _Before(threading.local):
-    """For every round the last board whose exits were asked for, with its views and own reach; each thread has its own."""
+    """Thread-local cache: for every round the board whose exits were last computed, with its views and own reach."""
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[tuple[int, ...], Ints, Floats]] = {}
 
 
 class _RangeMixture:
-    """The average on whole boards of a poker game: own reach of all hands under every policy, one policy at a time.
+    """The average on whole boards of a poker game, from the own reach of all hands under each policy in turn.
 
-    A policy is asked only where its own reach is above 0, because the rest adds nothing to the average: regret matching
-    gives many actions no probability, and these rows are most of the work.
+    A policy is evaluated only where its own reach is above 0, since other rows add nothing to the average. Regret
+    matching gives many actions probability 0, so this avoids most of the work.
     """
 
     def __init__(self, game: PokerGame, policies: list[Policy], weights: Floats) -> None:
@@ -184,7 +185,7 @@ class _RangeMixture:
         self._before = _Before()
 
     def average(self, round_: int, board: tuple[int, ...], cards: Cards) -> Floats:
-        """The average strategy of a round, [E, U], on `board` with hands that see `cards`, uint8 [U, C]."""
+        """The average strategy of a round, [E, U], on `board` with views `cards`, uint8 [U, C]."""
         tree = self._rounds[round_]
         result = np.zeros((tree.num_edges, len(cards)))
         column, before = self._entries(round_, board, cards)
@@ -197,16 +198,16 @@ class _RangeMixture:
         return result
 
     def _entries(self, round_: int, board: tuple[int, ...], cards: Cards) -> tuple[Ints, Floats]:
-        """Weight times own reach at the round's entries, [T, P, X, U'], and the column of each of the hands there, [U]."""
+        """Weight times own reach at the round's entries, [T, P, X, U'], and the column of each hand there, [U]."""
         if round_ == 0:
             return np.zeros(len(cards), np.int64), np.tile(self.weights[:, None, None, None], (1, 2, 1, 1))
         keys, reach = self._exits(round_ - 1, board[: sum(self.game.rules.board_cards[:round_])])
         return np.searchsorted(keys, pack_cards(cards_before(self.game, cards, round_ - 1))), reach
 
     def _exits(self, round_: int, board: tuple[int, ...]) -> tuple[Ints, Floats]:
-        """The packed views on a board in ascending order, and weight times own reach where its round ends, [T, P, X, U].
+        """The packed views of a board, ascending, and weight times own reach at the exits of its round, [T, P, X, U].
 
-        Boards are visited depth first, so the last one asked for is the one before all boards that follow on it.
+        Boards are visited depth first, so the cached board of a round is the parent of the boards that follow.
         """
         known = self._before.found.get(round_)
         if known is not None and known[0] == board:
@@ -228,12 +229,12 @@ class _RangeMixture:
         return keys, exits
 
     def _play(self, round_: int, index: int, player: int, cards: Cards, entries: Floats, total: Floats) -> Floats:
-        """A player's weighted own reach [rows, U] under one policy; that of its edges is added to `total` [E, U]."""
+        """A player's weighted own reach [rows, U] under one policy; adds the reach of its edges to `total` [E, U]."""
         tree = self._rounds[round_]
         reach = self._scratch.array("reach", (tree.num_rows[player], len(cards)))
         reach[: len(entries)] = entries
         reach[len(entries) :] = 0
-        ask = row_strategy(self.policies[index], player, round_, cards)
+        ask = self.policies[index].row_strategy(player, round_, cards)
         for nodes in self._levels[round_][player]:
             at, hand = np.nonzero(reach[tree.row[player, nodes]])
             local = nodes[at]
@@ -244,18 +245,18 @@ class _RangeMixture:
         return reach
 
     def _fill_plainly(self, round_: int, cards: Cards, missing: npt.NDArray[np.bool_], result: Floats) -> None:
-        """The average by plain weights at the nodes and hands that are `missing` [n, U], into `result` [E, U]."""
+        """Write the average by `weights` alone at the nodes and hands that are `missing` [n, U] to `result` [E, U]."""
         tree = self._rounds[round_]
         for player in (0, 1):
             local, hand = np.nonzero(missing & (tree.actor == player)[:, None])
             for policy, weight in zip(self.policies, self.weights, strict=True):
-                rows = row_strategy(policy, player, round_, cards)(tree.nodes[local], hand)
+                rows = policy.row_strategy(player, round_, cards)(tree.nodes[local], hand)
                 _add_rows(tree.first_edge, tree.edge_action, local, hand, rows, weight, result)
 
 
 def _levels(tree: RoundTree, player: int) -> list[Ints]:
-    """The player's nodes by how many own actions of the round come before them, as positions in `tree.nodes`."""
-    after = np.zeros(tree.num_rows[player], np.int64)  # own actions up to each row
+    """The player's nodes grouped by the number of own actions before them in the round, as positions in `tree.nodes`."""
+    after = np.zeros(tree.num_rows[player], np.int64)  # own actions up to and including each row
     depth = np.full(len(tree.nodes), -1)
     for node in np.flatnonzero(tree.actor == player):  # parents come first
         depth[node] = after[tree.row[player, node]]
@@ -275,7 +276,7 @@ def _carry(
     reach: Floats,
     total: Floats,
 ) -> None:
-    """Carry `reach` [rows, U] over the edges of nodes `local` [M] with hands `hand` [M], and add it to `total` [E, U]."""
+    """Carry `reach` [rows, U] over the edges of nodes `local` [M] with hands `hand` [M] and add it to `total` [E, U]."""
     for m in range(len(local)):
         u = hand[m]
         before = reach[row[local[m]], u]
@@ -303,7 +304,7 @@ def _add_rows(
 
 @nb.njit(cache=True, nogil=True)
 def _normalise(first_edge: Ints, total: Floats) -> npt.NDArray[np.bool_]:
-    """Divide `total` [E, U] at every node by its sum; returns the nodes and hands [n, U] where that is 0, left alone."""
+    """Divide `total` [E, U] at every node by its sum; returns the nodes and hands [n, U] with sum 0, left unchanged."""
     missing = np.zeros((len(first_edge) - 1, total.shape[1]), np.bool_)
     for node in range(len(first_edge) - 1):
         for u in range(total.shape[1]):

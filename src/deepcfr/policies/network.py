@@ -1,4 +1,4 @@
-"""Policies from networks: one average-strategy network, or one network for each player, as regret matching has."""
+"""Policies from networks: an average-strategy network, or regret matching on an advantage network for each player."""
 
 from __future__ import annotations
 
@@ -10,16 +10,41 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.games.base import Game
-from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
+from deepcfr.ranges.boards import Board
+from deepcfr.ranges.public_chance import RoundPart
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets
 
+
+def regret_matching(advantage: torch.Tensor, legal: torch.Tensor, fallback: str = "highest") -> torch.Tensor:
+    """Probabilities proportional to positive advantages, [I, A], 0 for illegal actions.
+
+    `advantage` is float [I, A], `legal` bool [I, A]. Where no advantage is positive, `fallback` "highest" plays the
+    highest advantage; exact ties share the probability, so all-zero advantages give the uniform strategy. `fallback`
+    "uniform" plays all legal actions with the same probability. Source: equation 4 and section 2.1.
+    """
+    positive = advantage.clamp(min=0) * legal
+    largest = positive.amax(-1, keepdim=True)
+    if fallback == "uniform":
+        other = legal.to(advantage.dtype)
+    else:
+        masked = advantage.masked_fill(~legal, -torch.inf)
+        other = (masked == masked.amax(-1, keepdim=True)).to(advantage.dtype)
+    # scaled by the largest, so that the sum neither underflows nor overflows
+    weight = torch.where(largest > 0, positive / largest, other)
+    return weight / weight.sum(-1, keepdim=True)
+
+
+_ROWS = 4096  # pairs of node and hand in one forward pass: small enough for the processor's cache
 ToStrategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """(outputs [..., A], legal [..., A]) to probabilities [..., A]."""
 
 
-class AveragePolicy:
+class AveragePolicy(Policy):
     """The average strategy Pi: a softmax over the legal actions of one network's logits."""
 
     kind = "average network"
@@ -36,14 +61,13 @@ class AveragePolicy:
         return masked_softmax(logits, self.game.encoding.legal[node])
 
     @torch.no_grad()
-    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n]: cards encoded once, nodes once."""
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
         node = torch.from_numpy(nodes).to(self._nodes.device)
         return _on_hands(self.network, self._nodes[node], self.game.encoding.legal[node], cards, masked_softmax)
 
 
-class NetworkPerPlayer:
-    """A strategy of which each player has a network of its own, and `to_strategy` turns outputs into probabilities."""
+class NetworkPerPlayer(Policy):
+    """A strategy with one network for each player, whose outputs `to_strategy` turns into probabilities."""
 
     def __init__(
         self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], to_strategy: ToStrategy, kind: str
@@ -64,8 +88,7 @@ class NetworkPerPlayer:
         return result
 
     @torch.no_grad()
-    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n], each player's nodes from its own network."""
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
         node = torch.from_numpy(nodes).to(self._owner.device)
         result = np.empty((len(nodes), len(cards), self.game.encoding.num_actions), np.float32)
         for player, network in enumerate(self.networks):
@@ -74,6 +97,24 @@ class NetworkPerPlayer:
                 encoded, legal = self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]]
                 result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._to_strategy)
         return result
+
+    @torch.no_grad()
+    def row_strategy(self, player: int, round_: int, cards: Cards) -> RowStrategy:  # noqa: ARG002
+        network, nodes = self.networks[player], self._nodes[player]
+        legal, device = self.game.encoding.legal, nodes.device
+        hands = network.encode_cards(torch.from_numpy(cards).to(device))
+
+        @torch.no_grad()
+        def ask(node: Ints, hand: Ints) -> npt.NDArray[np.floating]:
+            result = np.empty((len(node), network.num_actions), np.float32)
+            for start in range(0, len(node), _ROWS):
+                some = slice(start, start + _ROWS)
+                at = torch.from_numpy(node[some]).to(device)
+                z = hands[torch.from_numpy(hand[some]).to(device)].add_(nodes[at])
+                result[some] = self._to_strategy(network.joint(z), legal[at]).cpu().numpy()
+            return result
+
+        return ask
 
 
 class RegretMatchingPolicy(NetworkPerPlayer):
@@ -90,13 +131,13 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         kind = "regret matching on the newest advantage networks"
         super().__init__(game, networks, partial(regret_matching, fallback=fallback), kind)
         self.fallback = fallback
-        # what outputs are, by which the strategy does not change: whether they are shares of the pot, and whether negative
-        # ones are on a logarithmic scale
+        # units of the outputs, which do not change the strategy: fractions of the pot or not, negative outputs on a
+        # logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed
 
 
 def infoset_owner(game: Game) -> torch.Tensor:
-    """The player to whom each public infoset index belongs, int64 [K]."""
+    """The player who acts at each public infoset index, int64 [K]."""
     owner = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.actor.device)
     decisions = game.actor >= 0
     owner[game.infoset[decisions]] = game.actor[decisions]
@@ -110,8 +151,63 @@ def _on_hands(
     cards: npt.NDArray[np.uint8],
     to_strategy: ToStrategy,
 ) -> npt.NDArray[np.floating]:
-    """Strategies [n, U, A] from encoded `nodes` [n, D]."""
+    """Strategies [n, U, A] at encoded `nodes` [n, D] with hands `cards` [U, C]."""
     result = np.empty((len(nodes), len(cards), network.num_actions), np.float32)
     for some, outputs in network.on_grid(torch.from_numpy(cards).to(nodes.device), nodes):
         result[some] = to_strategy(outputs, legal[some, None]).cpu().numpy()
     return result
+
+
+BYTES_REMEMBERED = 4  # bytes for each edge and view
+
+
+class RememberedStrategies:
+    """Cache of both players' strategies on every visited board: one float32 for each edge and view."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
+        self._seen: dict[tuple[int, ...], list[int]] = {}  # board to the version of each player's part
+        self._version = [0, 0]
+        self._asked: list[int] = []  # infosets evaluated, by board and player; a list, because threads may append to it
+
+    def changed(self, player: int) -> None:
+        """Call after a player's network changes; drops that player's cached strategies."""
+        self._version[player] += 1
+
+    def asked(self) -> int:
+        """Number of infosets at which networks were evaluated since the last call."""
+        asked, self._asked = self._asked, []
+        return sum(asked)
+
+    def of(self, policy: Policy, networks: RegretMatchingPolicy) -> BoardStrategy:
+        """The strategy of `policy`, which plays `networks` in all rounds, except possibly the first.
+
+        A network is evaluated on a board only if it has changed since the last visit. The first round is not cached.
+        """
+
+        def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+            if board.round == 0:
+                return policy.on_board(tree, board)
+            place = (board.round, *board.cards)
+            if place not in self._kept:
+                self._kept[place] = np.empty((tree.num_edges, len(board)), np.float32)
+                self._seen[place] = [-1, -1]
+            kept, seen = self._kept[place], self._seen[place]
+            for player in (0, 1):
+                if seen[player] != self._version[player]:
+                    self._asked.append(_evaluate(networks, tree, board, player, kept))
+                    seen[player] = self._version[player]
+            return kept
+
+        return on_board
+
+
+def _evaluate(
+    networks: RegretMatchingPolicy, tree: RoundTree, board: Board, player: int, result: npt.NDArray[np.float32]
+) -> int:
+    """Fill in the player's edges of `result` [E, U]; returns the number of infosets."""
+    part = RoundPart.of(tree, player)
+    if len(part.nodes):
+        probabilities = networks.on_hands(tree.nodes[part.nodes], board.view_cards)
+        result[part.edges] = probabilities[part.edge_node, :, tree.edge_action[part.edges]]
+    return len(part.nodes) * len(board)

@@ -1,7 +1,7 @@
-"""Policies to and from OpenSpiel.
+"""Convert policies to and from OpenSpiel.
 
-OpenSpiel's policies answer for states, so an infoset is shown to them by its first history. All states and policies are
-of `game.spiel_game`, the turn-based form of a game.
+OpenSpiel's policies take states, so an infoset is represented by its first history. All states and policies belong to
+`game.spiel_game`, the turn-based form of a game.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import SpielState, import_pyspiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
-from deepcfr.policies.tree import TreePolicy, table_of
+from deepcfr.policies.tables import TreePolicy, table_of
 from deepcfr.types import Infosets
 
 
 def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
-    """A policy of OpenSpiel, in Python or in C++, for both players, as a table.
+    """Convert an OpenSpiel policy of both players, in Python or C++, to a table.
 
-    Raises GameError if it gives no distribution over the legal actions of every infoset.
+    Raises GameError if it does not give a distribution over the legal actions at every infoset.
     """
     tree = game.explicit
     table = np.zeros(tree.legal.shape)
@@ -33,14 +33,15 @@ def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
         given: dict[int, float] = dict(policy.action_probabilities(state))
         count = int(tree.infoset_actions[infoset])
         for position, action in enumerate(tree.infoset_action_ids[infoset, :count].tolist()):
-            table[infoset, position] = given.get(action, 0.0)  # OpenSpiel may leave out what is never played
+            table[infoset, position] = given.get(action, 0.0)  # OpenSpiel may leave out actions with probability 0
     return TreePolicy(game, table, f"OpenSpiel's {type(policy).__name__}")
 
 
 def to_tabular_policy(policy: Policy) -> Any:
-    """Any policy of an OpenSpiel game as an `open_spiel.python.policy.TabularPolicy`.
+    """Convert any policy of an OpenSpiel game to an `open_spiel.python.policy.TabularPolicy`.
 
-    Raises GameError if infosets of both players have the same name, because such a table goes by names alone.
+    Raises GameError if infosets of both players have the same name, because a TabularPolicy knows infosets by name
+    only.
     """
     import_pyspiel()
     from open_spiel.python.policy import TabularPolicy
@@ -49,7 +50,7 @@ def to_tabular_policy(policy: Policy) -> Any:
     tree, table = game.explicit, table_of(policy)
     if len(set(tree.infoset_names)) < tree.num_infosets:
         raise GameError(
-            f"Infosets of both players of '{game.name}' have the same name, which a TabularPolicy confuses."
+            f"Infosets of both players of '{game.name}' have the same name, but a TabularPolicy needs different names."
         )
     states = dict(zip(tree.infoset_names, infoset_states(game), strict=True))
     result = TabularPolicy(game.spiel_game, states=states)
@@ -62,14 +63,14 @@ def to_tabular_policy(policy: Policy) -> Any:
 
 
 def to_openspiel_policy(policy: Policy) -> Any:
-    """Any policy of an OpenSpiel game as an `open_spiel.python.policy.Policy`, which asks it at every state anew."""
+    """Convert any policy of an OpenSpiel game to an `open_spiel.python.policy.Policy` that evaluates it at each state."""
     import_pyspiel()
     from open_spiel.python.policy import Policy as SpielPolicy
 
     game = _openspiel_game(policy)
 
     class OnDemand(SpielPolicy):  # type: ignore[misc]
-        """Answers for the states of `game`."""
+        """An OpenSpiel policy for the states of `game`."""
 
         def action_probabilities(self, state: SpielState, player_id: int | None = None) -> dict[int, float]:
             """The probability of every legal action of the player to act."""
@@ -92,7 +93,7 @@ def _answer(policy: Policy, game: OpenSpielGame, state: SpielState, player: int)
 
 
 def infoset_states(game: OpenSpielGame) -> Iterator[SpielState]:
-    """OpenSpiel's state of the first history of every infoset, in order."""
+    """OpenSpiel's state at the first history of every infoset, in order of infosets."""
     tree = game.explicit
     infoset, first = np.unique(tree.infoset, return_index=True)
     for node in first[infoset >= 0].tolist():
@@ -103,7 +104,7 @@ def infoset_states(game: OpenSpielGame) -> Iterator[SpielState]:
 
 
 def _path(tree: ExplicitTree, node: int) -> list[int]:
-    """The histories on the way from the root, without it, to `node`, with it."""
+    """The histories from the root (excluded) to `node` (included)."""
     path: list[int] = []
     while node:
         path.append(node)
@@ -112,15 +113,15 @@ def _path(tree: ExplicitTree, node: int) -> list[int]:
 
 
 def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
-    """A policy of a poker game as a table of the same game of OpenSpiel: of Kuhn for kuhn_poker, of Leduc for leduc_poker.
+    """Convert a policy of a poker game to a table of the same OpenSpiel game, such as Leduc for leduc_poker.
 
-    Chance outcomes of `game` must be cards in the order of `PokerGame.deals_of`, and legal actions come in the same order.
-    Raises GameError where the two games differ.
+    Chance outcomes of `game` must be cards in the order of `PokerGame.deals_of`, and legal actions must have the same
+    order. Raises GameError if the two games differ.
     """
     poker, tree = policy.game, game.explicit
     if not isinstance(poker, PokerGame):
         raise GameError(
-            f"Only policies of poker games can be taken to OpenSpiel's poker, and '{poker.name}' is not one."
+            f"Only policies of poker games can be converted to OpenSpiel's poker, but '{poker.name}' is not one."
         )
     _, first = np.unique(tree.infoset, return_index=True)
     places = [_poker_place(poker, tree, int(node)) for node in first[tree.infoset[first] >= 0]]
@@ -134,12 +135,12 @@ def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
     table = np.zeros(tree.legal.shape)
     table[tree.legal] = (
         policy.probabilities(infosets).double().cpu().numpy()[legal]
-    )  # both row by row, actions in order
+    )  # both are row by row, with actions in order
     return TreePolicy(game, table, policy.kind)
 
 
 def _poker_place(poker: PokerGame, tree: ExplicitTree, history: int) -> tuple[int, list[int]]:
-    """The node of `poker` at a history of OpenSpiel, and a deal that leads there, completed with the lowest cards left."""
+    """The node of `poker` at an OpenSpiel history, and a deal that leads there, completed with the lowest unused cards."""
     node, cards = 0, list[int]()
     for after in _path(tree, history):
         before = int(tree.parent[after])
@@ -160,5 +161,5 @@ def _poker_place(poker: PokerGame, tree: ExplicitTree, history: int) -> tuple[in
 
 def _openspiel_game(policy: Policy) -> OpenSpielGame:
     if not isinstance(policy.game, OpenSpielGame):
-        raise GameError(f"Only policies of OpenSpiel games go to OpenSpiel, and '{policy.game.name}' is not one.")
+        raise GameError(f"Only policies of OpenSpiel games can be converted, but '{policy.game.name}' is not one.")
     return policy.game

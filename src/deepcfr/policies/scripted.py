@@ -1,4 +1,4 @@
-"""Scripted styles: policies of any poker game that look at no cards, to measure others by."""
+"""Scripted styles: policies of any poker game that ignore the cards, as reference opponents."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.types import Infosets
 
-# what each style does: the first of these actions that is legal
+# each style plays the first of its actions that is legal
 _PREFERENCES: dict[str, tuple[int, ...]] = {"call": (CALL, RAISE, FOLD), "raise": (RAISE, CALL, FOLD)}
 STYLES = ("uniform", *_PREFERENCES)
 
 
-class ScriptedPolicy:
-    """One action for sure at every decision of a poker game: the first legal one of `preference`."""
+class ScriptedPolicy(Policy):
+    """Plays one action with probability 1 at every decision of a poker game: the first legal one of `preference`."""
 
     def __init__(self, game: PokerGame, preference: tuple[int, ...], kind: str) -> None:
         self.game, self.kind = game, kind
@@ -34,19 +34,18 @@ class ScriptedPolicy:
         return self._on_device[infosets.node.long()]
 
     def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        """Probabilities [n, U, A] of hands `cards` [U, C] at `nodes` [n], the same for all hands."""
         return np.broadcast_to(self._rows[nodes][:, None], (len(nodes), len(cards), self.game.encoding.num_actions))
 
 
 def scripted_policy(style: str, game: Game) -> Policy:
-    """The policy of a style: `uniform` plays all legal actions alike, `call` and `raise` do what they say if they can.
+    """The policy of a style: `uniform` plays all legal actions equally, `call` always calls, `raise` raises if legal.
 
-    Raises GameError for other styles, and for games other than poker.
+    Raises GameError for unknown styles, and for games other than poker.
     """
     if style not in STYLES:
-        raise GameError(f"'{style}' is no scripted style: {', '.join(STYLES)} are.")
+        raise GameError(f"'{style}' is not a scripted style. Choose one of {', '.join(STYLES)}.")
     if not isinstance(game, PokerGame):
-        raise GameError(f"Scripted styles play poker games, and '{game.name}' is not one.")
+        raise GameError(f"Scripted styles play poker games only, but '{game.name}' is not one.")
     if style == "uniform":
         return UniformPolicy(game)
     return ScriptedPolicy(game, _PREFERENCES[style], f"always {style}")

@@ -1,1 +1,1 @@
-"""What the field's other programs speak: the ACPC dealer protocol, and hand histories in PHH."""
+"""Protocols that other poker programs speak: the ACPC dealer protocol, and hand histories in PHH."""

@@ -1,9 +1,9 @@
-"""Match states of the ACPC dealer protocol, version 2.0.0, as text and as data; no game's rules are asked here.
+"""Match states of the ACPC dealer protocol, version 2.0.0, as text and as data; the rules of the game play no part here.
 
 A match state is `MATCHSTATE:position:hand:betting:cards`, such as `MATCHSTATE:0:31:r300c/cr900:Kd2h|/8c8dJs`: the betting
-of every round up to the current one, then the hole cards by position, left out where they are not shown, and the board. A
-client answers with the same text, a colon and its action. Lines end in CR LF; blank lines and those that begin with `#`
-or `;` say nothing. Source: the protocol of the Annual Computer Poker Competition, 2.0.0 (project_acpc_server).
+of every round up to the current one, then the hole cards by position, omitted where they are hidden, and the board. A
+client answers with the same text, a colon and its action. Lines end in CR LF; both sides ignore blank lines and those
+that begin with `#` or `;`. Source: the protocol of the Annual Computer Poker Competition, 2.0.0 (project_acpc_server).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CARD = re.compile(r"[2-9TJQKA][cdhs]")
 
 
 class ProtocolError(DeepCFRError):
-    """A peer that says what the protocol or the game's rules do not allow, or says nothing in time."""
+    """A peer breaks the protocol or the game's rules, or does not answer in time."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ def is_version(text: str) -> bool:
 
 
 def is_comment(text: str) -> bool:
-    """Whether a line says nothing."""
+    """Whether both sides ignore the line."""
     return not text.strip() or text[0] in "#;"
 
 
 def quote(text: str) -> str:
-    """`text` for a sentence, cut short."""
+    """Quote `text` in a sentence, shortened if it is long."""
     return repr(text if len(text) <= 120 else text[:117] + "...")
 
 

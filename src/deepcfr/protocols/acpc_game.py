@@ -1,4 +1,4 @@
-"""What match states mean under the rules of a game: seats, cards, and actions with the chips that they must have.
+"""Translate match states into a game's terms and back: seats, cards, and actions with their chips.
 
 Positions are those of the competition's game definitions. With unequal blinds position 0 posts the larger one and acts last
 before the flop (its "reverse blinds"), so it is player 1 of `PokerRules`; with antes position 0 is player 0. Decks of fewer
@@ -26,7 +26,7 @@ from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, bet
 
 
 def require_protocol(rules: PokerRules) -> None:
-    """Raise GameError for rules that a match state cannot show."""
+    """Raise GameError for rules that a match state cannot express."""
     if rules.board_cards[0]:
         raise GameError(
             f"{rules.name} deals board cards before its first round, and a match state has no place for them."
@@ -62,7 +62,7 @@ def card_names(rules: PokerRules, cards: Iterable[int]) -> tuple[str, ...]:
 
 
 def move_of(rules: PokerRules, state: BettingState, action: int) -> Move:
-    """How the protocol writes `action` at `state`; raises have a size unless all have the same."""
+    """The protocol's form of `action` at `state`; a raise has a size unless all raises have the same."""
     sized = action == RAISE and rules.betting != "limit"
     return Move(ACTION_LETTERS[action], raise_to(rules, state) if sized else None)
 
@@ -78,7 +78,7 @@ def action_of(rules: PokerRules, state: BettingState, move: Move) -> int:
 
 
 def read_betting(rules: PokerRules, betting: Betting) -> tuple[BettingState, tuple[int, ...]]:
-    """Where `betting` leads from the first decision, and its actions.
+    """The state that `betting` leads to from the first decision, and its actions.
 
     Raises ProtocolError if it is not betting of this game.
     """
@@ -96,7 +96,7 @@ def read_betting(rules: PokerRules, betting: Betting) -> tuple[BettingState, tup
 
 
 def betting_of(rules: PokerRules, actions: Sequence[int]) -> Betting:
-    """The protocol's form of legal actions; after an all-in call the rounds without betting are there, empty."""
+    """The protocol's form of legal actions; after an all-in call it lists the remaining rounds, each empty."""
     state = first_state(rules)
     rounds: list[list[Move]] = [[]]
     for action in actions:
@@ -107,7 +107,7 @@ def betting_of(rules: PokerRules, actions: Sequence[int]) -> Betting:
 
 
 def play_actions(rules: PokerRules, actions: Sequence[int]) -> BettingState:
-    """Where legal actions lead from the first decision."""
+    """The state that legal actions lead to from the first decision."""
     state = first_state(rules)
     for action in actions:
         state = next_state(rules, state, action)

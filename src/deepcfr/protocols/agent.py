@@ -1,12 +1,15 @@
 """A policy that answers match states.
 
-What an agent does depends on its seed and on the state alone, not on what it was asked before: its action at a node of
-hand `h` uses the uniform addressed by `(h, node)` in `key(seed, "acpc", "action")`, and a mixture plays one of its policies
-through the whole hand, drawn in `key(seed, "acpc", "draw")`. So a client that lost its connection goes on as before.
+An action depends on the seed and on the state alone, not on earlier questions: at a node of hand `h` it uses the uniform
+addressed by `(h, node)` in `key(seed, "acpc", "action")`. A mixture plays one of its policies through the whole hand,
+drawn in `key(seed, "acpc", "draw")`. So a client that reconnects plays on as before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 
 from deepcfr.errors import GameError
@@ -14,7 +17,7 @@ from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.query import Situation, situation_infosets
+from deepcfr.policies.query import hand_strategy
 from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, quote
 from deepcfr.protocols.acpc_game import (
     card_number,
@@ -30,7 +33,7 @@ from deepcfr.sampling.external import sample_actions
 
 
 class Agent:
-    """One seat's player. Raises GameError for policies of games that the protocol cannot show."""
+    """The player of one seat. Raises GameError for policies of games that the protocol cannot express."""
 
     def __init__(self, policy: Policy, seed: int) -> None:
         if not isinstance(policy.game, PokerGame):
@@ -52,11 +55,11 @@ class Agent:
         node = 0
         for action in actions:
             node = int(self.game.tree.child[node, action])
-        action = self._choose(Situation(self.game, hole, board, node, player), state.hand)
+        action = self._choose(node, hole, board, state.hand)
         return move_of(rules, betting, action)
 
     def gain(self, state: MatchState) -> int | None:
-        """The chips that the hand of `state` brought its position; None if it is not over.
+        """The chips that the position gained in the hand of `state`; None before the hand ends.
 
         Raises ProtocolError as `answer` does.
         """
@@ -72,19 +75,19 @@ class Agent:
         return gains_at(rules, betting, (hole, other) if player == 0 else (other, hole), board)[player]
 
     def warm_up(self) -> None:
-        """Decide once in every round, so that no hand waits for code that is compiled when it is first used."""
+        """Decide once in every round, so that no hand waits for the compiler."""
         rules, tree = self.game.rules, self.game.tree
         deal = tuple(range(rules.hole_cards + sum(rules.board_cards)))
         rounds = tree.round[: tree.num_decisions]
         for round_ in sorted(set(rounds.tolist())):
             node = int((rounds == round_).argmax())
             board = deal[rules.hole_cards :][: sum(rules.board_cards[: round_ + 1])]
-            self._choose(Situation(self.game, deal[: rules.hole_cards], board, node, int(tree.actor[node])), hand=0)
+            self._choose(node, deal[: rules.hole_cards], board, hand=0)
 
-    def _choose(self, situation: Situation, hand: int) -> int:
+    def _choose(self, node: int, hole: Sequence[int], board: Sequence[int], hand: int) -> int:
         policy, number = self.policy, torch.tensor([hand])
         if isinstance(policy, MixturePolicy):
             policy = policy.draw(key(self.seed, "acpc", "draw"), hand)
-        probabilities = policy.probabilities(situation_infosets(situation)).cpu()
-        chance = addressed_uniforms(key(self.seed, "acpc", "action"), number, torch.tensor([situation.node]))
-        return int(sample_actions(probabilities, chance)[0])
+        row = hand_strategy(policy, self.game.state(node), np.array([hole], np.uint8), board)
+        chance = addressed_uniforms(key(self.seed, "acpc", "action"), number, torch.tensor([node]))
+        return int(sample_actions(torch.from_numpy(row), chance)[0])

@@ -1,4 +1,4 @@
-"""A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer hangs up."""
+"""A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer closes the connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Visit:
-    """How a match went for the client; a hand whose end it never saw does not count."""
+    """The client's result of a match; a hand whose end it never saw does not count."""
 
     score: Score
     slowest: float  # seconds that the slowest answer took
@@ -28,7 +28,7 @@ class Visit:
 
 
 class Client:
-    """Plays one match. `answer` times count against `seconds`, the dealer's limit; slower ones are said."""
+    """Plays one match; reports answers that took longer than `seconds`, the dealer's limit."""
 
     def __init__(self, agent: Agent, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
         self.agent, self.host, self.port, self.retries, self.seconds, self.say = (
@@ -92,7 +92,7 @@ class Client:
             writer.close()
 
     def _answer(self, state: MatchState) -> str | None:
-        """The action to send, if it is this client's turn; what a hand brought is kept."""
+        """The action to send, if it is this client's turn; at a hand's end, records its gain."""
         start = time.perf_counter()
         move = self.agent.answer(state)
         taken = time.perf_counter() - start

@@ -1,11 +1,11 @@
-"""A dealer of the protocol: it deals, asks two clients for their actions, and keeps the chips.
+"""A dealer of the protocol: it deals, asks two clients for their actions, and counts the chips.
 
-Everything random is in the cards: hand `h` is dealt from `key(seed, "dealer", "deal")`, whoever plays. The first bot is
+Only the cards are random: hand `h` is dealt from `key(seed, "dealer", "deal")`, whoever plays. The first bot is
 player 0 in even hands and the second one in odd hands. In a duplicate match the same cards come once more after the last
 hand, with the seats exchanged.
 
-A bot that sends what the protocol or the rules do not allow, or does not answer in time, ends the match: nothing is folded
-in its place. One whose connection breaks may connect again within the time limit, and is asked again.
+A bot that breaks the protocol or the rules, or does not answer in time, ends the match: the dealer does not fold for it. A
+bot that loses its connection may reconnect within the time limit; the dealer then asks it again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass(frozen=True)
 class Terms:
-    """How many hands are played, and how. Raises ConfigError for what cannot be."""
+    """The number of hands and the limits of a match. Raises ConfigError for impossible values."""
 
     hands: int  # deals
     seed: int = 0
@@ -57,11 +57,11 @@ class Terms:
 
     @property
     def played(self) -> int:
-        """Hands in all, the second ones of a duplicate match included."""
+        """All hands, the repeated ones of a duplicate match included."""
         return 2 * self.hands if self.duplicate else self.hands
 
     def deal(self, number: int) -> tuple[int, int]:
-        """Which deal hand `number` is, and the bot that is player 0 in it."""
+        """The deal of hand `number`, and the bot that is player 0 in it."""
         index = number % self.hands
         return index, (index + number // self.hands) % 2
 
@@ -97,7 +97,7 @@ class Result:
 
 
 class Seat:
-    """A bot's place: a port that it connects to, again if it must."""
+    """A bot's seat: a port that the bot connects to, and may reconnect to."""
 
     def __init__(self, name: str, seconds: float) -> None:
         self.name, self.seconds = name, seconds
@@ -248,7 +248,7 @@ class Dealer:
         holes: tuple[tuple[int, ...], tuple[int, ...]],
         board: tuple[int, ...],
     ) -> Iterator[MatchState]:
-        """What player 0 and player 1 see."""
+        """The match states of player 0 and player 1."""
         rules = self.rules
         betting, shown = betting_of(rules, actions), board_by_round(rules, board, state.round)
         for player in (0, 1):

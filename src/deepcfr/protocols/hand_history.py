@@ -1,10 +1,9 @@
 """Hand histories in PHH, the poker hand history format, of two-player hold'em games; written and read with pokerkit.
 
-Every hand that is written is first replayed in pokerkit's own table, so that its chips are refereed by a program that
-shares nothing with ours. Player p1 of a history acts last before the flop, so it is player 1 of `PokerRules`; the blinds
-of two players stand the other way round, the small one first. Limit games are variant FT and pot betting is NT. PHH has no
-variant for hold'em that ends on an earlier round: such hands have the fields of FT or NT and say in `_board_cards` how many
-cards each of their rounds deals. Cards have the names of the dealer protocol.
+Every hand is first replayed in pokerkit, so that an independent program checks its chips. Player p1 of a history acts last
+before the flop, so it is player 1 of `PokerRules`; the blinds are in the other order, the small one first. Limit games are
+variant FT and pot betting is NT. PHH has no variant for hold'em with fewer rounds: such hands have the fields of FT or NT,
+and `_board_cards` has the number of board cards of each round. Cards have the names of the dealer protocol.
 Source: Kim, "Recording and Describing Poker Hands" (2024), and pokerkit.
 """
 
@@ -35,8 +34,8 @@ from deepcfr.protocols.acpc import ProtocolError
 from deepcfr.protocols.acpc_game import card_name, card_names, card_number
 from deepcfr.protocols.record import PlayedHand, gains
 
-TEXAS = (0, 3, 1, 1)  # board cards by round of the hold'em that PHH knows
-BOARD_CARDS = "_board_cards"  # the field that says those of other hold'em games
+TEXAS = (0, 3, 1, 1)  # board cards by round in the variants of PHH
+BOARD_CARDS = "_board_cards"  # the field with the board cards by round of other hold'em games
 
 _AUTOMATIONS = (
     Automation.ANTE_POSTING,
@@ -66,7 +65,7 @@ def require_history(rules: PokerRules) -> None:
 
 
 def _bets(rules: PokerRules) -> dict[str, int] | None:
-    """The fields for the sizes of bets; None if PHH cannot say them."""
+    """The fields for the sizes of bets; None if PHH cannot express them."""
     if rules.betting == "pot":
         return {"min_bet": rules.blinds[1]}
     early, late = set(rules.raise_size[:2]), set(rules.raise_size[2:])
@@ -77,7 +76,7 @@ def _bets(rules: PokerRules) -> dict[str, int] | None:
 
 
 def _stack(rules: PokerRules) -> int:
-    """Chips of each player at the start; in limit games, which have none, twice what a player can lose."""
+    """Chips of each player at the start; in limit games, which have no stacks, twice the most that a player can lose."""
     if rules.betting == "pot":
         return rules.stack
     return 2 * most_chips(rules.blinds, rules.raise_size, rules.max_raises)
@@ -87,13 +86,13 @@ def _stack(rules: PokerRules) -> int:
 
 
 def format_history(rules: PokerRules, hand: PlayedHand) -> str:
-    """The text of a history, without a heading. Raises what `history_of` raises."""
+    """The text of a history, without a heading. Raises the errors of `history_of`."""
     text: str = history_of(rules, hand).dumps()
     return text
 
 
 def history_of(rules: PokerRules, hand: PlayedHand) -> HandHistory:
-    """The hand as a history, refereed by pokerkit.
+    """The hand as a history, checked by pokerkit.
 
     Raises GameError for rules without histories, and ProtocolError if pokerkit refuses an action or counts other chips.
     """
@@ -118,14 +117,14 @@ def history_of(rules: PokerRules, hand: PlayedHand) -> HandHistory:
 
 
 def _seat(player: int) -> int:
-    """The number of a player in a history; also the player of a number."""
+    """The index of a player in a history; the map is its own inverse."""
     return 2 - player
 
 
 def _betting_lines(rules: PokerRules, hand: PlayedHand) -> list[str]:
-    """Actions, board cards where they are dealt, and the hands that are shown, in the order of pokerkit's table."""
+    """Actions, dealt board cards and shown hands, in pokerkit's order."""
     lines, state, dealt = [], first_state(rules), 0
-    base = 0  # chips of each player when the round began, which amounts of the round do not contain
+    base = 0  # chips of each player at the start of the round; amounts in a history exclude them
     for action in hand.actions:
         actor, after = state.actor, next_state(rules, state, action)
         amount = f"cbr {raise_to(rules, state) - base}" if action == RAISE else "f" if action == FOLD else "cc"
@@ -141,7 +140,7 @@ def _betting_lines(rules: PokerRules, hand: PlayedHand) -> list[str]:
                 dealt += size
         state = after
     if state.ended == NOT_TERMINAL:
-        raise GameError(f"Hand {hand.number} of {rules.name} is not over, so it has no history.")
+        raise GameError(f"Hand {hand.number} of {rules.name} has not ended, so it has no history.")
     return lines
 
 
@@ -153,9 +152,9 @@ def _shown(rules: PokerRules, hand: PlayedHand) -> list[str]:
 
 
 def referee(rules: PokerRules, hand: PlayedHand, lines: Iterable[str]) -> list[int]:
-    """Replay a history's `lines` in pokerkit's table; returns both stacks at the end, p1's first.
+    """Replay a history's `lines` in pokerkit; returns both stacks at the end, p1's first.
 
-    Raises ProtocolError if pokerkit refuses one of them, leaves the hand open, or moves other chips than `gains` says.
+    Raises ProtocolError if pokerkit refuses a line, if the hand has not ended, or if its gains differ from `gains`.
     """
     table = _table(rules)
     for line in lines:
@@ -164,7 +163,7 @@ def referee(rules: PokerRules, hand: PlayedHand, lines: Iterable[str]) -> list[i
         except ValueError as error:
             raise ProtocolError(f"pokerkit refuses {line!r} in hand {hand.number} of {rules.name}: {error}") from error
     if table.status:
-        raise ProtocolError(f"Hand {hand.number} of {rules.name} is not over for pokerkit.")
+        raise ProtocolError(f"Hand {hand.number} of {rules.name} has not ended in pokerkit.")
     won = gains(rules, hand)
     if list(table.payoffs) != [won[1], won[0]]:
         counted = f"player 0 gains {won[0]} chips by our count and {table.payoffs[1]} by pokerkit's"
@@ -195,7 +194,7 @@ def _table(rules: PokerRules) -> State:
 
 
 def _apply(table: State, line: str) -> None:
-    """One line of a history in pokerkit's table."""
+    """Apply one line of a history to pokerkit's state."""
     match line.split():
         case ["d", "dh", player, cards]:
             table.deal_hole(cards, int(player[1:]) - 1)
@@ -220,7 +219,7 @@ def _apply(table: State, line: str) -> None:
 def load_histories(path: Path, rules: PokerRules) -> list[PlayedHand]:
     """The hands in a `.phh` file or in a `.phhs` file of several.
 
-    Raises ConfigError for a file that is no history, and GameError for hands of another game or with hidden cards.
+    Raises ConfigError for a file that is not a history, and GameError for hands of another game or with hidden cards.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -230,13 +229,13 @@ def load_histories(path: Path, rules: PokerRules) -> list[PlayedHand]:
 
 
 def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:
-    """The hands in the text of a history, or of several under headings; errors as `load_histories` has them."""
+    """The hands in the text of a history, or of several under headings; errors as in `load_histories`."""
     require_history(rules)
     try:
         several = re.search(r"^\s*\[", text, re.MULTILINE) is not None
         histories = list(HandHistory.loads_all(text)) if several else [HandHistory.loads(text)]
     except (ValueError, TypeError, KeyError, AttributeError) as error:  # what pokerkit and tomllib raise for bad text
-        raise ConfigError(f"The text is no hand history in PHH: {error}.") from error
+        raise ConfigError(f"The text is not a hand history in PHH: {error}.") from error
     return [_parse_history(history, rules, index) for index, history in enumerate(histories)]
 
 
@@ -259,7 +258,7 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
             base = max(after.chips) if after.round > state.round else base
             state = after
         elif line and not _SHOWN.fullmatch(line):
-            raise GameError(f"{where} holds {line!r}, which is no line of a two-player hold'em hand.")
+            raise GameError(f"{where} holds {line!r}, which is not a line of a two-player hold'em hand.")
     names = history.players if history.players and len(history.players) == 2 else ["p1", "p2"]
     hand = PlayedHand(
         history.hand if isinstance(history.hand, int) else index,
@@ -304,7 +303,7 @@ def _read_cards(text: str, rules: PokerRules, where: str) -> list[int]:
 
 def _read_action(found: re.Match[str], state: BettingState, base: int, rules: PokerRules, where: str) -> int:
     if state.ended != NOT_TERMINAL:
-        raise GameError(f"{where} goes on with {found[0]!r} after its betting is over.")
+        raise GameError(f"{where} continues with {found[0]!r} after its betting has ended.")
     action = RAISE if found[3] else FOLD if found[2] == "f" else CALL
     allowed = legal_actions(rules, state)
     if state.actor != _seat(int(found[1])) or action not in allowed:
@@ -318,7 +317,7 @@ def _read_action(found: re.Match[str], state: BettingState, base: int, rules: Po
 
 def _require_whole(hand: PlayedHand, state: BettingState, rules: PokerRules, where: str) -> None:
     if state.ended == NOT_TERMINAL:
-        raise GameError(f"{where} breaks off before it is over.")
+        raise GameError(f"{where} ends before the hand has ended.")
     cards = [*hand.holes[0], *hand.holes[1], *hand.board]
     if len(set(cards)) != len(cards):
         twice = next(card for card in cards if cards.count(card) > 1)
@@ -331,7 +330,7 @@ def _require_whole(hand: PlayedHand, state: BettingState, rules: PokerRules, whe
 
 
 def _require_chips(hand: PlayedHand, history: HandHistory, rules: PokerRules, where: str) -> None:
-    """Refuse a history whose stacks at the end, if it says them, do not follow from its actions."""
+    """Raise GameError if the final stacks of a history, where given, do not agree with its actions."""
     if history.finishing_stacks is None:
         return
     won = gains(rules, hand)

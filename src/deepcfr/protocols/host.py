@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import IO
 
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.match.record import require_same_game
+from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
-from deepcfr.policies.scripted import scripted_policy
 from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.client import Client, Say
 from deepcfr.protocols.dealer import Dealer, Result, Terms
 from deepcfr.protocols.record import Names, PlayedHand, log_line
-from deepcfr.report.matches import SCRIPTED
 from deepcfr.rng import key
-from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.players import load_listed, runs_of
 
 OUTSIDE = "-"  # the name of a bot that connects from outside
 LOOPBACK = "127.0.0.1"
@@ -32,7 +30,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Table:
-    """Who plays which game; None stands for a bot from outside."""
+    """The players of a game; None stands for a bot that connects from outside."""
 
     game: PokerGame
     names: Names
@@ -41,40 +39,29 @@ class Table:
 
 @dataclass(frozen=True)
 class Records:
-    """Where the hands of a match are kept; None for nowhere."""
+    """Files for the hands of a match; None keeps none."""
 
     log: Path | None = None  # a file in the dealer's own form
     phh: Path | None = None  # a folder for hand histories
 
 
 def seat_players(players: tuple[str, str], game: str | None, which: str, warn: Say) -> Table:
-    """The table for two of: a run, `scripted:STYLE`, or `-`.
+    """The table for two of: a player as `load_players` names it, or `-` for a bot from outside.
 
-    `game` is needed if neither is a run. Raises ConfigError without it, GameError for different games and for games that
-    are not poker, and what loading a run raises.
+    `game` is needed if neither name mentions a run. Raises ConfigError without it, GameError for different games and for
+    games that are not poker, and what loading a run raises.
     """
-    runs = {name: RunFolder.open(Path(name)).load_policy(which, warn)[0] for name in players if _is_run(name)}
-    games = [policy.game for policy in runs.values()] + ([load_game(game)] if game else [])
-    if not games:
+    inside = [name for name in players if name != OUTSIDE]
+    named = load_game(game) if game else None
+    if not named and not any(map(runs_of, inside)):
         raise ConfigError("Nothing says which game is played: name it with --game.")
-    for other in games[1:]:
-        require_same_game(games[0], other)
-    shared = games[0]
+    policies = dict(zip(inside, load_listed(inside, which, warn, named), strict=True))
+    shared: Game | None = policies[inside[0]].game if inside else named
+    assert shared
     if not isinstance(shared, PokerGame):
         raise GameError(f"The dealer protocol is for poker games, and '{shared.name}' is not one.")
-    policies = [
-        runs[name]
-        if name in runs
-        else None
-        if name == OUTSIDE
-        else scripted_policy(name.removeprefix(SCRIPTED), shared)
-        for name in players
-    ]
-    return Table(shared, seat_names(players), (policies[0], policies[1]))
-
-
-def _is_run(name: str) -> bool:
-    return name != OUTSIDE and not name.startswith(SCRIPTED)
+    first, second = map(policies.get, players)
+    return Table(shared, seat_names(players), (first, second))
 
 
 def seat_names(players: tuple[str, str]) -> Names:
@@ -159,7 +146,7 @@ async def _finish(match: asyncio.Task[Result], clients: Sequence[asyncio.Task[ob
 def _recorder(
     records: Records, rules: PokerRules, names: Names, terms: Terms
 ) -> Iterator[Callable[[PlayedHand], None]]:
-    """What keeps every hand, in open files; hand histories are refereed by pokerkit on the way."""
+    """A function that writes every hand to open files; pokerkit checks the hand histories first."""
     files: list[IO[str]] = []
     writers: list[Callable[[PlayedHand], None]] = []
     try:

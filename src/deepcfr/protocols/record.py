@@ -1,4 +1,4 @@
-"""A hand that was played, and the chips that it moved."""
+"""A finished hand and the gains of its players."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Names = tuple[str, str]
 
 @dataclass(frozen=True)
 class PlayedHand:
-    """A finished hand with all that its dealer knows; entries of pairs belong to player 0 and player 1."""
+    """A finished hand with everything that its dealer knows; pairs are of player 0 and player 1."""
 
     number: int
     names: Names  # who they are
@@ -38,7 +38,7 @@ def gains(rules: PokerRules, hand: PlayedHand) -> tuple[int, int]:
 def gains_at(
     rules: PokerRules, state: BettingState, holes: tuple[tuple[int, ...], tuple[int, ...]], board: tuple[int, ...]
 ) -> tuple[int, int]:
-    """What both players gain at the end `state` of a hand; a folded pot needs no cards. Raises GameError before the end."""
+    """Both players' gains at the end `state` of a hand; a folded pot needs no cards. Raises GameError before the end."""
     if state.ended == NOT_TERMINAL:
         raise GameError(f"A hand of {rules.name} has no result before it is over.")
     if state.ended == FOLDED:

@@ -1,4 +1,4 @@
-"""What a match won on average, with its interval."""
+"""The mean gain of a match, with its interval."""
 
 from __future__ import annotations
 

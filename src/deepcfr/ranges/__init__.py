@@ -1,1 +1,1 @@
-"""Hands: exact counterfactual values of a public tree on a board, for all private hands at once. Poker only."""
+"""Ranges in poker: exact counterfactual values of a public tree on a board, for all private hands at once."""

@@ -1,195 +1,64 @@
-"""What a sweep works on: a betting round in sequence form, and the boards with their live hands in order of strength."""
+"""The boards of a game with their live hands in order of strength, the recursion over them, and sampled runouts.
+
+The boards of a runout carry weights, so that a pass over them is an unbiased estimate of a pass over all boards. The
+value of two hands is the mean over the boards that share no card with either, each with chance 1 / C(cards left to the
+dealer, new cards). A runout is drawn from the deck without regard to hands, so a board has chance 1 / C(cards not on
+the board, new cards). Its values have the weight (first chance) / (second chance), which compensates for the runouts on
+which one of the two hands is dead. `SampledBoards.after` applies the weights round by round.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
+from itertools import combinations
 from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree
 from deepcfr.games.board_index import count_classes
-from deepcfr.games.cards import all_hands
+from deepcfr.games.cards import all_hands, extend_board, pack_cards
 from deepcfr.games.hands import board_strengths
-from deepcfr.games.isomorphism import extend_board, pack_cards
-from deepcfr.games.poker import PokerGame, payoff_table
+from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.ranges.kernels import add_up
+from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.rng import key
 
-VECTOR_STEP = 32  # numbers at most; loops over other counts spend most of their time on the rest
-NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN
-_BYTES_OF_HAND = 80  # what a `Board` keeps for each of its hands, at most
+_BYTES_OF_HAND = 80  # upper bound for a `Board`, per hand
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RoundTree:
-    """One round of a public tree: slots are its decision nodes (parents first), then its leaves; edges are legal actions.
-
-    A player's reach changes only with its own actions, so it is kept in rows: one for each entry of the round, then one
-    for each of the player's edges. `row[p, slot]` is the row that holds player p's reach at a slot.
-    """
-
-    nodes: Ints  # [n] decision nodes of the public tree
-    actor: Ints  # [n]
-    first_edge: Ints  # [n + 1]; the edges of node i are first_edge[i] .. first_edge[i + 1] - 1
-    edge_action: Ints  # [E]
-    edge_slot: Ints  # [E] where the edge leads
-    edge_row: Ints  # [E] the acting player's row after it
-    row: Ints  # [P, S]
-    num_rows: tuple[int, int]
-    entries: Ints  # [X'] slots where the round begins, in the order of the previous round's exits
-    exits: Ints  # [X] slots of the leaves that lead to the next round
-    # [L] FOLDED, SHOWDOWN or NEXT_ROUND. After players are all-in, leaves are entries too: they lead through each round.
-    leaf_kind: Ints
-    leaf_payoff: npt.NDArray[np.float64]  # [P, L] gain after a fold, or of a showdown's winner; in units
-
-    @property
-    def num_edges(self) -> int:
-        return len(self.edge_slot)
-
-    @property
-    def num_slots(self) -> int:
-        return len(self.nodes) + len(self.leaf_kind)
-
-    @cached_property
-    def edge_node(self) -> Ints:
-        """The node of each edge, as a position in `nodes`, [E]."""
-        return np.repeat(np.arange(len(self.nodes)), np.diff(self.first_edge))
-
-    @cached_property
-    def leaves(self) -> tuple[LeafColumns, LeafColumns]:
-        """The folds and showdowns as each player's values at them need the opponent's reach."""
-        return self._leaf_columns(0), self._leaf_columns(1)
-
-    def _leaf_columns(self, player: int) -> LeafColumns:
-        ended = np.flatnonzero(self.leaf_kind != NEXT_ROUND)
-        rows = self.row[1 - player, len(self.nodes) + ended]
-        shown = self.leaf_kind[ended] == SHOWDOWN
-        showdown_rows = np.unique(rows[shown])
-        first, second = _padded(showdown_rows), _padded(np.setdiff1d(rows, showdown_rows))
-        columns = np.concatenate([first, second])
-        position = {int(row): column for column, row in reversed(list(enumerate(columns)))}
-        return LeafColumns(
-            rows=columns,
-            num_showdown=len(first),
-            slot=len(self.nodes) + ended,
-            column=np.array([position[int(row)] for row in rows], np.int64),
-            showdown=shown,
-            payoff=self.leaf_payoff[player, ended],
-        )
-
-
-def _padded(rows: Ints) -> Ints:
-    """`rows` with the last one repeated up to a multiple of what vector instructions take in one step."""
-    return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % VECTOR_STEP)])
-
-
-@dataclass(frozen=True)
-class LeafColumns:
-    """The distinct reach rows of the opponent at a round's folds and showdowns, and which of them each leaf needs."""
-
-    rows: Ints  # [K] reach rows, those that a showdown needs first; both parts padded with repetitions
-    num_showdown: int
-    slot: Ints  # [L'] of each fold and showdown
-    column: Ints  # [L'] position in `rows`
-    showdown: npt.NDArray[np.bool_]  # [L']
-    payoff: npt.NDArray[np.float64]  # [L'] to the player
-
-
-def round_trees(game: PokerGame) -> list[RoundTree]:
-    """The rounds of a game's public tree; exit x of a round is entry x of the next."""
-    payoffs = payoff_table(game.rules, game.tree)
-    trees: list[RoundTree] = []
-    entry_nodes = np.array([0])
-    for round_ in range(game.rules.num_rounds):
-        tree, entry_nodes = _round_tree(game.tree, payoffs, round_, entry_nodes)
-        trees.append(tree)
-    return trees
-
-
-def _round_tree(
-    tree: PublicTree, payoffs: npt.NDArray[np.float64], round_: int, entry_nodes: Ints
-) -> tuple[RoundTree, Ints]:
-    nodes = np.flatnonzero((tree.round == round_) & (tree.ended == 0))
-    edge_node, edge_action = np.nonzero(tree.legal[nodes])
-    targets = tree.child[nodes[edge_node], edge_action]
-    slot_of = np.full(tree.num_nodes, -1)
-    slot_of[nodes] = np.arange(len(nodes))
-    leaves = np.concatenate([targets[slot_of[targets] < 0], entry_nodes[slot_of[entry_nodes] < 0]])
-    slot_of[leaves] = len(nodes) + np.arange(len(leaves))
-    here = (tree.ended[leaves] == FOLDED) | ((tree.ended[leaves] == SHOWDOWN) & (tree.round[leaves] == round_))
-    kind = np.where(here, tree.ended[leaves], NEXT_ROUND)
-    exits = leaves[kind == NEXT_ROUND]
-    actor, edge_slot = tree.actor[nodes], slot_of[targets]
-    edge_row, row, num_rows = _sequences(actor[edge_node], edge_node, edge_slot, slot_of[entry_nodes], len(slot_of))
-    return (
-        RoundTree(
-            nodes=nodes,
-            actor=actor,
-            first_edge=np.searchsorted(edge_node, np.arange(len(nodes) + 1)),
-            edge_action=edge_action,
-            edge_slot=edge_slot,
-            edge_row=edge_row,
-            row=row[:, : len(nodes) + len(leaves)],
-            num_rows=num_rows,
-            entries=slot_of[entry_nodes],
-            exits=slot_of[exits],
-            leaf_kind=kind,
-            # A fold pays player 0 the same in all columns; at a showdown column 2 is its win and 0 its loss.
-            leaf_payoff=np.stack([payoffs[leaves, 2], -payoffs[leaves, 0]]),
-        ),
-        exits,
-    )
-
-
-def _sequences(
-    edge_actor: Ints, edge_node: Ints, edge_slot: Ints, entries: Ints, num_slots: int
-) -> tuple[Ints, Ints, tuple[int, int]]:
-    """The acting player's row after each edge, both players' row at each slot, and how many rows each player has."""
-    row = np.full((2, num_slots), -1)
-    row[:, entries] = np.arange(len(entries))
-    edge_row = np.empty(len(edge_slot), np.int64)
-    num_rows = [len(entries), len(entries)]
-    for edge, (actor, node, slot) in enumerate(zip(edge_actor, edge_node, edge_slot, strict=True)):
-        edge_row[edge] = num_rows[actor]
-        num_rows[actor] += 1
-        row[1 - actor, slot] = row[1 - actor, node]
-        row[actor, slot] = edge_row[edge]
-    return edge_row, row, (num_rows[0], num_rows[1])
-
-
-@dataclass(frozen=True)
 class Board:
-    """The public cards of one round and the private hands that they leave possible.
+    """The public cards of one round and the private hands that are possible with them.
 
-    A *view* is a set of hands that look the same once suits are canonical (or one hand, in raw suits): whatever is
-    symmetric in the suits is kept once for each of the U views. H live hands stand in ascending order of strength.
+    A *view* is a set of hands that are equal in canonical suits (or one hand, in raw suits). Quantities that are
+    symmetric in the suits are stored once for each of the U views. The H live hands are in ascending order of strength.
     """
 
     round: int  # -1 before the first round
     cards: tuple[int, ...]  # dealt so far, in order
-    groups: tuple[int, ...]  # how many of them came in each round that dealt any
-    index: int  # among all boards of its round, where they are kept
+    groups: tuple[int, ...]  # number of cards from each round that deals any
+    index: int  # among all boards of its round, if those are stored
     view_cards: npt.NDArray[np.uint8]  # [U, C] in the game's encoding
     size: Ints  # [U] hands in the view
     up: Ints  # [U] the view of the same hands on the previous round's board
-    weight: npt.NDArray[np.float64]  # [U] how a value here counts in the value of view `up`
+    weight: npt.NDArray[np.float64]  # [U] weight of a value in the value of view `up`
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
     view: Ints  # [H]
-    group: Ints  # [G + 1] where hands of equal strength begin
+    group: Ints  # [G + 1] starts of the groups of equal strength
     example: Ints  # [U] a hand of the view, as a position in `holes`
     view_of: Ints  # [all hands] the view, -1 if the hand is dead
     num_cards: int  # of the deck
-    copies: int  # boards of the same suit class, of which this one stands for all
-    # [2, U] how often a view counts as the traverser's and as the opponent's hand, where only some are played out
+    copies: int  # number of boards in the suit class that this board represents
+    # [2, U] weight of a view as the traverser's and as the opponent's hand, if only some hands are played
     counts: npt.NDArray[np.float64] | None = None
-    emphasis: float = 1.0  # hands of it to record, in proportion to a board that was drawn as often as it has copies
+    emphasis: float = 1.0  # factor on the hands to record, relative to a board drawn in proportion to its copies
 
     def __len__(self) -> int:
         return len(self.size)
@@ -201,11 +70,11 @@ Visit = Callable[[Board, npt.NDArray[np.floating], Deal], npt.NDArray[np.floatin
 """(board, reach [P, entries, U], deal) to values [M, entries, U]."""
 OnBoard = Callable[[int, int], None]
 Choose = Callable[[Board, list[Board]], list[Board]]
-"""(board, all boards of the next round) to those of them that are visited, with their weights as they then count."""
+"""(board, all boards of the next round) to the boards to visit, with corrected weights."""
 
 
 def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
-    """How many boards each round has, counted without making them; with `merge`, up to a renaming of suits."""
+    """Number of boards in each round, computed without building them; with `merge`, up to a renaming of suits."""
     counts, cards = [], 0
     one_by_one = 1
     for round_, new_cards in enumerate(rules.board_cards):
@@ -217,16 +86,16 @@ def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
 
 
 def kept_bytes(rules: PokerRules, *, merge: bool) -> int:
-    """What `Boards` takes that keeps all boards of a game, at most."""
+    """Upper bound on the bytes of a `Boards` that stores all boards of a game."""
     return sum(count_boards(rules, merge=merge)) * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
 
 
 @dataclass
 class Boards:
-    """The boards of a game, and the recursion over them that every full-width method is.
+    """The boards of a game, and the recursion over them that every full-width method uses.
 
-    With `merge`, boards that differ by a renaming of suits are visited once and count as often as there are copies. With
-    `keep`, all boards are made at once and stay in memory.
+    With `merge`, boards that differ by a renaming of suits are visited once and weighted by their number. With `keep`,
+    all boards are built at once and stay in memory.
     """
 
     game: PokerGame
@@ -235,7 +104,7 @@ class Boards:
     rounds: list[RoundTree] = field(init=False)
     holes: npt.NDArray[np.uint8] = field(init=False)
     root: Board = field(init=False)
-    kept: list[list[Board]] = field(init=False, default_factory=list)  # of each round, if kept
+    kept: list[list[Board]] = field(init=False, default_factory=list)  # by round, with `keep`
     _children: dict[tuple[int, tuple[int, ...]], list[Board]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -268,26 +137,29 @@ class Boards:
     def visit_all(
         self, visit: Visit, workers: Workers, on_board: OnBoard | None = None, choose: Choose | None = None
     ) -> npt.NDArray[np.float64]:
-        """The visit's M values for a game played from the deal, float64 [M]; boards go to `workers`.
+        """The visit's M values for the whole game, float64 [M]; `workers` process the boards.
 
-        `on_board(done, total)` is told of the boards of the first round that has several. With `choose` the values are
-        those of the boards that it returns.
+        `on_board(done, total)` reports progress over the boards of the first round that has several. With `choose` only
+        the boards that it returns are visited.
         """
         reach = np.ones((2, 1, len(self.root)))
         rules = self.game.rules
         deals = comb(rules.num_cards, rules.hole_cards) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
-        return self._deal(visit, self.root, reach, workers, on_board, choose)[:, 0] @ self.root.size / deals
+        return self.deal(visit, self.root, reach, workers, on_board, choose)[:, 0] @ self.root.size / deals
 
-    def _deal(
+    def deal(
         self,
         visit: Visit,
         board: Board,
         reach: npt.NDArray[np.floating],
-        workers: Workers | None,
-        on_board: OnBoard | None,
-        choose: Choose | None,
+        workers: Workers | None = None,
+        on_board: OnBoard | None = None,
+        choose: Choose | None = None,
     ) -> npt.NDArray[np.float64]:
-        """The mean over all deals of the next round's cards of the values at its entries, [M, X, U]."""
+        """The visit's values at the next round's entries, averaged over all deals of that round's cards, [M, X, U].
+
+        `reach` [P, X, U] is the reach at the exits of the round of `board`. Other arguments are as in `visit_all`.
+        """
         later = self.children(board)
         if choose:
             later = choose(board, later)
@@ -295,7 +167,7 @@ class Boards:
 
         def play(child: Board) -> npt.NDArray[np.floating]:
             def deal(at_exits: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-                return self._deal(visit, child, at_exits, None if several else workers, on_board, choose)
+                return self.deal(visit, child, at_exits, None if several else workers, on_board, choose)
 
             return visit(child, np.ascontiguousarray(reach[:, :, child.up]), deal)
 
@@ -358,3 +230,74 @@ class Boards:
             num_cards=self.game.rules.num_cards,
             copies=copies,
         )
+
+
+_MOST_ORDERED = 100_000  # sort at most so many boards of the first dealt round into strata
+_LEAST_BOARDS, _LEAST_RUNOUTS = 32, 4  # minimum per stratum
+Cards = npt.NDArray[np.uint8]
+
+
+class SampledBoards(Boards):
+    """The boards of a game, built one at a time and never merged."""
+
+    def __init__(self, game: PokerGame) -> None:
+        super().__init__(game, merge=False)
+
+    def after(self, board: Board, cards: tuple[int, ...]) -> Board:
+        """The board of the next round with the new `cards`, which were drawn uniformly from those not on `board`."""
+        rules = self.game.rules
+        left, new = rules.num_cards - len(board.cards), len(cards)
+        chance = 1.0 / comb(left - 2 * rules.hole_cards, new)
+        groups = (*board.groups, new) if new else board.groups
+        return self._board(board.round + 1, (*board.cards, *cards), groups, 0, board, comb(left, new), chance)
+
+    def runout(self, cards: tuple[int, ...]) -> list[Board]:
+        """The boards of all rounds, in order, for the dealt `cards`."""
+        boards, before, start = [], self.root, 0
+        for new in self.game.rules.board_cards:
+            before = self.after(before, cards[start : start + new])
+            boards.append(before)
+            start += new
+        return boards
+
+
+class RunoutSampler:
+    """Draws `count` runouts in strata of at least four runouts where possible; each runout is uniform over all runouts.
+
+    A stratum is an interval of all boards sorted by similarity, with a length in proportion to its number of runouts.
+    The first public cards of its runouts are drawn from it independently. So the mean over runouts is unbiased, and so
+    is its variance from the spread within strata. All later cards are drawn from the rest of the deck. A stratum has
+    many boards and several runouts, because intervals from the spread of a few nearly equal boards are too short too
+    often.
+    """
+
+    def __init__(self, rules: PokerRules, count: int, stream: int) -> None:
+        self._rules, self._stream = rules, stream
+        first = next((n for n in rules.board_cards if n), 0)
+        several = first and comb(rules.num_cards, first) <= _MOST_ORDERED
+        self._ordered = _by_likeness(rules.num_cards, rules.num_suits, first) if several else np.zeros((1, 0), np.uint8)
+        strata = max(1, min(count // _LEAST_RUNOUTS, len(self._ordered) // _LEAST_BOARDS))
+        self._start = np.arange(strata + 1) * count // strata  # the first runout of each stratum
+        self.stratum = np.repeat(np.arange(strata), np.diff(self._start))  # [count], the stratum of each runout
+
+    def cards(self, number: int) -> tuple[int, ...]:
+        """The public cards of runout `number`, in the order of rounds."""
+        rules = self._rules
+        draw = np.random.default_rng(key(self._stream, "runout", number))
+        start, end = self._start[self.stratum[number] :][:2]
+        place = int((start + (end - start) * draw.random()) / self._start[-1] * len(self._ordered))
+        first = self._ordered[min(place, len(self._ordered) - 1)].tolist()
+        rest = np.setdiff1d(np.arange(rules.num_cards), first)
+        later = draw.choice(rest, sum(rules.board_cards) - len(first), replace=False)
+        return (*first, *(int(card) for card in later))
+
+
+@cache
+def _by_likeness(num_cards: int, num_suits: int, size: int) -> Cards:
+    """All sets of `size` cards, [n, size], sorted by similarity: by pairs, by ranks from the highest, by suits."""
+    boards = np.array(list(combinations(range(num_cards)[::-1], size)), np.uint8)
+    ranks, suits = boards // num_suits, boards % num_suits
+    alike = [np.count_nonzero(kind[:, :, None] == kind[:, None, :], axis=(1, 2)) for kind in (suits, ranks)]
+    ordered = boards[np.lexsort((alike[0], *ranks.T[::-1], alike[1]))]
+    ordered.flags.writeable = False  # shared by all samplers
+    return ordered

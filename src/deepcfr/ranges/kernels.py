@@ -1,10 +1,11 @@
 """The numba kernels of a full-width pass over one betting round on one board, for all live hands.
 
-Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each player
-(see `RoundTree`); values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the player's own,
-summed over all opposing hands that share no card. All arithmetic is in float64, because values are differences of large
-sums and regrets differences of values; regrets and averages may be kept in float32. Columns are contiguous, so inner loops
-run over views in vector instructions; only the showdown runs over hands, in order of strength, and so on turned reach.
+Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each
+player (see `RoundTree`). Values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the
+player's own, summed over all opposing hands that share no card. All arithmetic is in float64, because values are
+differences of large sums and regrets are differences of values; regrets and averages may be stored in float32. Columns
+are contiguous, so inner loops over views use vector instructions. Only the showdown runs over hands, in order of
+strength, on transposed reach.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 16  # columns that are turned together: two cache lines
+_BLOCK = 16  # columns that are transposed together: two cache lines
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats) -> None:
-    """Regret matching at one node: `strategy` [E, U] from `regret` [E, U]; uniform where none is positive."""
+    """Regret matching at one node: `strategy` [E, U] from `regret` [E, U]; uniform where no regret is positive."""
     first, last = first_edge[node], first_edge[node + 1]
     even = 1.0 / (last - first)
     total = np.zeros(regret.shape[1])
@@ -39,7 +40,7 @@ def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats)
 
 @nb.njit(cache=True, nogil=True)
 def push_reach(first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats) -> None:
-    """Carry the acting player's `reach` [rows, U] from `row`, that of `node`, over the node's edges."""
+    """Carry the acting player's `reach` [rows, U] from `row`, the row of `node`, over the node's edges."""
     before = reach[row]
     for edge in range(first_edge[node], first_edge[node + 1]):
         after, probability = reach[edge_row[edge]], strategy[edge]
@@ -77,10 +78,10 @@ def leaf_values(
 ) -> None:
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    The first five arguments are a `LeafColumns`, those after `reach` a `Board`; `by_card` [cards + 1, K], `turned` [U, K],
-    `anyone` [U, K] and `ahead` [U, num_showdown] are working memory.
-    A fold is worth its payoff times the reach of all hands that share no card, a showdown its payoff times (reach that the
-    hand beats minus reach that beats it).
+    The first five arguments are from a `LeafColumns`, those after `reach` from a `Board`; `by_card` [cards + 1, K],
+    `turned` [U, K], `anyone` [U, K] and `ahead` [U, num_showdown] are working memory. The value of a fold is its payoff
+    times the reach of all hands that share no card. The value of a showdown is its payoff times (reach of the hands
+    that it beats minus reach of the hands that beat it).
     """
     count = reach.shape[1]
     for start in range(0, count, _BLOCK):
@@ -108,11 +109,11 @@ def against_range(
     anyone: Floats,
     ahead: Floats,
 ) -> None:
-    """For each view, the reach [U, K] of hands that share no card: `anyone` of all, `ahead` of beaten minus beating ones.
+    """For each view, the reach [U, K] of disjoint hands: `anyone` of all, `ahead` of beaten hands minus beating hands.
 
-    One sweep up the order of strength keeps the reach passed so far, by card and, in the last row of `by_card`, in all.
-    Before a group of equal hands it is what they beat, after it what they do not lose to, and (beaten) - (beating) is the
-    sum of both minus all.
+    One sweep in ascending order of strength sums the reach passed so far, by card and, in the last row of `by_card`, in
+    total. Before a group of equal hands the sum is the reach that they beat, after it the reach that they do not lose
+    to. (Beaten) - (beating) is the sum of both minus the total.
     """
     two = holes.shape[1] == 2
     by_card[:] = 0
@@ -147,7 +148,7 @@ def against_range(
 def _unblocked(
     total: Floats, by_card: Floats, hole: npt.NDArray[np.uint8], mine: Floats, out: Floats, counted: bool
 ) -> None:
-    """`out` = `total` less the hands that share a card with `hole`; `counted` if `mine`, its own, is in both sums."""
+    """`out` = `total` minus the hands that share a card with `hole`; `counted` if both sums contain its own, `mine`."""
     first = by_card[hole[0]]
     if len(hole) == 1:
         for k in range(len(out)):
@@ -171,7 +172,7 @@ def unblocked_reach(
     example: Ints,
     out: Floats,
 ) -> None:
-    """For some `rows` of the opponent's `reach` [rows, U], its sum over hands that share no card with each view, [n, U]."""
+    """For some `rows` of the opponent's `reach` [rows, U], its sum over the hands disjoint from each view, [n, U]."""
     by_card = np.empty(holes.max() + 1)
     for k in range(len(rows)):
         source, target = reach[rows[k]], out[k]
@@ -192,29 +193,6 @@ def unblocked_reach(
 
 @nb.njit(cache=True, nogil=True)
 def pull_values(
-    actor: Ints, first_edge: Ints, edge_slot: Ints, player: int, best: bool, strategy: Floats, values: Floats
-) -> None:
-    """Carry `values` [S, U] from the leaves, already filled in, to all decision nodes of the round.
-
-    At the player's own nodes the value is the best action's if `best`, else the strategy's mean; at the opponent's nodes
-    it is the sum over actions, since values carry the opponent's reach.
-    """
-    for node in range(len(actor) - 1, -1, -1):
-        first, last = first_edge[node], first_edge[node + 1]
-        own = actor[node] == player
-        if own and not best:
-            mean_value(first, last, edge_slot, node, strategy, values)
-            continue
-        value = values[node]
-        value[:] = values[edge_slot[first]]
-        for edge in range(first + 1, last):
-            child = values[edge_slot[edge]]
-            for u in range(len(value)):
-                value[u] = max(value[u], child[u]) if own else value[u] + child[u]
-
-
-@nb.njit(cache=True, nogil=True)
-def pull_restricted(
     actor: Ints,
     first_edge: Ints,
     edge_slot: Ints,
@@ -223,9 +201,11 @@ def pull_restricted(
     strategy: Floats,
     values: Floats,
 ) -> None:
-    """As `pull_values`, for a player who picks the best action at nodes in `free` [n] and elsewhere keeps to the strategy.
+    """Carry `values` [S, U] from the leaves, already filled in, to all decision nodes of the round.
 
-    Leaves are only read, so one array of values serves several `free` in turn.
+    At the player's own nodes the value is that of the best action if the node is in `free` [n], otherwise the
+    strategy's mean. At the opponent's nodes it is the sum over actions, since values include the opponent's reach.
+    Leaves are not changed, so one array of values can be used for several `free` in turn.
     """
     for node in range(len(actor) - 1, -1, -1):
         first, last = first_edge[node], first_edge[node + 1]
@@ -254,7 +234,7 @@ def mean_value(first: int, last: int, edge_slot: Ints, node: int, strategy: Floa
 
 @nb.njit(cache=True, nogil=True)
 def add_up(values: Floats, up: Ints, weight: npt.NDArray[np.float64], total: npt.NDArray[np.float64]) -> None:
-    """Add a board's `values` [M, X, U] to those of the board before it, `total` [M, X, U'], by `up` and `weight` [U]."""
+    """Add a board's `values` [M, X, U] to those of its parent board, `total` [M, X, U'], by `up` and `weight` [U]."""
     for m in range(values.shape[0]):
         for x in range(values.shape[1]):
             for u in range(values.shape[2]):
@@ -275,10 +255,10 @@ def descend(
     own: Floats,
     other: Floats,
 ) -> None:
-    """The way down of a CFR update: regret matching, reach, and the player's average strategy.
+    """The forward pass of a CFR update: regret matching, reach, and the player's average strategy.
 
-    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries; `average` [E, U]
-    of the player's edges is multiplied by `keep` and gains reach times strategy.
+    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries. `average` [E,
+    U] of the player's edges is multiplied by `keep`, and reach times strategy is added.
     """
     for node in range(len(actor)):
         match_regrets(first_edge, node, regret, strategy)
@@ -304,10 +284,10 @@ def add_regrets(
     values: Floats,
     regret: Floats,
 ) -> None:
-    """The end of a CFR update: from the `values` [S, U] of all slots to the player's `regret` [E, U].
+    """The last step of a CFR update: from the `values` [S, U] of all slots to the player's `regret` [E, U].
 
-    Regrets are multiplied by `keep_positive` or `keep_negative` by their sign, gain (action value - node value), and are
-    raised to `least` if below it.
+    Regrets are multiplied by `keep_positive` or `keep_negative` according to their sign, then (action value - node
+    value) is added, and the sum is raised to `least` if it is lower.
     """
     for node in range(len(actor)):
         if actor[node] == player:

@@ -1,34 +1,34 @@
-"""Public-chance traversals: boards are sampled, and on each of them all hands are played out exactly.
+"""Public-chance traversals: boards are sampled, and on each board all hands are played exactly.
 
-One pass over a sampled board gives the advantage of every hand at every decision against the opponent's whole range, so
-that of external sampling's noise (Deep CFR, Algorithm 2) only the choice of boards is left. The idea is public chance
-sampling's (Johanson, Bard, Lanctot, Gibson and Bowling 2012). docs/public-chance.md derives the estimator.
+One pass over a sampled board gives the advantage of every hand at every decision against the opponent's whole range.
+The only noise is the choice of boards; external sampling (Deep CFR, Algorithm 2) has more. The idea is that of public
+chance sampling (Johanson, Bard, Lanctot, Gibson and Bowling 2012). docs/public-chance.md derives the estimator.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import comb
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.config import PublicChanceConfig
+from deepcfr.config import PublicChanceSampling
 from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, Boards, Deal, RoundTree, count_boards
-from deepcfr.ranges.kernels import pull_values, push_both, unblocked_reach
-from deepcfr.ranges.scratch import Scratch
-from deepcfr.ranges.sweep import BoardStrategy, fill_leaves, reach_at_exits, reach_rows
+from deepcfr.ranges.boards import Board, Boards, Deal, count_boards
+from deepcfr.ranges.kernels import unblocked_reach
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
 from deepcfr.types import HandSamples, Infosets, Samples
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
 _LEAST_REACH = 1e-6
-_PIECE = 4096  # hands at a time: temporaries stay in the cache
+_PIECE = 4096  # hands in one step, so that temporaries stay in the cache
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RoundPart:
 
     @staticmethod
     def of(tree: RoundTree, player: int) -> RoundPart:
-        """The part of a round that is the player's."""
+        """The player's part of a round."""
         nodes = np.flatnonzero(tree.actor == player)
         edges = np.flatnonzero(tree.actor[tree.edge_node] == player)
         return RoundPart(nodes, edges, np.searchsorted(nodes, tree.edge_node[edges]))
@@ -49,30 +49,30 @@ class RoundPart:
 
 @dataclass(frozen=True)
 class BoardPass:
-    """What public-chance traversals for one player yield."""
+    """Results of public-chance traversals for one player."""
 
-    advantages: list[HandSamples]  # of each round
-    strategies: list[HandSamples]  # of each round, the same hands: the player's own probabilities and reach
+    advantages: list[HandSamples]  # by round
+    strategies: list[HandSamples]  # by round, for the same hands: the player's own probabilities and reach
     first_values: npt.NDArray[np.float64]  # [S, U], the player's values at all slots of the first round
     value: float  # of the game to the player
-    nodes_touched: int  # decisions and ends, once for each view of each board
-    evaluated: int  # infosets at which a strategy was asked for
-    boards: int  # of the last round
+    nodes_touched: int  # decisions and terminals, once for each view of each board
+    evaluated: int  # infosets at which a strategy was evaluated
+    boards: int  # number of boards of the last round
 
 
 def traverse_boards(
     boards: Boards,
     strategy: BoardStrategy,
     player: int,
-    settings: PublicChanceConfig,
+    settings: PublicChanceSampling,
     iteration: int,
     stream: int,
     workers: Workers,
 ) -> BoardPass:
-    """Play both players' strategy out on sampled boards, and record hands of `player` on each of them.
+    """Play both players' strategy on sampled boards, and record hands of `player` on each of them.
 
-    All chance comes from `stream`, so equal streams visit the same boards and record the same hands in the same order.
-    Samples carry `iteration`.
+    All randomness comes from `stream`, so equal streams visit the same boards and record the same hands in the same
+    order. Samples carry `iteration`.
     """
     traversal = _Traversal(boards, strategy, player, settings, iteration, stream)
     value = boards.visit_all(traversal.visit, workers, choose=BoardSampler(boards, settings, stream).choose)
@@ -100,10 +100,10 @@ class _Found:
 
 @dataclass(frozen=True)
 class BoardSampler:
-    """Which boards a pass visits: all chance comes from `stream`, so equal streams visit the same boards."""
+    """Chooses the boards of a pass. All randomness comes from `stream`, so equal streams visit the same boards."""
 
     boards: Boards
-    settings: PublicChanceConfig
+    settings: PublicChanceSampling
     stream: int
 
     def choose(self, board: Board, later: list[Board]) -> list[Board]:
@@ -113,10 +113,10 @@ class BoardSampler:
         settings = self.settings
         count = settings.later_boards if board.cards else settings.boards
         draw = np.random.default_rng(key(self.stream, "boards", *board.cards))
-        order = _by_likeness(later, self.boards) if settings.stratified else draw.permutation(len(later))
+        order = _by_likeness(later, self.boards)
         copies = np.array([later[i].copies for i in order])
         index, chance = systematic(copies, count, draw)
-        # the chance is in proportion to copies only up to 1; a board beyond that makes up for it with more of its hands
+        # a chance in proportion to copies is capped at 1; a capped board records more hands instead
         emphasis = board.emphasis * min(count, len(later)) / copies.sum() * copies[index] / chance
         chosen = [
             replace(later[order[i]], weight=later[order[i]].weight / p, emphasis=float(e))
@@ -125,65 +125,57 @@ class BoardSampler:
         return [some_hands(child, settings.hands, draw) for child in chosen] if settings.hands else chosen
 
 
+@dataclass
 class _Traversal:
-    """One pass; boards are known by the path of choices that led to them, so no thread's order matters."""
+    """One pass. Boards are identified by the path of choices that led to them, so results do not depend on threads."""
 
-    def __init__(
-        self,
-        boards: Boards,
-        strategy: BoardStrategy,
-        player: int,
-        settings: PublicChanceConfig,
-        iteration: int,
-        stream: int,
-    ) -> None:
-        self._boards, self._strategy, self._player = boards, strategy, player
-        self._settings, self._iteration, self._where = settings, iteration, stream
+    boards: Boards
+    strategy: BoardStrategy
+    player: int
+    settings: PublicChanceSampling
+    iteration: int
+    stream: int
+    found: dict[tuple[int, ...], _Found] = field(default_factory=dict)
+    first_values: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+
+    def __post_init__(self) -> None:
         self._scratch = Scratch()
-        self._parts = [RoundPart.of(tree, player) for tree in boards.rounds]
-        self.found: dict[tuple[int, ...], _Found] = {}
-        self.first_values = np.empty((0, 0))
+        self._parts = [RoundPart.of(tree, self.player) for tree in self.boards.rounds]
 
     def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
-        """All that happens on one board; gives the player's values at the round's entries, [1, X, U]."""
-        player, scratch = self._player, self._scratch
-        tree, part = self._boards.rounds[board.round], self._parts[board.round]
-        sigma = np.ascontiguousarray(self._strategy(tree, board), np.float64)
+        """Play one board and record its hands; returns the player's values at the round's entries, [1, X, U]."""
+        player, tree = self.player, self.boards.rounds[board.round]
         if board.counts is not None:
             reach = reach.copy()
             reach[1 - player] *= board.counts[1]
-        rows = reach_rows(tree, board.round, reach, scratch)
-        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
-        values = scratch.array(f"values {board.round}", (tree.num_slots, len(board)))
-        fill_leaves(tree, board, player, rows[1 - player], values, scratch)
-        if len(tree.exits):
-            values[tree.exits] = deal(reach_at_exits(tree, rows))[0]
-        pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, sigma, values)
+        play = RoundPass(tree, board, reach, self._scratch)
+        play.down(self.strategy(tree, board))
+        values = play.up([(player, False)], deal)
         if board.round == 0:
-            self.first_values = values.copy()
-        self.found[board.round, *board.cards] = self._record(board, tree, part, rows, values)
-        return values[None, tree.entries].copy()
+            self.first_values = values[0].copy()
+        self.found[board.round, *board.cards] = self._record(play, values[0])
+        return values[:, tree.entries]
 
-    def _record(
-        self, board: Board, tree: RoundTree, part: RoundPart, rows: tuple[Floats, Floats], values: Floats
-    ) -> _Found:
-        """Hands of one board, drawn in proportion to how many hands look the same."""
+    def _record(self, play: RoundPass, values: Floats) -> _Found:
+        """Hands of one board, drawn in proportion to the number of hands in their view."""
+        tree, board, rows = play.tree, play.board, play.rows
+        part = self._parts[board.round]
         view = self._draw_views(board)
         reach = np.empty((len(part.nodes), len(board)))
-        opponent_row = tree.row[1 - self._player, part.nodes]
-        unblocked_reach(opponent_row, rows[1 - self._player], board.holes, board.view, board.example, reach)
+        opponent_row = tree.row[1 - self.player, part.nodes]
+        unblocked_reach(opponent_row, rows[1 - self.player], board.holes, board.view, board.example, reach)
         advantages = values[tree.edge_slot[part.edges]][:, view] - values[tree.edge_node[part.edges]][:, view]
-        rules = self._boards.game.rules
+        rules = self.boards.game.rules
         everyone = comb(rules.num_cards - len(board.cards) - rules.hole_cards, rules.hole_cards)
-        own_row = tree.row[self._player, part.nodes]
+        own_row = tree.row[self.player, part.nodes]
         return _Found(
             round=board.round,
             advantages=self._samples(board, view, advantages / everyone, reach[:, view] / everyone),
             strategies=self._samples(
                 board,
                 view,
-                rows[self._player][tree.edge_row[part.edges]][:, view],
-                rows[self._player][own_row][:, view],
+                rows[self.player][tree.edge_row[part.edges]][:, view],
+                rows[self.player][own_row][:, view],
             ),
             nodes_touched=(tree.num_slots - len(tree.exits)) * len(board),
             evaluated=len(tree.nodes) * len(board),
@@ -191,8 +183,8 @@ class _Traversal:
 
     def _draw_views(self, board: Board) -> Ints:
         hands = np.cumsum(board.size if board.counts is None else board.size * board.counts[0])
-        draw = np.random.default_rng(key(self._where, "hands", board.round, *board.cards))
-        count = int(self._settings.samples * board.emphasis + draw.random())
+        draw = np.random.default_rng(key(self.stream, "hands", board.round, *board.cards))
+        count = int(self.settings.samples * board.emphasis + draw.random())
         points = (draw.random() + np.arange(count)) / max(1, count) * hands[-1]
         view: Ints = np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
         return view
@@ -202,16 +194,16 @@ class _Traversal:
             cards=torch.from_numpy(board.view_cards[view]),
             values=torch.from_numpy(values.T.astype(np.float32)),
             reach=torch.from_numpy(reach.T.astype(np.float32)),
-            iteration=torch.full((len(view),), self._iteration, dtype=torch.int32),
+            iteration=torch.full((len(view),), self.iteration, dtype=torch.int32),
         )
 
 
 def systematic(size: Ints, count: int, draw: np.random.Generator) -> tuple[Ints, npt.NDArray[np.float64]]:
     """`count` of the items 0 .. n - 1, or all if there are fewer, by systematic sampling.
 
-    Returns the items in order and the chance with which each was included: in proportion to `size` [n], or 1 if that is
-    more. One random number places an even grid over the items laid end to end, each as long as its chance, so neighbours
-    take turns: ordered by likeness they are strata.
+    Returns the items in order and the chance with which each was included: in proportion to `size` [n], capped at 1.
+    One random number places an even grid over the items laid end to end, each as long as its chance. So items that are
+    sorted by similarity are stratified.
     """
     chance = inclusion_chances(size, count)
     end = np.cumsum(chance)
@@ -221,7 +213,7 @@ def systematic(size: Ints, count: int, draw: np.random.Generator) -> tuple[Ints,
 
 
 def inclusion_chances(size: Ints, count: int) -> npt.NDArray[np.float64]:
-    """Chances in proportion to `size` [n], 1 at most, that sum to `count` or to n if that is less."""
+    """Chances in proportion to `size` [n], capped at 1, that sum to the smaller of `count` and n."""
     certain = np.full(len(size), count >= len(size))
     while not certain.all():
         chance = np.where(certain, 1.0, (count - certain.sum()) / size[~certain].sum() * size)
@@ -232,7 +224,7 @@ def inclusion_chances(size: Ints, count: int) -> npt.NDArray[np.float64]:
 
 
 def _by_likeness(later: list[Board], boards: Boards) -> Ints:
-    """An order in which neighbouring boards are alike: by the pattern of suits, then of ranks, then by ranks."""
+    """An order in which neighbouring boards are similar: by the pattern of suits, then of ranks, then by ranks."""
     suits = boards.game.rules.num_suits
     cards = np.array([sorted(board.cards, reverse=True) for board in later])
 
@@ -246,9 +238,9 @@ def _by_likeness(later: list[Board], boards: Boards) -> Ints:
 def some_hands(board: Board, count: int, draw: np.random.Generator) -> Board:
     """The board with about `count` hands of each player, drawn in whole views.
 
-    The two players' hands are drawn independently, so that a pair of hands is there with the product of their chances:
-    then values, which are sums over pairs, are unbiased when every hand counts 1 / its chance. `counts` has that, and 0
-    for a view that was drawn for the other player only.
+    The two players' hands are drawn independently, so a pair of hands is included with the product of their chances.
+    Values are sums over pairs, so they are unbiased if every hand has the weight 1 / its chance. `counts` holds these
+    weights, and 0 for a view that was drawn for the other player only.
     """
     views = max(1, round(count / board.size.sum() * len(board)))
     drawn = [systematic(board.size, views, draw) for _ in (0, 1)]
@@ -259,7 +251,7 @@ def some_hands(board: Board, count: int, draw: np.random.Generator) -> Board:
 
 
 def _thinned(board: Board, index: Ints, counts: npt.NDArray[np.float64]) -> Board:
-    """The board with only the views `index`, which count as `counts` [2, U] says."""
+    """The board with only the views `index`, weighted by `counts` [2, U]."""
     column = np.full(len(board), -1)
     column[index] = np.arange(len(index))
     live = np.flatnonzero(column[board.view] >= 0)
@@ -281,8 +273,8 @@ def _thinned(board: Board, index: Ints, counts: npt.NDArray[np.float64]) -> Boar
     )
 
 
-def visited_boards(rules: PokerRules, settings: PublicChanceConfig, *, merge: bool) -> list[int]:
-    """How many boards of each round a traversal visits, at most."""
+def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: bool) -> list[int]:
+    """Upper bound on the number of boards of each round that a traversal visits."""
     visited, most, dealt = [], 1, False
     for new_cards, boards in zip(rules.board_cards, count_boards(rules, merge=merge), strict=True):
         if new_cards:
@@ -293,13 +285,13 @@ def visited_boards(rules: PokerRules, settings: PublicChanceConfig, *, merge: bo
     return visited
 
 
-def check_settings(rules: PokerRules, settings: PublicChanceConfig) -> None:
-    """Raise ConfigError if only some hands are to be played out in a game where later boards would have to follow them."""
+def check_settings(rules: PokerRules, settings: PublicChanceSampling) -> None:
+    """Raise ConfigError if only some hands are to be played in a game that has later boards."""
     dealt = [round_ for round_, new_cards in enumerate(rules.board_cards) if new_cards]
     if settings.hands and dealt and dealt[0] < rules.num_rounds - 1:
         raise ConfigError(
-            f"'public_chance.hands' is {settings.hands:,}, but {rules.name} has betting rounds after the first board, "
-            "and there all hands are played out: set it to 0."
+            f"'sampling.hands' is {settings.hands:,}, but {rules.name} has betting rounds after the first board, "
+            "which need all hands: set it to 0."
         )
 
 
@@ -315,10 +307,10 @@ def _joined(parts: list[HandSamples]) -> HandSamples:
 def drawn_infosets(
     hands: HandSamples, tree: RoundTree, part: RoundPart, num_actions: int, times: float, stream: int
 ) -> Samples:
-    """Infosets of `hands`, each in expectation `times` * reach times: the samples that external sampling would draw.
+    """Infosets of `hands`, each `times` * reach times in expectation: the samples that external sampling would draw.
 
-    A target is values / reach, a mean over the opponent's range or a probability, which is bounded however small the reach
-    is; what is reached with a chance below 1e-6 is left out.
+    A target is values / reach, a mean over the opponent's range or a probability, so it is bounded for any reach.
+    Infosets with a reach below 1e-6 are left out.
     """
     draw = np.random.default_rng(stream)
     rows, nodes, targets = [], [], []

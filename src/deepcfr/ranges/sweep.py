@@ -1,28 +1,132 @@
-"""Exact best-response and profile values of a poker game: boards by enumeration, hands all at once, nothing sampled."""
+"""Full-width passes: reach down and values up one round on one board, and exact values of a whole game.
+
+Every method that plays all hands on a board does the same there: the strategy carries reach from the entries to the
+leaves, folds and showdowns get their payoffs, the next round's boards are visited, and values are carried back
+(`RoundPass`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, Boards, Choose, Deal, OnBoard, RoundTree
+from deepcfr.ranges.boards import Board, Boards, Choose, Deal, OnBoard
 from deepcfr.ranges.kernels import leaf_values, pull_values, push_both
-from deepcfr.ranges.scratch import Scratch
+from deepcfr.ranges.rounds import RoundTree
 
-BoardStrategy = Callable[[RoundTree, Board], npt.NDArray[np.floating]]
+Floats = npt.NDArray[np.floating]
+Doubles = npt.NDArray[np.float64]
+BoardStrategy = Callable[[RoundTree, Board], Floats]
 """(round, board) to the probability of every edge of the round with every view of the board, [E, U]."""
+Aims = Sequence[tuple[int, bool]]
+"""K pairs (player, best): the player whose values to compute, and whether it plays a best response or its strategy."""
+EVERYTHING: Aims = ((0, True), (1, True), (0, False), (1, False))
+
+
+class Scratch(threading.local):
+    """Thread-local working arrays by name, which keep their last contents.
+
+    A board needs a few megabytes for a short time. Allocating them anew for each of thousands of boards costs more than
+    the arithmetic, because the system clears every page.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Doubles] = {}
+
+    def array(self, name: str, shape: tuple[int, ...]) -> Doubles:
+        """An uninitialised array; the thread's next call with the same name reuses its memory."""
+        size = prod(shape)
+        buffer = self._buffers.get(name)
+        if buffer is None or len(buffer) < size:
+            buffer = self._buffers[name] = np.empty(size)
+        return buffer[:size].reshape(shape)
+
+
+class RoundPass:
+    """One betting round on one board: call `down` with the strategy, then `up` for the values.
+
+    All arrays are working memory; the thread's next pass over the same round with the same `scratch` overwrites them.
+    """
+
+    def __init__(self, tree: RoundTree, board: Board, reach: Floats, scratch: Scratch) -> None:
+        """Start with both players' `reach` at the round's entries, [P, X', U]."""
+        self.tree, self.board, self._scratch = tree, board, scratch
+        entries, views = reach.shape[1:]
+        first, second = (scratch.array(f"reach {p} {board.round}", (tree.num_rows[p], views)) for p in (0, 1))
+        first[:entries], second[:entries] = reach
+        self.rows = first, second  # both players' reach, [rows, U]
+        self.sigma: Floats  # the strategy, [E, U]
+
+    def down(self, strategy: Floats) -> None:
+        """Carry both players' reach from the entries to all rows by the `strategy` [E, U]."""
+        tree = self.tree
+        self.sigma = np.ascontiguousarray(strategy, np.float64)
+        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, self.sigma, *self.rows)
+
+    def up(self, aims: Aims, deal: Deal) -> Doubles:
+        """The values of `aims` at all slots of the round, [K, S, U]; `deal` gives the values at its exits."""
+        values = self.leaves([player for player, _ in aims])
+        exits = self.tree.exits
+        if len(exits):
+            for value, later in zip(values, deal(self.reach_at_exits()), strict=True):
+                value[exits] = later
+        for value, (player, best) in zip(values, aims, strict=True):
+            self.pull(player, best, value)
+        return values
+
+    def reach_at_exits(self) -> Floats:
+        """Both players' reach at the round's exits, [P, X, U]."""
+        tree = self.tree
+        return np.stack([self.rows[player][tree.row[player, tree.exits]] for player in (0, 1)])
+
+    def leaves(self, players: Sequence[int]) -> Doubles:
+        """Values [K, S, U] of K `players`, filled in at folds and showdowns only."""
+        values = self._scratch.array(f"values {self.board.round}", (len(players), self.tree.num_slots, len(self.board)))
+        for place, player in enumerate(players):
+            first = players.index(player)
+            if first < place:
+                values[place] = values[first]
+            else:
+                self._fill_leaves(player, values[place])
+        return values
+
+    def _fill_leaves(self, player: int, values: Doubles) -> None:
+        leaves, board, scratch = self.tree.leaves[player], self.board, self._scratch
+        columns, count = len(leaves.rows), len(board)
+        leaf_values(
+            leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff,
+            self.rows[1 - player], board.holes, board.view, board.group, board.example,
+            scratch.array("by card", (board.num_cards + 1, columns)),
+            scratch.array("turned", (count, columns)),
+            scratch.array("anyone", (count, columns)),
+            scratch.array("ahead", (count, leaves.num_showdown)),
+            values,
+        )  # fmt: skip
+
+    def pull(self, player: int, free: bool | npt.NDArray[np.bool_], values: Doubles) -> None:
+        """Carry one player's `values` [S, U] from the leaves to all decisions.
+
+        The player plays the best action at the nodes in `free` [n] (a bool means all or none), and its strategy
+        elsewhere.
+        """
+        tree = self.tree
+        if isinstance(free, bool):
+            free = np.full(len(tree.nodes), free)
+        pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, free, self.sigma, values)
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Values in the game's unit, for a game played from the deal."""
+    """Values of the whole game, in its unit."""
 
-    best_response: tuple[float, float]  # what each player gains by a best response to the other's strategy
-    profile: tuple[float, float]  # what each player gains when both keep to the strategy
+    best_response: tuple[float, float]  # each player's gain by a best response to the other's strategy
+    profile: tuple[float, float]  # each player's gain when both follow the strategy
     boards: int  # full boards enumerated
 
 
@@ -35,71 +139,19 @@ def sweep(
 ) -> SweepResult:
     """A full-width pass over a poker game, for one strategy that both players follow.
 
-    Boards that are merged by suit are right only for a strategy that is symmetric in the suits. With `choose` the values
-    are those of the game that has only the boards which it returns, with the weights that they have there.
+    Boards merged by suit are valid only for a strategy that is symmetric in the suits. With `choose` the values are
+    those of the game that has only the boards which `choose` returns, with their weights.
     """
-    rounds = boards.rounds
     full_boards = [0]
     scratch = Scratch()
 
-    def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> npt.NDArray[np.floating]:
-        tree = rounds[board.round]
-        sigma = np.ascontiguousarray(strategy(tree, board), np.float64)
-        rows = reach_rows(tree, board.round, reach, scratch)
-        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, sigma, *rows)
-        both = scratch.array(f"values {board.round}", (2, 2, tree.num_slots, len(board)))
-        best, profile = both
-        for player in (0, 1):
-            fill_leaves(tree, board, player, rows[1 - player], best[player], scratch)
-        profile[:] = best
-        if len(tree.exits):
-            later = deal(reach_at_exits(tree, rows))
-            best[:, tree.exits], profile[:, tree.exits] = later[:2], later[2:]
-        else:
+    def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
+        tree = boards.rounds[board.round]
+        play = RoundPass(tree, board, reach, scratch)
+        play.down(strategy(tree, board))
+        if not len(tree.exits):
             full_boards.append(1)
-        for player in (0, 1):
-            pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, True, sigma, best[player])
-            pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, sigma, profile[player])
-        return both[:, :, tree.entries].reshape(4, len(tree.entries), len(board))
+        return play.up(EVERYTHING, deal)[:, tree.entries]
 
     values = boards.visit_all(visit, workers, on_board, choose).tolist()
     return SweepResult((values[0], values[1]), (values[2], values[3]), sum(full_boards))
-
-
-def reach_rows(
-    tree: RoundTree, round_: int, reach: npt.NDArray[np.floating], scratch: Scratch
-) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
-    """Both players' reach [rows, U] with the entries filled in from `reach` [P, entries, U]."""
-    rows = [scratch.array(f"reach {player} {round_}", (tree.num_rows[player], reach.shape[2])) for player in (0, 1)]
-    for player in (0, 1):
-        rows[player][: reach.shape[1]] = reach[player]
-    return rows[0], rows[1]
-
-
-def reach_at_exits(
-    tree: RoundTree, rows: tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]
-) -> npt.NDArray[np.floating]:
-    """Both players' reach where the round leads to the next, [P, X, U]."""
-    return np.stack([rows[player][tree.row[player, tree.exits]] for player in (0, 1)])
-
-
-def fill_leaves(
-    tree: RoundTree,
-    board: Board,
-    player: int,
-    reach: npt.NDArray[np.floating],
-    values: npt.NDArray[np.floating],
-    scratch: Scratch,
-) -> None:
-    """One player's `values` [S, U] at the round's folds and showdowns, from the opponent's `reach` [rows, U]."""
-    leaves, count = tree.leaves[player], len(board)
-    columns = len(leaves.rows)
-    leaf_values(
-        leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff,
-        reach, board.holes, board.view, board.group, board.example,
-        scratch.array("by card", (board.num_cards + 1, columns)),
-        scratch.array("turned", (count, columns)),
-        scratch.array("anyone", (count, columns)),
-        scratch.array("ahead", (count, leaves.num_showdown)),
-        values,
-    )  # fmt: skip

@@ -1,10 +1,10 @@
 """Tables of a full-width solver: one number for every legal action of every round with every view of every board.
 
 A round's table is one flat array, board after board, each board [E, U]. In 16 bits a number is the signed square of an
-integer times the scale of its node and board: squares, because hands that are nearly indifferent have small regrets beside
-others' large ones, and it is they that mix. Averages are rounded up or down at random in proportion, because small gains on
-large sums would be lost if they were rounded to the nearest; the random bits are a hash of place and iteration, so they
-depend on no thread. Regrets are rounded to the nearest, so that equal ones stay equal.
+integer times the scale of its node and board. Squares give more precision to small regrets, which belong to the nearly
+indifferent hands that mix actions. Averages are rounded up or down at random, without bias, because rounding to the
+nearest would lose small additions to large sums. The random bits are a hash of position and iteration, so they do not
+depend on threads. Regrets are rounded to the nearest, so equal regrets stay equal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.ranges.boards import Board, RoundTree
+from deepcfr.ranges.boards import Board
+from deepcfr.ranges.rounds import RoundTree
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,11 +25,11 @@ class Table(Protocol):
     """The numbers of one round."""
 
     def load(self, board: Board) -> npt.NDArray[np.floating]:
-        """The board's numbers, [E, U], to be read, or changed and given to `store`."""
+        """The board's numbers, [E, U], to read, or to change and pass to `store`."""
         ...
 
     def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
-        """Keep the `player`'s rows of `values`, which `load` gave; `stream` is a fresh number for random rounding."""
+        """Store the player's rows of `values`, an array from `load`; `stream` is a new number for random rounding."""
         ...
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -41,7 +42,7 @@ def _offsets(tree: RoundTree, boards: list[Board]) -> Ints:
 
 
 class FloatTable:
-    """Numbers as they are; what `load` gives is the table itself."""
+    """Uncompressed numbers; `load` returns a view of the table."""
 
     def __init__(self, tree: RoundTree, boards: list[Board], dtype: npt.DTypeLike) -> None:
         self._edges = tree.num_edges
@@ -52,14 +53,14 @@ class FloatTable:
         return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._edges, -1)
 
     def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
-        """Nothing to do."""
+        """Do nothing: `load` returns a view of the table."""
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         return {"values": self.values}
 
 
 class Int16Table:
-    """Numbers in 16 bits, with one float32 scale for every node and board."""
+    """16-bit numbers with one float32 scale for every node and board."""
 
     def __init__(self, tree: RoundTree, boards: list[Board]) -> None:
         self._tree = tree

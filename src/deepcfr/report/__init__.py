@@ -1,1 +1,1 @@
-"""Reports and benchmarks."""
+"""Reports of runs: charts, pages, tables, matches and error budgets."""

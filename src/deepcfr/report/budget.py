@@ -17,16 +17,16 @@ from deepcfr.runs.folder import RunFolder, Warn
 
 
 def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: Progress | None = None) -> ErrorBudget:
-    """The error budget of a Deep CFR run as its newest checkpoint has it; policies that it lacks are named as unmeasured.
+    """The error budget of a Deep CFR run at its newest checkpoint; missing policies are listed as unmeasured.
 
-    Raises ConfigError for runs of tabular solvers, GameError for games without boards or out of reach, CheckpointError if
-    the run has no checkpoint, and what `error_budget` raises.
+    Raises ConfigError for runs of tabular solvers, GameError for games without boards or too large, CheckpointError if
+    the run has no checkpoint, and the errors of `error_budget`.
     """
     config = run.config
     if not isinstance(config, RunConfig):
-        raise ConfigError(f"An error budget is of a Deep CFR run, and '{run.path}' is of a tabular solver.")
+        raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of a tabular solver.")
     if not isinstance(run.source, PokerRules):
-        raise GameError(f"An error budget is made on the boards of a poker game, and '{run.source.name}' is not one.")
+        raise GameError(f"An error budget needs the boards of a poker game, but '{run.source.name}' is not one.")
     if reason := refusal(run.source):
         raise GameError(f"An error budget is exact. {reason}")
     newest, solver = run.load_policy("current", warn)
@@ -43,7 +43,7 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
 
 
 def show_budget(budget: ErrorBudget, console: Console) -> None:
-    """Print a budget: parts, what each adds, deviations, and which part limits."""
+    """Print a budget: its parts, the contribution of each, deviations, and the largest part."""
     for line in budget_lines(budget):
         console.print(line)
 

@@ -1,7 +1,7 @@
 """This project's version of figure 2 of the Deep CFR paper: exact NashConv of Deep CFR and of tabular solvers on one chart.
 
-The figure compares Deep CFR with MCCFR on card abstractions and without one, against nodes touched; here wall time stands
-beside it, and full-width CFR too. Everything comes from run folders.
+The figure compares Deep CFR with MCCFR, with card abstractions and without, against nodes touched. This version adds wall
+time and full-width CFR. All data come from run folders.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.files import write_atomically
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.report.charts import Line, curve, picture, require_matplotlib, several_games
+from deepcfr.report.charts import Line, curve, picture, several_games
 from deepcfr.report.methods import FAMILIES, Method, method_of, methods_of
 from deepcfr.report.page import page
 from deepcfr.report.table import Row, row
@@ -24,14 +24,13 @@ Warn = Callable[[str], None]
 _ROOTS = (Path("runs"), Path("models"))
 
 
-def write_figure(paths: Sequence[Path], folder: Path, png: bool, warn: Warn) -> list[Path]:
-    """Write `fig2.html`, `fig2.svg` and, if asked for, `fig2.png` into `folder`, from the runs of one game at `paths`.
+def write_figure(paths: Sequence[Path], folder: Path, warn: Warn) -> list[Path]:
+    """Write `fig2.html` and `fig2.svg` into `folder`, from the runs of one game at `paths`.
 
-    Without paths it takes all runs of FHP under `runs` and `models`. Runs without an exact evaluation are left out, and
-    `warn` hears of it. Raises ConfigError if matplotlib is missing, if no run is left, or if they are of several games, and
-    what `RunFolder.open` raises for a path that holds no run.
+    Without paths it uses all runs of FHP under `runs` and `models`. Runs without an exact evaluation are omitted with a
+    message to `warn`. Raises ConfigError if no run is left, or if they are of several games, and the errors of
+    `RunFolder.open` for a path without a run.
     """
-    require_matplotlib()
     runs = _with_curves([RunFolder.open(path) for path in paths] if paths else _find_runs(warn), warn)
     problems = several_games(runs)
     if not runs:
@@ -42,10 +41,8 @@ def write_figure(paths: Sequence[Path], folder: Path, png: bool, warn: Warn) -> 
     shown = _in_order(runs, methods_of(runs))
     lines = [Line(method.label, method, curve(run)) for run, method in shown]
     rows: list[Row] = [row(run, method, warn) for run, method in shown]
-    svg = picture(lines, runs[0], "svg")
+    svg = picture(lines, runs[0])
     files = {"fig2.html": page(runs[0].source, svg.decode(), rows).encode(), "fig2.svg": svg}
-    if png:
-        files["fig2.png"] = picture(lines, runs[0], "png")
     for name, data in files.items():
         write_atomically(folder / name, data)
     return [folder / name for name in files]
@@ -61,13 +58,13 @@ def _find_runs(warn: Warn) -> list[RunFolder]:
             warn(f"'{path}' is left out: {' '.join(error.problems)}")
             continue
         if isinstance(run.source, PokerRules) and dataclasses.replace(run.source, name="fhp") == PRESETS["fhp"]:
-            run.source = PRESETS["fhp"]  # the same game, also where it came from a file of another name
+            run.source = PRESETS["fhp"]  # the same game, even if its file has another name
             runs.append(run)
     return runs
 
 
 def _with_curves(runs: Sequence[RunFolder], warn: Warn) -> list[RunFolder]:
-    """The runs that have something to draw, each once: a shipped model repeats the run that it was exported from."""
+    """The runs with curves, each once: a shipped model repeats the run from which it was exported."""
     kept: dict[bytes, RunFolder] = {}
     for run in runs:
         reason = _reason_against(run, kept)
@@ -82,7 +79,7 @@ def _with_curves(runs: Sequence[RunFolder], warn: Warn) -> list[RunFolder]:
 
 
 def _reason_against(run: RunFolder, kept: Mapping[bytes, RunFolder]) -> str | None:
-    """Why a run is not drawn beside those kept before it, as a sentence; None if it is."""
+    """A sentence that says why a run is not drawn with those before it; None if it is drawn."""
     if not curve(run):
         return "it has no exact evaluation."
     twin = kept.get(run.metrics_path.read_bytes())
@@ -90,13 +87,13 @@ def _reason_against(run: RunFolder, kept: Mapping[bytes, RunFolder]) -> str | No
         return f"it has the metrics of '{twin.path}'."
     try:
         method_of(run)
-    except DeepCFRError as error:  # its copy of an abstraction is damaged
+    except DeepCFRError as error:  # for example a damaged copy of its abstraction
         return " ".join(error.problems)
     return None
 
 
 def _in_order(runs: Sequence[RunFolder], methods: Sequence[Method]) -> list[tuple[RunFolder, Method]]:
-    """By family, size, label, seed and path: the same on every machine."""
+    """Sort by family, size, label, seed and path, for the same order on every machine."""
 
     def place(item: tuple[RunFolder, Method]) -> tuple[int, int, str, int, str]:
         run, method = item

@@ -1,4 +1,4 @@
-"""What runs are, in words made from their configurations: labels of curves, and what their methods count as nodes."""
+"""Descriptions of runs from their configurations: labels of curves, and the nodes that their methods count."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import generator, key
 from deepcfr.runs.folder import RunFolder
-from deepcfr.sampling.walk_tree import table_layout
+from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.training.networks import build_network
 
 Family = Literal["deep", "buckets", "lossless", "full width"]
-FAMILIES: tuple[Family, ...] = ("deep", "buckets", "lossless", "full width")  # in the order of charts and tables
+FAMILIES: tuple[Family, ...] = ("deep", "buckets", "lossless", "full width")  # order of charts and tables
 
 _SAMPLED = "histories that sampled traversals visited, at decisions and at the end, and the deals on the way"
 _SWEPT = (
@@ -33,16 +33,16 @@ _FULL_WIDTH = {"cfr": "CFR", "cfr+": "CFR+", "linear-cfr": "Linear CFR", "dcfr":
 
 @dataclass(frozen=True)
 class Method:
-    """What a run does."""
+    """The description of a run's method."""
 
     label: str
     family: Family
-    size: int  # parameters or infoset-actions, by which methods of a family are ordered; 0 where it is not computed
-    nodes: str  # what it counts as nodes touched
+    size: int  # parameters or infoset-actions, for the order within a family; 0 if not computed
+    nodes: str  # definition of its nodes touched
 
 
 def method_of(run: RunFolder) -> Method:
-    """The method of a run; sizes are computed for poker games, whose rules are all that they take.
+    """The method of a run; sizes are computed for poker games only, from their rules.
 
     Raises CheckpointError if the run's abstraction cannot be read.
     """
@@ -73,7 +73,7 @@ def _monte_carlo(run: RunFolder, solve: TabularConfig, rules: PokerRules | None)
 
 
 def _buckets(counts: tuple[int, ...], whole: tuple[int, ...]) -> str:
-    """The rounds that tell hands apart say nothing, as the first one of FHP; those that do not, how many they know."""
+    """The numbers of buckets by round, without lossless rounds such as the first one of FHP."""
     merged = [f"{count:,}" for count, all_of_them in zip(counts, whole, strict=True) if count < all_of_them]
     return f"{' + '.join(merged)} buckets" if merged else "buckets without loss"
 
@@ -86,23 +86,23 @@ def _parameters(rules: PokerRules, config: NetworkConfig) -> int:
 
 
 def methods_of(runs: Sequence[RunFolder]) -> list[Method]:
-    """The methods of several runs, whose labels agree for runs that differ by seed, length, threads and evaluations only.
+    """The methods of several runs. Runs that differ only by seed, length, threads and evaluations have the same label.
 
-    Where other settings differ under one label, it names them.
+    If other settings differ between runs of one label, the label names them.
     """
     methods = [method_of(run) for run in runs]
     settings = [_settings(run) for run in runs]
     labelled = []
     for method, own in zip(methods, settings, strict=True):
         rivals = [other for m, other in zip(methods, settings, strict=True) if m.label == method.label]
-        differing = [name for name in own if any(other[name] != own[name] for other in rivals)]
+        differing = [name for name in own if any(other.get(name) != own[name] for other in rivals)]
         said = ", ".join(f"{name} = {own[name]}" for name in differing)
         labelled.append(dataclasses.replace(method, label=f"{method.label}; {said}") if said else method)
     return labelled
 
 
 def _settings(run: RunFolder) -> dict[str, object]:
-    """What decides a run's curve apart from its seed, by the names that configuration files use."""
+    """The settings that determine a run's curve, without the seed, by their names in configuration files."""
     sections = dataclasses.asdict(
         dataclasses.replace(run.config, evaluation=EvaluationConfig(), runtime=RuntimeConfig())
     )

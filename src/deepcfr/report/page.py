@@ -1,4 +1,4 @@
-"""A chart and its table as one HTML page that needs nothing else."""
+"""A chart and its table as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ code { font-size: 0.8rem; overflow-wrap: anywhere; }
 $svg
 <h2>How to read it</h2>
 <p>NashConv is computed exactly, as the sum of what both players gain by best responses to the average strategy, in $unit;
-exploitability is half of it. Both axes of each chart are logarithmic. Wall time includes the exact evaluations, whose share
+exploitability is half of it. Axes are logarithmic where values differ widely, and say so.
+Wall time includes the exact evaluations, whose share
 the table tells, and for Deep CFR the fits of average networks that these measure.</p>
 <p>&ldquo;Nodes touched&rdquo; counts:</p>
 <ul>
@@ -55,7 +56,7 @@ time.</p>"""
 
 
 def page(source: GameSource, svg: str, rows: Sequence[Row]) -> str:
-    """The page of a chart and of the runs on it."""
+    """The page of a chart and its runs."""
     unit = source.milli_unit
     counted = {row.method.nodes: [other for other in rows if other.method.nodes == row.method.nodes] for row in rows}
     head = (

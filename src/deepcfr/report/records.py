@@ -1,4 +1,4 @@
-"""Results kept as files, each with the terms that it was measured on: it stands as long as those are asked for."""
+"""Results in files, each with the terms of its measurement; a result is valid for the same terms only."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from deepcfr.files import json_bytes, read_json, write_atomically
 
 
 def write_record(file: Path, terms: dict[str, Any], result: dict[str, Any]) -> None:
-    """Keep `result` with what it must agree with to be read again, both as JSON."""
+    """Write `result` with its terms as JSON."""
     write_atomically(file, json_bytes({"terms": terms, "result": result}))
 
 
 def read_record(file: Path, terms: dict[str, Any]) -> dict[str, Any] | None:
-    """The result in a file; None if there is none, or one of other terms."""
+    """The result in a file; None if there is none, or its terms differ."""
     if not file.is_file():
         return None
     data = read_json(file)

@@ -1,4 +1,4 @@
-"""The table beneath a chart: what each run was, how far it came, and what made it."""
+"""The table below a chart: the method, result, environment and command of each run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNKNOWN = "not recorded"
 
 @dataclass(frozen=True)
 class Row:
-    """One run; NashConv is in the game's milli unit, and its iteration stands beside it."""
+    """One run; NashConv is in the game's milli unit and has its iteration."""
 
     run: str  # the path of its folder
     method: Method
@@ -38,7 +38,7 @@ class Row:
 
 
 def row(run: RunFolder, method: Method, warn: Warn) -> Row:
-    """The row of a run that has at least one exact evaluation; `warn` hears if its environment was not recorded."""
+    """The row of a run with at least one exact evaluation; `warn` gets a message if its environment was not recorded."""
     lines = read_metrics(run.metrics_path)
     measured = [(line["evaluation"]["nash_conv"], line["iteration"]) for line in lines if "evaluation" in line]
     command, commit, hardware = provenance(run.path, warn)
@@ -61,7 +61,7 @@ def row(run: RunFolder, method: Method, warn: Warn) -> Row:
 
 
 def provenance(path: Path, warn: Warn = lambda _: None) -> tuple[str, str, str]:
-    """Command, commit and hardware of the run in a folder; where it went on with others, those as well."""
+    """Command, commit and hardware of the run in a folder, including those of resumed parts."""
     try:
         environment = read_json(path / "environment.json")
     except CheckpointError as error:

@@ -1,8 +1,8 @@
-"""Checkpoints: everything a solver needs to go on, verified by checksums, the newest good one wins.
+"""Checkpoints: everything that a solver needs to continue, verified by checksums; the newest undamaged one is used.
 
 A checkpoint is a folder `checkpoints/<iteration>` with `state.json`, `networks.safetensors` if there are networks, and one
 `.npy` for each large array (a column of a memory, a table). It is written under a temporary name, synced and renamed, so it
-is there whole or not at all. What is in it for each solver stands in `state.py`.
+is there whole or not at all. What is in it is the solver's `State`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -28,7 +29,7 @@ from deepcfr.files import (
     sync_folder,
     write_atomically,
 )
-from deepcfr.runs.state import put_back, state_arrays, state_bytes, state_facts, state_tensors
+from deepcfr.memory.state import SavedState
 from deepcfr.solvers.build import Solver
 
 FORMAT = 1
@@ -86,24 +87,24 @@ def save_checkpoint(
 
 
 def _require_room(folder: Path, solver: Solver, memories: bool) -> None:
-    needed = state_bytes(solver, memories)
+    needed = solver.memory_bytes(memories)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(28, f"it needs {needed / 1e6:,.0f} MB and {free / 1e6:,.0f} MB are free")
 
 
 def _write(folder: Path, solver: Solver, fingerprint: str, seconds: float, memories: bool) -> None:
-    tensors = state_tensors(solver)
-    if tensors:
-        save_file(tensors, folder / NETWORKS)
-    for name, array in state_arrays(solver, memories):
+    found = solver.state(memories)
+    if found.tensors:
+        save_file(found.tensors, folder / NETWORKS)
+    for name, array in found.arrays:
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     for path in folder.iterdir():
         with open(path, "rb+") as file:
             os.fsync(file.fileno())
     state = {
         "format": FORMAT,
-        **state_facts(solver, memories),
+        **found.facts,
         "fingerprint": fingerprint,
         "seconds": seconds,
         "checksums": {path.name: checksum(path) for path in sorted(folder.iterdir())},
@@ -163,7 +164,19 @@ def _verify(folder: Path, fingerprint: str) -> Checkpoint:
 
 
 def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) -> None:
-    """Put the solver into the checkpoint's state; without `memories` it can play but not train."""
+    """Put the solver into the checkpoint's state; without `memories` it can play but not train.
+
+    Raises CheckpointError if `memories` are asked for and were not saved.
+    """
+    if memories and not checkpoint.state["memories"]:
+        raise CheckpointError(
+            f"'{checkpoint.folder}' was saved without its memories, so training cannot go on from it."
+        )
+
+    def array(name: str) -> npt.NDArray[np.generic]:
+        found: npt.NDArray[np.generic] = np.load(checkpoint.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return found
+
     path = checkpoint.folder / NETWORKS
     tensors = load_file(path, device=str(solver.game.device)) if path.is_file() else {}
-    put_back(solver, checkpoint.folder, checkpoint.state, tensors, memories=memories)
+    solver.restore(SavedState(checkpoint.state, tensors, array), memories)

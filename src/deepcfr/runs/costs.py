@@ -1,7 +1,9 @@
-"""What a run will take in memory and time: said before it is paid, and refused if it cannot fit."""
+"""Estimates of a run's memory and time before it starts, and refusals of runs that do not fit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shutil import disk_usage
 
@@ -10,7 +12,7 @@ import torch
 from deepcfr.abstraction.buckets import table_bytes
 from deepcfr.abstraction.files import read_counts, read_description
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
-from deepcfr.config import AnyConfig, PublicChanceConfig, SolveConfig, unread_settings
+from deepcfr.config import AnyConfig, PublicChanceSampling, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games import strength
@@ -20,34 +22,44 @@ from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import NOT_LISTED, GameSource, build_game
 from deepcfr.games.rules import PokerRules
+from deepcfr.ladder import solver as ladder
 from deepcfr.machine import physical_memory
-from deepcfr.ranges.boards import round_trees
+from deepcfr.nfsp import solver as nfsp
 from deepcfr.ranges.public_chance import check_settings
-from deepcfr.solvers import deep_cfr, ladder, mccfr, nfsp, tree_cfr, vector_cfr
-from deepcfr.solvers.build import NetworkSolver, Solver, ladder_buckets
+from deepcfr.ranges.rounds import round_trees
+from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
+from deepcfr.solvers.build import Solver
 from deepcfr.solvers.memories import board_bytes
+
+AnyGame = PokerGame | OpenSpielGame | LadderGame
 
 
 def cost_notes(
-    config: AnyConfig, source: GameSource, abstraction: Path | None = None, *, elsewhere: bool = False
+    config: AnyConfig,
+    source: GameSource,
+    abstraction: Path | None = None,
+    *,
+    elsewhere: bool = False,
+    game: Callable[[], AnyGame] | None = None,
 ) -> list[str]:
-    """What a run will take in memory, and which settings it will not read, in sentences.
+    """Sentences on the memory of a run and on settings that it does not read.
 
-    `abstraction` is the folder of the one that the run uses, if any. Memories that are `elsewhere` need not fit here.
-    Raises ConfigError if its device is not there, or if its memories or tables cannot fit into it, and what the game or the
-    abstraction raise if they are not there.
+    `abstraction` is the folder of the one that the run uses, if any. Memories `elsewhere` need not fit into this machine.
+    `game` returns the game of `source` with cards as the run's networks see them; without it the game is built here.
+    Raises ConfigError if its device is missing, or too small for its memories or tables, and the errors of the game and the
+    abstraction if they are missing.
     """
     if isinstance(source, LadderRules):
-        return _ladder_notes(config, source, abstraction)
+        return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
     if isinstance(config, SolveConfig):
-        return _tabular_notes(config, source, abstraction)
+        return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = 0 if elsewhere else _memory_of(config.runtime.device)
-    if not isinstance(source, PokerRules):
-        game = build_game(source)
-        assert isinstance(game, OpenSpielGame)
-        return [_size(game), *unread_settings(config)]
-    poker, is_nfsp = PokerGame(source, config.network.suits), config.solver == "nfsp"
-    needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else deep_cfr.memory_bytes(poker, config)
+    poker, is_nfsp = (game or partial(build_game, source, config.network.suits))(), config.solver == "nfsp"
+    if isinstance(poker, OpenSpielGame):
+        return [_size(poker), *unread_settings(config)]
+    assert isinstance(source, PokerRules)
+    assert isinstance(poker, PokerGame)
+    needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
     if config.memory.files and not is_nfsp and not elsewhere:
         _require_disk(Path(config.memory.files), needed)
     elif available and needed > 0.9 * available:
@@ -57,8 +69,8 @@ def cost_notes(
             f"lower {names}_capacity."
         )
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
-    if config.cfr.sampler == "public-chance" and not is_nfsp:
-        notes.append(_board_note(poker, config.public_chance))
+    if config.sampling.kind == "public-chance" and not is_nfsp:
+        notes.append(_board_note(poker, config.sampling))
     if config.network.strength:
         deck = (poker.card_groups, source.num_ranks, source.num_suits)
         size = strength.table_bytes(*deck, spread=config.network.runouts)
@@ -69,7 +81,7 @@ def cost_notes(
 
 
 def _require_disk(folder: Path, needed: int) -> None:
-    """Raise ConfigError if files of memories do not fit into the folder, which may be there already or not."""
+    """Raise ConfigError if files of memories do not fit into the folder, which need not exist yet."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = disk_usage(there).free
     if needed > free:
@@ -79,18 +91,20 @@ def _require_disk(folder: Path, needed: int) -> None:
         )
 
 
-def _board_note(game: PokerGame, settings: PublicChanceConfig) -> str:
+def _board_note(game: PokerGame, settings: PublicChanceSampling) -> str:
     check_settings(game.rules, settings)
     needed, available = board_bytes(game, settings, round_trees(game)), physical_memory()
     if available and needed > 0.9 * available:
         raise ConfigError(
             f"Public-chance traversals keep all boards of {game.name}, which need {needed / 1e9:,.1f} GB, and there are "
-            f"{available / 1e9:.1f} GB: cfr.sampler = external keeps none."
+            f"{available / 1e9:.1f} GB: sampling.kind = external keeps none."
         )
     return f"boards take up to {needed / 1e9:.2f} GB"
 
 
-def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | None) -> list[str]:
+def _tabular_notes(
+    config: SolveConfig, source: GameSource, abstraction: Path | None, game: Callable[[], AnyGame]
+) -> list[str]:
     settings = config.solve
     sampled = settings.algorithm == "mccfr"
     notes = []
@@ -99,13 +113,13 @@ def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | 
         if reason and not sampled:
             raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
         notes = [reason] if reason else []
-        needed = _poker_bytes(config, source, abstraction)
+        needed = _poker_bytes(config, source, abstraction, game)
         buckets = _abstraction_bytes(source, abstraction)
     else:
-        game = build_game(source)
-        assert isinstance(game, OpenSpielGame)
-        notes = [_size(game)]
-        needed = mccfr.memory_bytes(game, None, settings.precision) if sampled else tree_cfr.memory_bytes(game)
+        listed = game()
+        assert isinstance(listed, OpenSpielGame)
+        notes = [_size(listed)]
+        needed = mccfr.memory_bytes(listed, None, settings.precision) if sampled else tree_cfr.memory_bytes(listed)
         buckets = 0
     if reason := tables_refusal(source.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}{_advice(source, sampled)}.")
@@ -114,7 +128,9 @@ def _tabular_notes(config: SolveConfig, source: GameSource, abstraction: Path | 
     return [*notes, *unread_settings(config)]
 
 
-def _ladder_notes(config: AnyConfig, rules: LadderRules, abstraction: Path | None) -> list[str]:
+def _ladder_notes(
+    config: AnyConfig, rules: LadderRules, abstraction: Path | None, game: Callable[[], AnyGame]
+) -> list[str]:
     """As `cost_notes`, for a game whose tree is not listed."""
     if not isinstance(config, SolveConfig):
         raise ConfigError(NOT_LISTED.format(rules.name))
@@ -124,8 +140,10 @@ def _ladder_notes(config: AnyConfig, rules: LadderRules, abstraction: Path | Non
     if abstraction:
         counts = read_counts(abstraction, rules.deck, any_betting=True)
     else:
-        counts = ladder_buckets(rules.deck, settings.abstraction).counts
-    needed = ladder.memory_bytes(LadderGame(rules), counts, settings.precision)
+        counts = ladder.ladder_buckets(rules.deck, settings.abstraction).counts
+    stepped = game()
+    assert isinstance(stepped, LadderGame)
+    needed = ladder.memory_bytes(stepped, counts, settings.precision)
     buckets = _abstraction_bytes(rules.deck, abstraction)
     if reason := tables_refusal(rules.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}.")
@@ -135,7 +153,7 @@ def _ladder_notes(config: AnyConfig, rules: LadderRules, abstraction: Path | Non
 
 
 def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> str | None:
-    """Why the machine's memory cannot hold tables of `needed` bytes and an abstraction of `buckets` bytes; None if it can.
+    """The reason why memory cannot hold tables of `needed` bytes and an abstraction of `buckets` bytes; None if it can.
 
     A sentence without its full stop, so that advice can follow.
     """
@@ -156,14 +174,16 @@ def _advice(source: GameSource, sampled: bool) -> str:
     return ": choose an abstraction" if sampled else ": choose int16, or mccfr with an abstraction"
 
 
-def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | None) -> int:
+def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | None, game: Callable[[], AnyGame]) -> int:
     if config.solve.algorithm != "mccfr":
         return vector_cfr.memory_bytes(rules, config.solve)
     if config.solve.abstraction == TEXTURE:
         counts: tuple[int, ...] | None = TextureBuckets(rules).counts
     else:
         counts = tuple(read_description(abstraction)["counts"]) if abstraction else None
-    return mccfr.memory_bytes(PokerGame(rules), counts, config.solve.precision)
+    poker = game()
+    assert isinstance(poker, PokerGame)
+    return mccfr.memory_bytes(poker, counts, config.solve.precision)
 
 
 def _size(game: OpenSpielGame) -> str:
@@ -171,13 +191,13 @@ def _size(game: OpenSpielGame) -> str:
 
 
 def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
-    """What the rest of a run will take in time: a tabular solver tries it on a small scale."""
+    """Sentences on the time of the rest of a run; a tabular solver measures a small part of it."""
     left = config.iterations - solver.iteration
     if config.runtime.minutes:
         return [f"the run ends after {config.runtime.minutes:g} min"]
-    if isinstance(solver, NetworkSolver) or left < 1:
+    seconds = solver.seconds_per_iteration() if left > 0 else None
+    if seconds is None:
         return []
-    seconds = solver.seconds_per_iteration()
     return [
         f"{left:,} iterations take about {_duration(left * seconds)}, {seconds:.2g} s each, and evaluations besides"
     ]

@@ -8,89 +8,116 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config, validate_config
-from deepcfr.errors import CheckpointError, ConfigError, GameError
+from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, cards_of, load_source
+from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, cards_of, is_listed, load_source
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Policy
-from deepcfr.policies.iterates import mean_iterate, thin
-from deepcfr.policies.ladder import LadderTable
+from deepcfr.ladder.solver import build_ladder_solver
+from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
+from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.metrics import environment
-from deepcfr.solvers.build import Solver, build_ladder_solver, build_solver, close_solver
+from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.ladder import LadderMCCFR
-from deepcfr.solvers.sampled import Merging, SampledSolver
+from deepcfr.solvers.sampled import MakeSampled, Merging, SampledSolver
 
 Warn = Callable[[str], None]
-# settings younger than checkpoints, with the values that are left out of fingerprints so that old ones still fit
-_YOUNG_RULES = {"betting": "limit", "stack": 0, "limp": True}
-_YOUNG_NETWORK = {"strength": False, "node_embedding": False, "runouts": False}
-_YOUNG_MEMORY = {"shards": 1, "files": ""}
-_YOUNG_SOLVE = {
-    "exploration_start": 0.0,
-    "exploration_slope": -2.5e-7,
-    "exploration_end": 40_000,
-    "reward_shape": "y1",
-    "reward_on": "payoff",
-    "initial": "uniform",
-    "initial_weight": 1.0,
-    "parts": 1,
-    "epoch": 1,
-}
 
 
 class Cluster(Protocol):
-    """Where a run's traversals run, if not in this process. Methods raise ClusterError if it cannot carry them."""
+    """A place for a run's traversals outside this process. Methods raise ClusterError if it is too small."""
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this machine, and has its memory only."""
+        """Whether it is on this machine and shares its memory."""
 
     def connect(self) -> None:
-        """Join it, and see that the workers fit."""
+        """Join it, and check that the workers fit."""
 
     def collecting(self, source: GameSource) -> Collecting:
-        """What makes the collector of a run of Deep CFR of the game."""
+        """A function that makes the collector of a run of Deep CFR."""
 
     def merging(
-        self, solver: SampledSolver, source: GameSource, config: SolveConfig, abstraction: Abstraction | None
+        self, solver: SampledSolver, make: MakeSampled, config: SolveConfig, abstraction: Abstraction | None
     ) -> Merging:
-        """What runs the parts of a run of Monte Carlo CFR."""
+        """The runner of the parts of a run of Monte Carlo CFR; `make` makes the solver of each worker."""
+
+
+def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> AnyGame:
+    """The game of a run, with cards as its networks see them."""
+    if isinstance(source, LadderRules):
+        return LadderGame(source)
+    return build_game(source, config.network.suits if isinstance(config, RunConfig) else "canonical", device)
+
+
+def make_solver(
+    game: AnyGame, config: AnyConfig, abstraction: Abstraction | None = None, collecting: Collecting | None = None
+) -> Solver:
+    """A new solver for a run of a game; raises the errors of `build_solver`."""
+    if isinstance(game, LadderGame):
+        return build_ladder_solver(game, config, abstraction)
+    return build_solver(game, config, abstraction, collecting)
+
+
+def make_sampled(source: GameSource, config: SolveConfig, abstraction: Abstraction | None) -> SampledSolver:
+    """A new solver of Monte Carlo CFR for a process of its own."""
+    solver = make_solver(make_game(source, config), config, abstraction)
+    assert isinstance(solver, SampledSolver)
+    return solver
 
 
 class RunFolder:
-    """The folder of one run; `create` starts one, `open` finds one."""
+    """The folder of one run; `create` starts one, `open` finds one. It builds the run's game once for each device."""
 
     def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
         self.path, self.config, self.source = path, config, source
+        self._games: dict[str, AnyGame] = {}
+        self._cost_notes: list[str] | None = None
 
     @classmethod
     def create(cls, path: Path, config: AnyConfig) -> RunFolder:
         """Start a run in a folder that does not hold one yet. Raises CheckpointError, GameError."""
-        if (path / "config.toml").exists():
-            raise CheckpointError(
-                f"'{path}' already holds a run: go on with 'deepcfr resume {path}', or choose another folder."
-            )
-        run = cls(path, config, load_source(config.game))
-        run._copy_abstraction()
-        write_atomically(path / "game.json", json_bytes(dataclasses.asdict(run.source)))
-        write_atomically(
-            path / "environment.json", json_bytes(environment(config.runtime.device, config.runtime.threads))
-        )
-        write_atomically(path / "config.toml", config_to_toml(config).encode())
+        run = cls.plan(path, config)
+        run.begin()
         return run
+
+    @classmethod
+    def plan(cls, path: Path, config: AnyConfig) -> RunFolder:
+        """A run that `begin` will start; nothing is written yet. Raises GameError."""
+        return cls(path, config, load_source(config.game))
+
+    def begin(self) -> None:
+        """Write the folder of a planned run. Raises CheckpointError if it holds a run."""
+        if (self.path / "config.toml").exists():
+            raise CheckpointError(
+                f"'{self.path}' already holds a run: go on with 'deepcfr resume {self.path}', or choose another folder."
+            )
+        self._copy_abstraction()
+        write_atomically(self.path / "game.json", json_bytes(dataclasses.asdict(self.source)))
+        runtime = self.config.runtime
+        write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
+        write_atomically(self.path / "config.toml", config_to_toml(self.config).encode())
+
+    def cost_notes(self, *, elsewhere: bool = False) -> list[str]:
+        """The sentences of `runs.costs.cost_notes`, estimated at the first call; raises what it raises."""
+        if self._cost_notes is None:
+            begun = (self.path / "config.toml").exists()
+            origin = self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
+            abstraction = self.abstraction_path if begun else origin
+            game = partial(self._any_game, self.config.runtime.device)
+            self._cost_notes = cost_notes(self.config, self.source, abstraction, elsewhere=elsewhere, game=game)
+        return self._cost_notes
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -108,7 +135,7 @@ class RunFolder:
         return cls(path, config, source)
 
     def extend(self, iterations: int) -> None:
-        """Let the run go on to `iterations`, more than it was to have; what it has done so far is what it would have done.
+        """Raise the run's number of iterations to `iterations`; its iterations so far stay valid.
 
         Raises ConfigError for fewer iterations, and for NFSP, whose schedules end with the last one.
         """
@@ -128,13 +155,13 @@ class RunFolder:
         write_atomically(self.path / "config.toml", config_to_toml(extended).encode())
 
     def allow(self, minutes: float) -> None:
-        """Let the run go on until it has had so many minutes in all."""
+        """Raise the run's time to `minutes` in all."""
         limited = replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes)))
         self.config = validate_config(limited)
         write_atomically(self.path / "config.toml", config_to_toml(limited).encode())
 
     def note_resumption(self, iteration: int) -> None:
-        """Add to `environment.json` what the run goes on with from `iteration`, if that is not what it had so far."""
+        """Add to `environment.json` the environment of a run resumed at `iteration`, if it has changed."""
         path = self.path / "environment.json"
         if not path.is_file():
             return
@@ -145,7 +172,7 @@ class RunFolder:
             write_atomically(path, json_bytes(recorded | {"resumed": resumed}))
 
     def note_loss(self, iteration: int, reached: int, reason: str) -> None:
-        """Add to `environment.json` that a worker was lost, and which iterations are done again because of it."""
+        """Add to `environment.json` the loss of a worker and the iterations that are repeated because of it."""
         path = self.path / "environment.json"
         if not path.is_file():
             return
@@ -155,12 +182,12 @@ class RunFolder:
 
     @property
     def abstraction_path(self) -> Path | None:
-        """The run's own copy of its abstraction; None for runs that take none."""
+        """The run's own copy of its abstraction; None for runs without one."""
         named = isinstance(self.config, SolveConfig) and self.config.abstraction_folder
         return self.path / "abstraction" if named else None
 
     def _copy_abstraction(self) -> None:
-        """Keep the abstraction in the run's folder, so that the run does not depend on another one."""
+        """Copy the abstraction into the run's folder, so that the run does not depend on another folder."""
         origin = self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
         target = self.abstraction_path
         if origin is None or target is None:
@@ -173,7 +200,7 @@ class RunFolder:
 
     def _load_abstraction(self, path: Path) -> Abstraction:
         # a ladder's buckets may be those of any game with its cards: they were made without a look at the betting
-        return load_abstraction(path, cards_of(self.source), any_betting=isinstance(self.source, LadderRules))
+        return load_abstraction(path, cards_of(self.source), any_betting=not is_listed(self.source))
 
     @property
     def metrics_path(self) -> Path:
@@ -181,34 +208,39 @@ class RunFolder:
 
     @property
     def fingerprint(self) -> str:
-        """What a checkpoint must agree with: the game, and what decides the shape and the meaning of the state."""
-        parts: list[dict[str, Any]] = [_without(dataclasses.asdict(self.source), _YOUNG_RULES)]
+        """A hash that a checkpoint must have: of the game and the settings that decide the state's shape and meaning."""
+        parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
         if isinstance(self.config, RunConfig):
-            parts += [_without(dataclasses.asdict(self.config.network), _YOUNG_NETWORK)]
-            parts += [_without(dataclasses.asdict(self.config.memory), _YOUNG_MEMORY)]
+            parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
         else:
-            solve = _without(dataclasses.asdict(self.config.solve), _YOUNG_SOLVE)
+            solve = dataclasses.asdict(self.config.solve)
             parts += [{name: value for name, value in solve.items() if name != "iterations"}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame:
         """The run's game, with cards as its networks see them."""
-        suits = self.config.network.suits if isinstance(self.config, RunConfig) else "canonical"
-        return build_game(self.source, suits, device)
+        game = self._any_game(device)
+        if isinstance(game, LadderGame):
+            raise GameError(NOT_LISTED.format(self.source.name))
+        return game
+
+    def _any_game(self, device: str) -> AnyGame:
+        if device not in self._games:
+            self._games[device] = make_game(self.source, self.config, device)
+        return self._games[device]
 
     def checkpoint(self, warn: Warn) -> Checkpoint | None:
-        """The newest good checkpoint; see `newest_checkpoint`."""
+        """The newest undamaged checkpoint; None before the first one."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
     def load_solver(self, warn: Warn, *, memories: bool, cluster: Cluster | None = None) -> tuple[Solver, float]:
-        """The solver as the newest good checkpoint has it (or new), and the seconds it has run so far.
+        """The solver in the state of the newest undamaged checkpoint, or a new one, and its seconds so far.
 
-        With a `cluster` its traversals run there, and the memories of Deep CFR are there, too.
-
-        Without `memories` it is for use, not for training, and lives on the CPU whatever it was trained on.
+        With a `cluster` its traversals run there, and Deep CFR keeps its memories there too. Without `memories` it can play
+        but not train, and is on the CPU whatever it was trained on.
         """
         checkpoint = self.checkpoint(warn)
         config = self.config
@@ -218,19 +250,17 @@ class RunFolder:
             config = dataclasses.replace(config, memory=small, nfsp=least)
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
-        if isinstance(self.source, LadderRules):
-            solver: Solver = build_ladder_solver(LadderGame(self.source), config, abstraction)
-        else:
-            game = self.game(config.runtime.device if memories else "cpu")
-            solver = build_solver(game, config, abstraction, cluster.collecting(self.source) if cluster else None)
+        collecting = cluster.collecting(self.source) if cluster and isinstance(config, RunConfig) else None
+        device = config.runtime.device if memories else "cpu"
+        solver = make_solver(self._any_game(device), config, abstraction, collecting)
         if cluster and isinstance(solver, SampledSolver) and isinstance(config, SolveConfig):
-            solver.merging = cluster.merging(solver, self.source, config, abstraction)
+            solver.merging = cluster.merging(solver, partial(make_sampled, self.source), config, abstraction)
         if checkpoint is None:
             return solver, 0.0
         try:
             restore(solver, checkpoint, memories=memories)
         except BaseException:
-            close_solver(solver)  # or its processes elsewhere would stay
+            solver.close()  # or its processes elsewhere would stay
             raise
         return solver, checkpoint.seconds
 
@@ -238,7 +268,7 @@ class RunFolder:
         """Write a checkpoint."""
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
-    def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
+    def load_player(self, which: str, warn: Warn) -> tuple[Player, Solver]:
         """A strategy of the run, and the solver that it comes from.
 
         That is its `average` (or `network`), its `current` one, the `sd-cfr` average, the `smoothed` one, or its `own`:
@@ -246,35 +276,6 @@ class RunFolder:
         TrainingError for a smoothed one of networks that were fitted from scratch.
         """
         which = self.config.evaluation.policy if which == "own" else which
-        solver = self._trained_solver(which, warn)
-        if isinstance(solver, LadderMCCFR):
-            raise GameError(NOT_LISTED.format(self.source.name))
-        if which == "current":
-            return solver.current_policy(), solver
-        if which in ("sd-cfr", "smoothed"):
-            kept = self._with_iterates(solver, which)
-            return kept.sd_cfr_policy() if which == "sd-cfr" else kept.smoothed_policy(), solver
-        if isinstance(solver, DeepCFR) and solver.average_network is None:
-            raise CheckpointError(
-                f"'{self.path}' has no average-strategy network yet: 'deepcfr resume {self.path}' fits one at its end, "
-                "and --policy current uses the newest iteration's strategy."
-            )
-        return solver.average_policy(), solver
-
-    def load_ladder_policy(self, which: str, warn: Warn) -> tuple[LadderTable, Solver]:
-        """The `average` or the `current` strategy of a run of a raise-ladder game, and the solver it comes from.
-
-        Raises CheckpointError if the run has no such policy, and GameError if its game is of another kind.
-        """
-        solver = self._trained_solver(which, warn)
-        if not isinstance(solver, LadderMCCFR):
-            raise GameError(f"'{self.path}' is no run of a raise-ladder game, but of {self.source.name}.")
-        if which in ("sd-cfr", "smoothed"):
-            raise CheckpointError(f"'{self.path}' is no run of Deep CFR: --policy average is what this run has.")
-        return solver.current_policy() if which == "current" else solver.average_policy(), solver
-
-    def _trained_solver(self, which: str, warn: Warn) -> Solver:
-        """The solver with what one of its policies needs."""
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
         whole = which == "current" and isinstance(self.config, SolveConfig)
         checkpoint = self.checkpoint(warn) if whole else None
@@ -283,24 +284,20 @@ class RunFolder:
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
-        return solver
+        try:
+            return solver.policy(which), solver
+        except NoPolicy as error:
+            raise CheckpointError(f"'{self.path}' {str(error).replace('{run}', str(self.path))}") from error
 
-    def _with_iterates(self, solver: Solver, which: str) -> DeepCFR:
-        name = {"sd-cfr": "the average of SD-CFR", "smoothed": "a smoothed policy"}[which]
-        if not isinstance(solver, DeepCFR):
-            raise CheckpointError(
-                f"'{self.path}' is no run of Deep CFR, and {name} is one of its networks: "
-                "--policy average is what this run has."
-            )
-        if not solver.iterates and not (which == "smoothed" and solver.smoothed):
-            raise CheckpointError(
-                f"'{self.path}' has kept no networks for {name}: runs keep them every cfr.keep_networks "
-                "iterations, and exports as many as asked for."
-            )
-        return solver
+    def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
+        """As `load_player`, for what needs a listed betting tree. Raises GameError for a raise-ladder game."""
+        if isinstance(self.source, LadderRules):
+            raise GameError(NOT_LISTED.format(self.source.name))
+        policy, solver = self.load_player(which, warn)
+        return cast(Policy, policy), solver
 
     def export(self, target: Path, warn: Warn, keep_networks: int = 1) -> None:
-        """Copy the run without its memories: small, playable, measurable, but not resumable.
+        """Copy the run without its memories. The copy is small; it can play and be measured, but not resumed.
 
         Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0; of
         the smoothed policy its networks, if it is the run's own.
@@ -313,10 +310,7 @@ class RunFolder:
         solver, seconds = self.load_solver(warn, memories=False)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")
-        if isinstance(solver, DeepCFR):
-            if solver.iterates and solver.config.evaluation.policy == "smoothed":
-                solver.smoothed = mean_iterate(solver.iterates)
-            solver.iterates = thin(solver.iterates, keep_networks)
+        solver.thin(keep_networks)
         for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
             if (self.path / name).is_file():
                 write_atomically(target / name, (self.path / name).read_bytes())
@@ -326,12 +320,7 @@ class RunFolder:
 
 
 def _source(stored: dict[str, Any], path: Path) -> GameSource:
-    """What `game.json` holds; raises what the sources raise."""
+    """The game source in `game.json`; raises the errors of the sources."""
     if "ladder" in stored:
         return ladder_rules(stored, path)
     return OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)
-
-
-def _without(settings: dict[str, Any], young: dict[str, Any]) -> dict[str, Any]:
-    """The settings but those that have the value from before they existed."""
-    return {name: value for name, value in settings.items() if name not in young or value != young[name]}

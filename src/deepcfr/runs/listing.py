@@ -1,4 +1,4 @@
-"""What can be played: the facts of every preset, for `deepcfr games`."""
+"""The facts of every preset game, for `deepcfr games`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.table import Table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import count_boards, refusal
 from deepcfr.games.betting import build_tree
-from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.presets import load_source
+from deepcfr.games.ladder import LADDERS
+from deepcfr.games.presets import OpenSpielSource, load_source
 from deepcfr.games.rules import PRESETS, PokerRules
 
 
@@ -23,9 +23,9 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
     facts = []
     for name in [*PRESETS, *LADDERS, *definitions]:
         source = load_source(name)
-        if not isinstance(source, PokerRules | LadderRules):
+        if isinstance(source, OpenSpielSource):
             raise GameError(f"'{name}' is no game definition.")
-        rules = source.deck if isinstance(source, LadderRules) else source
+        rules = source.deck
         facts.append(
             {
                 "game": rules.name,

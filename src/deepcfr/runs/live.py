@@ -1,4 +1,4 @@
-"""A run as the terminal shows it: progress with rate and ETA, the curve so far, the result."""
+"""The display of a run in the terminal: progress with rate and ETA, the curve so far, the result."""
 
 from __future__ import annotations
 
@@ -16,19 +16,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from deepcfr.config import RunConfig
-from deepcfr.evaluation.result import Exploitability
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.rules import PokerRules
+from deepcfr.evaluation.exploitability import Exploitability
+from deepcfr.games.presets import is_poker
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import Summary
 from deepcfr.solvers.build import Record, Solver
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.nfsp import NFSP, NFSPRecord
-from deepcfr.solvers.tabular import TabularRecord
-from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.training.fit import FitResult
-from deepcfr.training.networks import count_parameters
 
 
 class LiveObserver:
@@ -58,7 +51,7 @@ class LiveObserver:
         self.console.print(f"warning: {message}", style="yellow")
 
     def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None:
-        self.console.print(f"{_what(run, solver)}, {run.path}")
+        self.console.print(f"{solver.describe()}, {run.path}")
         for note in notes:
             self.console.print(f"  {note}")
         if solver.iteration:
@@ -69,7 +62,7 @@ class LiveObserver:
 
     def iteration(self, record: Record, seconds: float) -> None:
         assert self.training is not None
-        figures = _figures(record) + self.latest
+        figures = record.figures() + self.latest
         self.progress.update(self.training, completed=record.iteration, figures=figures)
         if not self.console.is_terminal and time.monotonic() - self._last_line > 10:
             self._last_line = time.monotonic()
@@ -97,10 +90,10 @@ class LiveObserver:
         )
 
     def saved(self, iteration: int) -> None:
-        """The progress bar says enough."""
+        """Print nothing: the progress bar shows it."""
 
     def conclude(self, run: RunFolder, summary: Summary) -> None:
-        """Say how the run ended, after the progress bar is gone."""
+        """Print how the run ended, after the progress bar has closed."""
         if not summary.finished:
             self.console.print(
                 f"Stopped after iteration {summary.iterations} and saved. Go on with: deepcfr resume {run.path}"
@@ -108,56 +101,11 @@ class LiveObserver:
             return
         if summary.result:
             show_result(self.console, summary.result, summary.iterations)
-        follow = "play" if isinstance(run.source, PokerRules | LadderRules) else "exploitability"
+        follow = "play" if is_poker(run.source) else "exploitability"
         self.console.print(
             f"{summary.iterations} iterations, {summary.nodes_touched:,} nodes touched, {summary.seconds:.0f} s in all. "
             f"Try: deepcfr {follow} {run.path}"
         )
-
-
-def _what(run: RunFolder, solver: Solver) -> str:
-    config = run.config
-    if isinstance(config, RunConfig) and isinstance(solver, NFSP):
-        parameters = count_parameters(solver.averages[0].network)
-        return (
-            f"NFSP on {run.source.name}: {config.iterations} iterations of {config.nfsp.episodes:,} episodes, "
-            f"networks of {parameters:,} parameters, seed {config.seed}"
-        )
-    if isinstance(config, RunConfig):
-        assert isinstance(solver, DeepCFR)
-        parameters = count_parameters(solver.advantage_networks[0])
-        return (
-            f"Deep CFR on {run.source.name}: {config.iterations} iterations of {_sampled(config)}, "
-            f"networks of {parameters:,} parameters, seed {config.seed}"
-        )
-    settings = config.solve
-    if settings.algorithm != "mccfr":
-        precision = "float64" if isinstance(solver, TreeCFR) else settings.precision
-        return f"{settings.algorithm} on {run.source.name}: {config.iterations} iterations, {precision}"
-    return (
-        f"Monte Carlo CFR on {run.source.name}: {config.iterations} iterations of {2 * settings.traversals:,} traversals, "
-        f"{settings.sampler} sampling, abstraction {settings.abstraction}, seed {config.seed}"
-    )
-
-
-def _sampled(config: RunConfig) -> str:
-    if config.cfr.sampler != "public-chance":
-        return f"{config.cfr.traversals:,} traversals, {config.cfr.sampler} sampling"
-    return f"about {config.public_chance.boards:,} boards"
-
-
-def _figures(record: Record) -> str:
-    if isinstance(record, NFSPRecord):
-        return (
-            f"{record.episodes / max(record.play_seconds + record.fit_seconds, 1e-9):,.0f} episodes/s, "
-            f"loss {record.q_loss[0]:.2f} {record.q_loss[1]:.2f}"
-        )
-    if isinstance(record, TabularRecord):
-        return f"{record.nodes_touched / max(record.iteration_seconds, 1e-9):,.0f} nodes/s"
-    return (
-        f"{record.nodes_touched / max(record.traversal_seconds, 1e-9):,.0f} nodes/s, "
-        f"loss {record.advantage_loss[0]:.2f} {record.advantage_loss[1]:.2f}"
-    )
 
 
 def show_result(console: Console, result: Exploitability, iterations: int) -> None:

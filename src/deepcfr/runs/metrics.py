@@ -47,7 +47,7 @@ def truncate_metrics(path: Path, iteration: int) -> None:
 
 
 def environment(device: str, threads: int) -> dict[str, Any]:
-    """What a run was made with: versions, hardware, commit and command."""
+    """The environment of a run: versions, hardware, commit and command."""
     packages = ("deepcfr", "torch", "numpy", "numba", "safetensors")
     return {
         "command": _command(),
@@ -64,8 +64,11 @@ def environment(device: str, threads: int) -> dict[str, Any]:
 
 def _command() -> str:
     program, *arguments = sys.argv or [""]  # an embedded interpreter may have none
-    own = Path(program).stem == "deepcfr" or Path(program).parts[-3:] == ("deepcfr", "cli", "__main__.py")
-    return shlex.join([*(["deepcfr"] if own else ["python", program]), *arguments])
+    path = Path(program)
+    if path.stem == "deepcfr" or path.parts[-3:] == ("deepcfr", "cli", "__main__.py"):
+        return shlex.join(["deepcfr", *arguments])
+    script = ["-m", f"experiments.{path.stem}"] if path.parent.name == "experiments" else [program]
+    return shlex.join(["python", *script, *arguments])
 
 
 def _commit() -> str | None:

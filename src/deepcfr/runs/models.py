@@ -1,4 +1,4 @@
-"""Which trained models there are, and what their cards and files say of them, for `deepcfr models`."""
+"""The trained models in a folder, with the facts of their cards and files, for `deepcfr models`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many runs one after another: each is an ordinary run folder, finished ones are passed over, broken-off ones go on.
+"""Many runs one after another: each is an ordinary run folder; finished ones are skipped, interrupted ones are resumed.
 
 A folder is claimed with a lock of the operating system, which goes when its process does, however that ends. So the same
 command may run twice, on two cores: each takes what the other has not claimed.
@@ -20,8 +20,7 @@ from deepcfr.config import AnyConfig, RuntimeConfig, SolveConfig
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.files import cannot_write
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.presets import load_rules
+from deepcfr.games.presets import is_listed, load_rules
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder
@@ -43,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True)
 class GridSummary:
-    """How a call of `run_grid` ended."""
+    """The outcome of a call of `run_grid`."""
 
     jobs: int
     ran: int  # here and now
@@ -52,7 +51,7 @@ class GridSummary:
 
 
 def run_grid(jobs: Sequence[Job], observer: Callable[[], AbstractContextManager[Observer]], say: Say) -> GridSummary:
-    """Bring every job to its end, in order; those that another process is at are waited for at the end.
+    """Finish every job, in order; wait at the end for those that another process is running.
 
     Ctrl-C finishes an iteration, saves and stops the grid. Raises CheckpointError for a folder that holds a run of other
     settings, and what `train` raises.
@@ -102,11 +101,11 @@ def is_complete(run: RunFolder) -> bool:
     if lines[-1]["iteration"] < run.config.iterations and lines[-1]["seconds"] < limit:
         return False
     out_of_reach = isinstance(run.source, PokerRules) and refusal(run.source) is not None
-    return "evaluation" in lines[-1] or out_of_reach or isinstance(run.source, LadderRules)
+    return "evaluation" in lines[-1] or out_of_reach or not is_listed(run.source)
 
 
 def difference(found: AnyConfig, asked: AnyConfig) -> str | None:
-    """In which settings two configurations differ, but for where and how they run; None if in none."""
+    """The settings in which two configurations differ, apart from where and how they run; None if in none."""
     own, other = (flat_settings(config) for config in (found, asked))
     differing = [key for key in sorted(own.keys() | other.keys()) if own.get(key) != other.get(key)]
     if not differing:
@@ -115,7 +114,7 @@ def difference(found: AnyConfig, asked: AnyConfig) -> str | None:
 
 
 def flat_settings(config: AnyConfig) -> dict[str, Any]:
-    """Settings by dotted key; of an abstraction it counts that there is one, not the folder that it came from."""
+    """Settings by dotted key; an abstraction counts as present or absent, not by its folder."""
     if isinstance(config, SolveConfig) and config.abstraction_folder:
         name = config.abstraction_folder.name
         config = dataclasses.replace(config, solve=dataclasses.replace(config.solve, abstraction=name))
@@ -130,7 +129,7 @@ def flat_settings(config: AnyConfig) -> dict[str, Any]:
 
 @contextmanager
 def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Claim a run folder while the body runs; False if another process has it and there is no waiting.
+    """Claim a run folder while the body runs; False if another process has it and the call may not wait.
 
     The lock is a file beside the folder, so that folders stay as `RunFolder` makes them.
     """
@@ -165,7 +164,7 @@ def _carry_on(job: Job, observer: Callable[[], AbstractContextManager[Observer]]
 
 
 def _set_aside(path: Path, say: Say) -> bool:
-    """Move a run away whose metrics end before its newest checkpoint, for what they have lost cannot be made up.
+    """Set aside a run whose metrics end before its newest checkpoint: the missing lines cannot be made again.
 
     Metrics are written first, so only a damaged disk does this. Returns whether the run was moved.
     """
@@ -198,7 +197,7 @@ def _require_abstraction(job: Job, say: Say) -> None:
 
 
 def _drop_memories(path: Path, say: Say) -> None:
-    """Save a finished run's last state without its memories, which are most of its bytes and of no more use."""
+    """Save a finished run's last state without its memories, which take most of its bytes."""
     run = RunFolder.open(path)
     checkpoint = run.checkpoint(say)
     if checkpoint is None or not checkpoint.state["memories"]:

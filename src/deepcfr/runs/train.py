@@ -11,21 +11,18 @@ from types import FrameType
 from typing import Any, Protocol
 
 from deepcfr.errors import WorkerLost
-from deepcfr.evaluation.exploitability import exploitability, refusal_of
-from deepcfr.evaluation.result import Exploitability
+from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal_of
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.machine import resident_memory
-from deepcfr.policies.base import Policy
-from deepcfr.runs.costs import cost_notes, time_notes
+from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import Cluster, RunFolder
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
-from deepcfr.solvers.build import Record, Solver, close_solver
-from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.ladder import LadderMCCFR
+from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
 
 
 class Observer(Protocol):
-    """Who is told how a run goes; the command line shows it, tests collect it."""
+    """A listener to the progress of a run; the command line prints it, tests collect it."""
 
     def warn(self, message: str) -> None: ...
     def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None: ...
@@ -37,7 +34,7 @@ class Observer(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """How a call of `train` ended."""
+    """The outcome of a call of `train`."""
 
     finished: bool  # False after an interrupt; the run can be resumed
     iterations: int
@@ -73,7 +70,7 @@ _ATTEMPTS = 3  # to get past a checkpoint
 
 
 def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) -> Summary:
-    """Carry a run on from its newest checkpoint to its last iteration, or to the end of its time.
+    """Continue a run from its newest checkpoint to its last iteration, or to the end of its time.
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
     Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C finishes the iteration, with its
@@ -101,12 +98,12 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
 
 def _train(run: RunFolder, observer: Observer, cluster: Cluster | None) -> Summary:
     away = cluster is not None and not cluster.is_here
-    notes = cost_notes(run.config, run.source, run.abstraction_path, elsewhere=away)
+    notes = run.cost_notes(elsewhere=away)
     solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
     try:
         return _carry_on(run, solver, before, observer, notes + time_notes(solver, run.config))
     finally:
-        close_solver(solver)
+        solver.close()
 
 
 def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: list[str]) -> Summary:
@@ -124,9 +121,9 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
     result: Exploitability | None = None
     last = False
     with catch_interrupt() as interrupt:
-        for record in _iterations(run, solver):
+        for record in solver.iterations(lambda t: t == iterations or _due(run, t)):
             observer.iteration(record, time.perf_counter() - started)
-            line: dict[str, Any] = dataclasses.asdict(record)
+            line: dict[str, Any] = dataclasses.asdict(record)  # type: ignore[call-overload]
             last = record.iteration == iterations or time.perf_counter() - started >= limit
             if last or _due(run, record.iteration):
                 result = _evaluate(run, solver, observer, line)
@@ -143,15 +140,9 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
     return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
 
 
-def _iterations(run: RunFolder, solver: Solver) -> Iterator[Record]:
-    if isinstance(solver, DeepCFR):
-        return solver.iterations(lambda t: t == run.config.iterations or _due(run, t))
-    return solver.iterations()
-
-
 def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) -> Summary:
-    """A run that has no iterations left: measure it once more, after fitting its average strategy if that is missing."""
-    if not isinstance(solver, DeepCFR) or solver.average_iteration == solver.iteration:
+    """Measure a run without iterations left once more, after fitting its average strategy if that is missing."""
+    if solver.average_iteration == solver.iteration:
         result = _measure(run, solver, observer)
     else:
         line: dict[str, Any] = {"iteration": solver.iteration}
@@ -162,7 +153,7 @@ def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) 
 
 
 def _so_far(solver: Solver, seconds: float) -> dict[str, Any]:
-    """What every line of metrics ends with: the run's totals, and the memory of its process where the system tells it."""
+    """The end of every line of metrics: the run's totals, and the memory of its process where the system reports it."""
     resident = resident_memory()
     totals = {"total_nodes_touched": solver.nodes_touched, "seconds": seconds}
     return totals | ({"resident_bytes": resident} if resident else {})
@@ -174,10 +165,9 @@ def _due(run: RunFolder, iteration: int) -> bool:
 
 
 def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str, Any]) -> Exploitability | None:
-    """Measure the average strategy, fitted first if it is a network, and add what comes out to the metrics `line`."""
-    fitted = None
-    if isinstance(solver, DeepCFR):
-        fitted = solver.fit_average()
+    """Measure the average strategy, fitted first if it is a network, and add the results to the metrics `line`."""
+    fitted = solver.fit_average()
+    if fitted:
         line |= {
             "average_loss": fitted.loss,
             "average_examples": fitted.examples,
@@ -186,7 +176,7 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
     result = _measure(run, solver, observer)
     if result:
         line["evaluation"] = dataclasses.asdict(result)
-    if result and isinstance(solver, DeepCFR):
+    if result and fitted:
         line["evaluated_policy"] = run.config.evaluation.policy
     observer.evaluated(solver.iteration, fitted, result)
     return result
@@ -194,15 +184,10 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
 
 def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
     """The exact exploitability of the average strategy that the configuration names; None for games out of reach."""
-    if isinstance(solver, LadderMCCFR) or refusal_of(solver.game):
+    if isinstance(solver.game, LadderGame) or refusal_of(solver.game):
         return None
-    policy: Policy
-    if isinstance(solver, DeepCFR) and run.config.evaluation.policy != "average":
-        policy = solver.sd_cfr_policy() if run.config.evaluation.policy == "sd-cfr" else solver.smoothed_policy()
-    else:
-        policy = solver.average_policy()
     return exploitability(
-        policy,
+        solver.policy(run.config.evaluation.policy),
         threads=run.config.runtime.threads,
         on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
     )

@@ -1,1 +1,1 @@
-"""Histories: thousands of traversals advance together, one network call per depth."""
+"""Sampling of histories by batched traversals, self-play and tabular Monte Carlo CFR."""

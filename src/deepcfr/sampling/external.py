@@ -1,7 +1,7 @@
-"""External sampling (Deep CFR, Algorithm 2; Lanctot et al. 2009), all traversals of a batch at once.
+"""External sampling (Deep CFR, Algorithm 2; Lanctot et al. 2009) for all traversals of a batch at once.
 
-The traversals advance together as a frontier: arrays with one row for every live history, one level for every depth. The
-traverser's rows branch into all legal actions, the opponent's rows into one sampled action; then values flow back.
+The traversals advance together, one level for every depth; a level has one row for every live history. The traverser's
+rows branch into all legal actions, the opponent's rows into one sampled action. Then values are propagated back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 
 from deepcfr.games.base import Deals, Game, infosets_at
 from deepcfr.rng import addressed_uniforms
-from deepcfr.sampling.luck import Luck
+from deepcfr.sampling.control_variate import ControlVariate
 from deepcfr.types import TERMINAL, Samples
 
 Strategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -22,23 +22,23 @@ Strategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Traversals:
-    """What a batch of traversals yields."""
+    """Results of a batch of traversals."""
 
-    advantages: Samples  # of the traverser: sampled instantaneous regrets
-    strategies: Samples  # of the opponent: its action probabilities
+    advantages: Samples  # the traverser's sampled instantaneous regrets
+    strategies: Samples  # the opponent's action probabilities
     values: torch.Tensor  # float32 [B], each traversal's value to the traverser
     nodes_touched: int  # decision and terminal histories visited, plus deals
-    decisions: torch.Tensor  # int64 [R], at which a strategy was asked for, in each round
+    decisions: torch.Tensor  # int64 [R], decisions visited in each round
 
 
 @dataclass
 class _Level:
-    """The histories at one depth; `weight` says how an action's value counts in its node's value."""
+    """The histories at one depth; `weight` is the weight of each action's value in the value of its node."""
 
     node: torch.Tensor  # int64 [M]
     row: torch.Tensor  # int64 [M], the traversal
-    parent: torch.Tensor  # int64 [M], position in the level above
-    action: torch.Tensor  # int64 [M], taken there
+    parent: torch.Tensor  # int64 [M], row in the level above
+    action: torch.Tensor  # int64 [M], the parent's action
     weight: torch.Tensor  # float32 [M, A], the strategy if the traverser acts, the sampled action if the opponent does
 
 
@@ -49,16 +49,16 @@ def traverse(
     strategies: tuple[Strategy, Strategy],
     stream: int,
     iteration: int,
-    luck: Luck | None = None,
+    control_variate: ControlVariate | None = None,
 ) -> Traversals:
     """Run one external-sampling traversal for every deal.
 
     `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal, node)
-    in `stream`. Samples carry `iteration`. Without the `luck` of their boards, payoffs have the same mean after every
-    history and less noise. Source: Algorithm 2; the estimator is that of Lemma 1.
+    in `stream`. Samples carry `iteration`. Payoffs are less `control_variate`: means stay the same, variance
+    falls. Source: Algorithm 2; the estimator is that of Lemma 1.
     """
     levels, opponent = _descend(game, deals, traverser, strategies, stream)
-    values, advantages = _ascend(game, deals, traverser, levels, luck)
+    values, advantages = _ascend(game, deals, traverser, levels, control_variate)
     return Traversals(
         advantages=samples_at(game, deals, advantages, iteration),
         strategies=samples_at(game, deals, opponent, iteration),
@@ -98,9 +98,9 @@ def _descend(
 
 
 def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
-    """The action that each uniform number `chance` [M] falls on under `probabilities` [M, A], int64 [M].
+    """Sample an action from each row of `probabilities` [M, A] by the uniform number `chance` [M]; int64 [M].
 
-    An action of probability 0 is never drawn.
+    An action of probability 0 is never sampled.
     """
     upper = probabilities.cumsum(1)
     action = (upper <= chance[:, None] * upper[:, -1:]).sum(1)
@@ -109,7 +109,7 @@ def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.T
 
 
 def _ascend(
-    game: Game, deals: Deals, traverser: int, levels: list[_Level], luck: Luck | None
+    game: Game, deals: Deals, traverser: int, levels: list[_Level], control_variate: ControlVariate | None
 ) -> tuple[torch.Tensor, Visits]:
     sign = 1.0 if traverser == 0 else -1.0
     advantages = Visits()
@@ -123,8 +123,8 @@ def _ascend(
         actor = game.actor[level.node]
         over = (actor == TERMINAL).nonzero()[:, 0]
         paid = game.payoff(level.node[over], level.row[over], deals)
-        if luck:
-            paid = paid - luck(level.node[over], level.row[over]).to(paid)
+        if control_variate:
+            paid = paid - control_variate(level.node[over], level.row[over]).to(paid)
         values[over] = sign * paid
         mine = (actor == traverser).nonzero()[:, 0]
         if len(mine):
@@ -136,7 +136,7 @@ def _ascend(
 
 
 def by_round(game: Game, nodes: list[torch.Tensor]) -> torch.Tensor:
-    """How many of `nodes` are in each round of the game, int64 [R]."""
+    """Count the `nodes` in each round of the game, int64 [R]."""
     node = torch.cat([torch.empty(0, dtype=torch.int64, device=game.round.device), *nodes])
     return game.round[node].bincount(minlength=int(game.round.max()) + 1)
 

@@ -1,13 +1,13 @@
 """Monte Carlo CFR on tables (Lanctot, Waugh, Zinkevich and Bowling 2009): external and outcome sampling.
 
-One traversal after the other, in numba, on a `WalkTree`. External sampling visits histories breadth-first: rows of siblings
-are read one after the other instead of each at the end of a chain of calls, so cache misses overlap, and there is no
-recursion. Every random choice is a hash of (stream, traversal, position), as in `deepcfr.rng`, so that a traversal does not
-depend on chunks and threads, but for the regrets that it finds.
+Traversals run one after the other, in numba, on a `TraversalTree`. External sampling visits histories breadth-first: rows
+of siblings are read together, so cache misses overlap, and there is no recursion. Every random choice is a hash of (stream,
+traversal, position), as in `deepcfr.rng`, so the choices of a traversal depend on chunks and threads only through the
+regrets that it reads.
 
 `Learning` holds two variants by Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas
-Heads Up No Limit Poker"): a least probability that decays with the games played, and rewards that weigh losses otherwise
-than gains. Both are off in `PLAIN`.
+Heads Up No Limit Poker"): a least probability that decays with the games played, and rewards that weight losses and gains
+differently. Both are off in `PLAIN`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.games.explicit import CHANCE
-from deepcfr.sampling.walk_tree import Floats, Ints, Situations, Small, WalkTree, address_of, uniform_at
+from deepcfr.sampling.traversal_tree import Floats, Ints, Situations, Small, TraversalTree, address_of, uniform_at
 from deepcfr.types import TERMINAL
 
 Table = npt.NDArray[np.floating]
 
-SHAPES = ("y1", "y2", "y3", "y4")  # of rewards: kernels take positions in this
+SHAPES = ("y1", "y2", "y3", "y4")  # shapes of rewards; kernels take an index of this tuple
 
 
 class Learning(NamedTuple):
-    """What changes the strategies and the regrets of traversals; the first three numbers are a floor under strategies.
+    """Variants of the strategies and regrets of traversals; the first three numbers set the floor under strategies.
 
-    After x games the least probability of a legal action is start + slope * x where that is positive, and 0 from game `end`
-    on. A game is one traversal for each player, so a traversal of either player has as many games before it as earlier
-    traversals of that player.
+    After x games the least probability of a legal action is max(0, start + slope * x), and 0 from game `end` on. A game is
+    one traversal for each player, so x is the number of earlier traversals of the same player.
     """
 
     start: float = 0.0
-    slope: float = 0.0  # a game
+    slope: float = 0.0  # per game
     end: int = 0
     games: int = 0  # before traversal 0 of the stream
-    shape: int = 0  # of sampled regrets, as a position in SHAPES
+    shape: int = 0  # shape of sampled regrets, an index of SHAPES
 
 
 PLAIN = Learning()
@@ -57,9 +56,9 @@ def floor_after(learning: Learning, traversal: int) -> float:
 
 @nb.njit(cache=True, nogil=True)
 def shaped(reward: float, shape: int) -> float:
-    """A reward in the game's unit as a player feels it; gains are left alone, losses hurt more.
+    """The reward for a payoff in the game's unit: gains stay the same, losses count more.
 
-    Source: Lin 2024, section 6.3, y1 to y4, for the money that a game brought.
+    Source: Lin 2024, section 6.3, y1 to y4, applied to the payoff of a game.
     """
     if shape == 0 or reward >= 0.0:
         return reward
@@ -73,8 +72,8 @@ def shaped(reward: float, shape: int) -> float:
 def _match(regrets: Table, at: int, count: int, share: Floats, to: int, floor: float) -> None:
     """Regret matching on the row `at`, written to share[to : to + count]; uniform where no regret is positive.
 
-    With a floor, that much is given to every action and the rest in proportion to regret matching. What does not fit is
-    cut: if the floor is above 1 / count the strategy is uniform.
+    With a floor, every action gets the floor and the rest is shared in proportion to regret matching. If the floor is
+    above 1 / count, the strategy is uniform.
     Every regret is read once: another thread may change it at any time, and the shares must still sum to 1.
     """
     total = 0.0
@@ -82,6 +81,12 @@ def _match(regrets: Table, at: int, count: int, share: Floats, to: int, floor: f
         positive = max(float(regrets[at + a]), 0.0)
         share[to + a] = positive
         total += positive
+    normalise(share, to, count, total, floor)
+
+
+@nb.njit(cache=True, nogil=True, inline="always")  # a call here is measurably slower
+def normalise(share: Floats, to: int, count: int, total: float, floor: float) -> None:
+    """Divide share[to : to + count] by their `total`, or make them uniform if it is 0; then apply the floor."""
     for a in range(count):
         share[to + a] = share[to + a] / total if total > 0.0 else 1.0 / count
     if floor > 0.0:
@@ -91,8 +96,8 @@ def _match(regrets: Table, at: int, count: int, share: Floats, to: int, floor: f
 
 
 @nb.njit(cache=True, nogil=True)
-def _sample(share: Floats, first: int, count: int, uniform: float) -> int:
-    """The index on which `uniform` falls under share[first : first + count]; one of share 0 is never drawn."""
+def sample(share: Floats, first: int, count: int, uniform: float) -> int:
+    """Sample an index by the probabilities share[first : first + count]; an index of share 0 is never sampled."""
     last = 0
     for a in range(count):
         if share[first + a] > 0.0:
@@ -108,19 +113,19 @@ class _Visits(NamedTuple):
 
     node: Small  # position in the tree
     child: Small  # index of the first child
-    row: Ints  # entry of the tables, at decisions
-    share: Floats  # probability with which the traverser, at the parent, goes here
-    value: Floats  # to the traverser
+    row: Ints  # entry of the tables, at decisions only
+    share: Floats  # probability of coming here if the traverser acts at the parent
+    value: Floats  # value to the traverser
 
 
 @nb.njit(cache=True, nogil=True)
 def _descend(
-    tree: WalkTree, regrets: Table, averages: Table, buckets: Ints, result: int, traverser: int, weight: float,
+    tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, result: int, traverser: int, weight: float,
     floor: float, address: np.uint64, visits: _Visits,
 ) -> int:  # fmt: skip
-    """Visit all actions of the traverser and a sampled one of opponent and chance; returns the number of visits.
+    """Visit all actions of the traverser and one sampled action of opponent and chance; returns the number of visits.
 
-    The opponent's nodes add to the average strategy: they are reached with the opponent's own probability.
+    The opponent's nodes are added to the average strategy, because the opponent plays by its own strategy.
     """
     visits.node[0] = 0
     sign = 1.0 - 2.0 * traverser
@@ -134,7 +139,7 @@ def _descend(
         if actor == TERMINAL:
             visits.value[visit] = sign * tree.payoff[node, result]
         elif actor == CHANCE:
-            visits.node[end] = first + _sample(tree.chance, first, count, uniform_at(address, node))
+            visits.node[end] = first + sample(tree.chance, first, count, uniform_at(address, node))
             end += 1
         else:
             at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
@@ -147,7 +152,7 @@ def _descend(
             else:
                 for a in range(count):
                     averages[at + a] += weight * visits.share[end + a]
-                visits.node[end] = first + _sample(visits.share, end, count, uniform_at(address, node))
+                visits.node[end] = first + sample(visits.share, end, count, uniform_at(address, node))
                 end += 1
         visit += 1
     return end
@@ -155,9 +160,9 @@ def _descend(
 
 @nb.njit(cache=True, nogil=True)
 def _ascend(
-    tree: WalkTree, regrets: Table, traverser: int, weight: float, shape: int, visits: _Visits, end: int
+    tree: TraversalTree, regrets: Table, traverser: int, weight: float, shape: int, visits: _Visits, end: int
 ) -> int:
-    """Carry values to the root and add the traverser's sampled regrets; returns the nodes touched."""
+    """Propagate values to the root and add the traverser's sampled regrets; returns the nodes touched."""
     touched = 0
     for visit in range(end - 1, -1, -1):
         node = visits.node[visit]
@@ -180,18 +185,16 @@ def _ascend(
 
 @nb.njit(cache=True, nogil=True)
 def external_traversals(
-    tree: WalkTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
+    tree: TraversalTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
     stream: np.uint64, first: int, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the external-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
     Adds `weight` times the sampled regrets of the traverser, and `weight` times the opponent's strategy to the averages.
-    A floor of `learning` is under the strategies of both players.
+    The floor of `learning` applies to both players.
     Source: Lanctot et al. 2009, section 4, external-sampling MCCFR.
     """
-    most = len(
-        tree.actor
-    )  # no position is visited twice, so there is room for all children of an unvisited one as well
+    most = len(tree.actor)  # positions are visited at most once, so the children of one more position fit
     visits = _Visits(
         np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most), np.empty(most)
     )
@@ -208,16 +211,16 @@ class _Path(NamedTuple):
     """The traverser's decisions on one sampled path."""
 
     row: Ints  # entry of the tables
-    actions: Ints  # how many there are
+    actions: Ints  # number of actions
     taken: Ints
-    share: Floats  # strategies, one decision's actions after the other's
+    share: Floats  # strategies, concatenated over decisions
     before: Floats  # 1 / probability of the traverser's earlier choices under its sampling policy
     drawn: Floats  # probability of `taken` under the sampling policy
 
 
 @nb.njit(cache=True, nogil=True)
 def _follow(
-    tree: WalkTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
+    tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
     floor: float, address: np.uint64, path: _Path, mixture: Floats,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Sample one path; returns the terminal position, the traverser's decisions and the nodes touched."""
@@ -228,14 +231,14 @@ def _follow(
         first, count = tree.first_child[node], tree.num_children[node]
         uniform = uniform_at(address, node)
         if tree.actor[node] == CHANCE:
-            action = _sample(tree.chance, first, count, uniform)
+            action = sample(tree.chance, first, count, uniform)
         else:
             at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
             _match(regrets, at, count, path.share, used, floor)
             if tree.actor[node] == traverser:
                 for a in range(count):
                     mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
-                action = _sample(mixture, 0, count, uniform)
+                action = sample(mixture, 0, count, uniform)
                 path.row[depth], path.actions[depth], path.taken[depth] = at, count, action
                 path.before[depth], path.drawn[depth] = inverse, mixture[action]
                 inverse /= mixture[action]
@@ -244,7 +247,7 @@ def _follow(
             else:
                 for a in range(count):
                     averages[at + a] += weight * inverse * path.share[used + a]
-                action = _sample(path.share, used, count, uniform)
+                action = sample(path.share, used, count, uniform)
         node = first + action
         touched += tree.histories[node]
     return node, depth, touched
@@ -256,11 +259,11 @@ def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int
     used = 0
     for d in range(depth):
         used += path.actions[d]
-    tail = payoff  # times the traverser's later choices' probability in its strategy / in its sampling policy
+    tail = payoff  # times probability of the traverser's later choices: strategy / sampling policy
     for d in range(depth - 1, -1, -1):
         used -= path.actions[d]
         taken = path.taken[d]
-        value = path.before[d] * tail / path.drawn[d]  # of `taken`; the other actions' sampled values are 0
+        value = path.before[d] * tail / path.drawn[d]  # value of `taken`; sampled values of other actions are 0
         mean = path.share[used + taken] * value
         for a in range(path.actions[d]):
             regrets[path.row[d] + a] += weight * shaped((value if a == taken else 0.0) - mean, shape)
@@ -269,14 +272,14 @@ def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int
 
 @nb.njit(cache=True, nogil=True)
 def outcome_traversals(
-    tree: WalkTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
+    tree: TraversalTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
     stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN,
 ) -> int:  # fmt: skip
     """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
-    The traverser plays uniformly with probability `exploration` and its strategy otherwise; opponent and chance are
-    sampled as they are, so that only the traverser's choices need importance weights. The opponent's strategy is added to
-    the averages with the inverse of the probability of those choices: in expectation, as external sampling does.
+    The traverser plays uniformly with probability `exploration` and its strategy otherwise. Opponent and chance are
+    sampled on-policy, so only the traverser's choices need importance weights. The opponent's strategy is added to the
+    averages with the inverse probability of those choices, which in expectation equals external sampling.
     Source: Lanctot et al. 2009, section 3.1, with stochastically-weighted averaging.
     """
     most = len(tree.actor)

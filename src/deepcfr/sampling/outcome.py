@@ -1,31 +1,31 @@
 """Outcome sampling (Lanctot et al. 2009, section 3.1) for Deep CFR: one sampled history for every traversal of a batch.
 
-Section 4 of the Deep CFR paper names it as the choice for games with many actions, provided that samples are weighed as
-they must be. The traverser, too, takes a single action at each of its decisions. Chance and the opponent are sampled as
-they play, and the traverser by
+Section 4 of the Deep CFR paper recommends it for games with many actions, with appropriate weights of samples. The
+traverser, too, takes a single action at each of its decisions. Chance and the opponent are sampled on-policy, and the
+traverser by
 
     q(I, a) = e / |A(I)| + (1 - e) sigma(I, a) ,        e = `exploration` .
 
-Two things follow for the samples; docs/algorithms/mccfr.md derives both.
+This has two consequences for samples; docs/algorithms/mccfr.md derives both.
 
 * **Targets.** On a history that goes through I, takes a there, and ends in z, the sampled value of a is
 
       v(I, a) = [u_p(z) * product of sigma / q over the traverser's later actions] / q(I, a) ,
 
   that of the other actions is 0, and the target is v(I, .) - sum_b sigma(I, b) v(I, b). Given that I is visited, its mean
-  is the advantage of Lemma 1, as external sampling's is: the traverser's own earlier choices are the same for all
-  histories of I (perfect recall), so they do not change how likely each of these is within I.
-* **Copies.** External sampling visits a history h with probability pi_{-p}(h), so its memory holds infosets in these
-  proportions, and that makes the mean over *iterations*, which a network learns, proportional to regret. Here the
-  probability is pi_{-p}(h) times the product of q over the traverser's earlier actions, which differs from iteration to
-  iteration. So a sample goes to the memory a random whole number of times, whose mean is the inverse of that product. In
-  expectation a memory is then offered what external sampling would offer: as many samples of every infoset, with the same
-  sum of targets. The same holds for samples of the opponent's strategy, which external sampling meets as often.
+    is the advantage of Lemma 1, as in external sampling: the traverser's own earlier choices are the same for all histories
+    of I (perfect recall), so they do not change the probability of each history given I.
+  * **Copies.** External sampling visits a history h with probability pi_{-p}(h). Its memory holds infosets in these
+    proportions, so the mean over *iterations*, which a network learns, is proportional to regret. In outcome sampling the
+    probability is pi_{-p}(h) times the product of q over the traverser's earlier actions, which varies between iterations.
+    So a sample is added to the memory a random integer number of times, whose mean is the inverse of that product. In
+    expectation the memory gets the same samples as in external sampling: as many of every infoset, with the same sum of
+    targets. The same holds for samples of the opponent's strategy.
 
-Nothing is divided by a reach. Every divisor is a single q(I, a) >= e / |A(I)|, and configurations keep e at 0.01 or more;
-sigma / q is also at most 1 / (1 - e). With d decisions of the traverser before it and l after it, a sample has at most
-(|A| / e)^d + 1 copies, and its target is at most |u| (|A| / e) min(1 / (1 - e), |A| / e)^l. That is the price: the same
-mean for far fewer nodes touched in a traversal, and much more variance.
+  No target is divided by a reach probability. Every divisor is a single q(I, a) >= e / |A(I)|, and configurations keep e at
+  0.01 or more; sigma / q is also at most 1 / (1 - e). With d decisions of the traverser before it and l after it, a sample
+  has at most (|A| / e)^d + 1 copies, and its target is at most |u| (|A| / e) min(1 / (1 - e), |A| / e)^l. So a traversal
+  touches far fewer nodes for the same mean, but variance is much higher.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from deepcfr.types import TERMINAL
 
 @dataclass(frozen=True)
 class _Level:
-    """The decisions at one depth, one for each history that goes on; M is their number."""
+    """The decisions at one depth, one for each live history; M is their number."""
 
     node: torch.Tensor  # int64 [M]
     row: torch.Tensor  # int64 [M], the traversal
@@ -65,7 +65,7 @@ def traverse_outcomes(
     """Run one outcome-sampling traversal for every deal.
 
     `strategies[p]` is player p's strategy sigma^t. Both players' actions use the uniforms addressed by (traversal, node)
-    in `stream`, so that the opponent does at a node what it does there in external sampling with the same stream.
+    in `stream`, so the opponent takes the same actions as in external sampling with the same stream.
     `exploration` must be above 0. Samples carry `iteration`; `values` are weighted, so only their mean is a value.
     """
     levels, payoffs, touched = _follow(game, deals, traverser, strategies, exploration, stream)
@@ -83,7 +83,7 @@ def traverse_outcomes(
 def _follow(
     game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], exploration: float, stream: int
 ) -> tuple[list[_Level], torch.Tensor, int]:
-    """Play every deal out; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
+    """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
     sign = 1.0 if traverser == 0 else -1.0
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)
@@ -126,18 +126,18 @@ def _decide(
     address = deals.traversal[row]
     taken = sample_actions(played, addressed_uniforms(stream, address, node))
     drawn = torch.where(mine, played.take_along_dim(taken[:, None], 1)[:, 0].double(), 1.0)
-    # rounded up or down at random in proportion, so that the mean number of copies is exactly the weight
+    # stochastic rounding: the mean number of copies is exactly the weight
     copies = (inverse + addressed_uniforms(key(stream, "copies"), address, node)).long()
     return _Level(node, row, mine, sigma, taken, drawn, copies)
 
 
 def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor) -> tuple[torch.Tensor, Visits]:
-    """Carry payoffs [B] back along the histories: the traversals' values (float64 [B]), and the traverser's targets."""
+    """Propagate payoffs [B] back: returns the traversals' values (float64 [B]) and the traverser's targets."""
     values = payoffs.clone()
     advantages = Visits()
     for level in reversed(levels):
         taken = level.taken[:, None]
-        of_taken = values[level.row] / level.drawn  # of the other actions it is 0
+        of_taken = values[level.row] / level.drawn  # value of the taken action; 0 for other actions
         mean = level.sigma.take_along_dim(taken, 1)[:, 0] * of_taken
         target = torch.zeros_like(level.sigma, dtype=torch.float64).scatter_(1, taken, of_taken[:, None])
         target = (target - mean[:, None]) * game.legal[level.node]
@@ -149,7 +149,7 @@ def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor) -> tuple[to
 def _repeated(
     level: _Level, where: torch.Tensor, target: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The decisions of a level `where` [M] with their targets [M, A], each as often as it has copies."""
+    """The decisions of a level `where` [M] with their targets [M, A], each repeated by its number of copies."""
     places = where.nonzero()[:, 0]
     places = places.repeat_interleave(level.copies[places])
     return level.node[places], level.row[places], target[places]

@@ -1,4 +1,4 @@
-"""Whole games between two strategies, all of a batch at once: every live game takes one sampled action at each depth."""
+"""Play whole games between two strategies, a batch at once: every live game takes one sampled action at each depth."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from deepcfr.types import TERMINAL
 
 
 def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """What player 0 gains in one game for every deal, float32 [B] in the game's unit; see `last_nodes`."""
+    """The payoff of player 0 in one game of every deal, float32 [B] in the game's unit; arguments as in `last_nodes`."""
     node = last_nodes(game, deals, strategies, stream)
     return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
 
 
 def last_nodes(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """The node at which one game of every deal ends, int64 [B].
+    """Play one game of every deal; returns the terminal nodes, int64 [B].
 
     `strategies[p]` is player p's; actions use the uniforms addressed by (traversal, node) in `stream`, so a game is the
-    same in any batch, and two games of one deal part only where their strategies do.
+    same in any batch, and two games of one deal differ only where their strategies do.
     """
     node = game.start(deals)
     while True:

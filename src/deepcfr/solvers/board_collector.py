@@ -1,22 +1,23 @@
-"""Public-chance traversals as a `Collector`: whole boards, and memories of hands or of infosets drawn from them."""
+"""Public-chance traversals as a `Collector`: whole boards, and samples of hands or of infosets drawn from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from deepcfr.config import RunConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import board_strategy
-from deepcfr.policies.remembered import RememberedStrategies
-from deepcfr.ranges.boards import Boards, round_trees
-from deepcfr.ranges.public_chance import BoardPass, RoundPart, check_settings, drawn_infosets, traverse_boards
+from deepcfr.policies.network import RememberedStrategies
+from deepcfr.ranges.boards import Boards
+from deepcfr.ranges.public_chance import RoundPart, check_settings, drawn_infosets, traverse_boards
+from deepcfr.ranges.rounds import round_trees
 from deepcfr.rng import key
-from deepcfr.solvers.collector import Collected, Current, Fitting
+from deepcfr.solvers.collector import Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import HandMemories, InfosetMemories, Memories, panel_rows
+from deepcfr.solvers.memories import Batch, Found, HandMemories, InfosetMemories, Memories, panel_rows
 from deepcfr.training.fit import fit
+from deepcfr.types import HandSamples
 
 
 class BoardCollector:
@@ -27,64 +28,60 @@ class BoardCollector:
         self.fit: Fitting = fit
         self.side_by_side = 0
         self.remembered = RememberedStrategies()  # on a panel of boards
-        settings = config.public_chance
+        assert config.sampling.kind == "public-chance"
+        self._sampling = settings = config.sampling
         check_settings(game.rules, settings)
-        self._memories: HandMemories | InfosetMemories
+        self._first_round = 1 if table else 0
+        self.memories: Memories
         if settings.record == "hands":
-            first, rows = 1 if table else 0, panel_rows(game, settings)
-            self._memories = HandMemories(game, config.memory, round_trees(game), first, rows, config.cfr)
+            rows = panel_rows(game, settings)
+            self.memories = HandMemories(game, config.memory, round_trees(game), self._first_round, rows, config.cfr)
         else:
-            self._memories = InfosetMemories(game, config.memory)
-        self.memories: Memories = self._memories
+            self.memories = InfosetMemories(game, config.memory)
 
     @cached_property
     def boards(self) -> Boards:
-        """What is sampled from: all boards of the game, made when training begins."""
+        """All boards of the game, computed when training begins."""
         return Boards(self._game, merge=self._game.suits == "canonical", keep=True)
 
     def changed(self, player: int) -> None:
-        """See `Collector`."""
+        """Call after a player's network changes; drops cached strategies."""
         self.remembered.changed(player)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: there are no other processes."""
 
-    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
-        """See `Collector`; they have ended when this returns."""
-        settings = self._config.public_chance
+    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
+        """Iteration t's traversals for one player, in one part."""
+        settings = self._sampling
         if settings.panel:
             strategy = self.remembered.of(current.policy(), current.matching)
             stream = panel_stream(self._config)
         else:
-            strategy, stream = board_strategy(current.policy()), self._stream("boards", t, traverser)
+            strategy, stream = current.policy().on_board, self._stream("boards", t, traverser)
         found = traverse_boards(self.boards, strategy, traverser, settings, t, stream, self._workers)
-        if self._table:
-            self._table.add_strategy(traverser, t)
-            self._table.add_values(found.first_values, traverser, t)
-        for round_ in range(1 if self._table else 0, len(self.boards.rounds)):
-            self._remember(found, t, traverser, round_)
-        evaluated = self.remembered.asked() if settings.panel else found.evaluated
-        done = Collected(found.boards, found.nodes_touched, evaluated)
-        return lambda: done
-
-    def _remember(self, found: BoardPass, t: int, traverser: int, round_: int) -> None:
-        """Keep one round's hands, as they are or as infosets drawn from them."""
-        tree, slots = self.boards.rounds[round_], self._stream("slot", t, traverser, round_)
-        part = RoundPart.of(tree, traverser)
-        if not len(part.nodes):
-            return
-        hands = (found.advantages[round_], found.strategies[round_])
-        if isinstance(self._memories, HandMemories):
-            self._memories.add(traverser, round_, hands, slots)
-            return
-        # a traversal of histories meets every round once, so rounds of which fewer hands were recorded count more
-        times = max(map(len, found.advantages)) / max(1, len(hands[0]))
-        advantages, strategies = (
-            drawn_infosets(h, tree, part, self._game.encoding.num_actions, times, self._stream("infosets", slots, i))
-            for i, h in enumerate(hands)
+        rounds = range(self._first_round, len(self.boards.rounds))
+        acting = [r for r in rounds if (self.boards.rounds[r].actor == traverser).any()]
+        yield Found(
+            traversals=found.boards,
+            nodes_touched=found.nodes_touched,
+            evaluated=self.remembered.asked() if settings.panel else found.evaluated,
+            advantages=[self._batch(found.advantages, 0, t, traverser, round_) for round_ in acting],
+            strategies=[self._batch(found.strategies, 1, t, traverser, round_) for round_ in acting],
+            first_values=found.first_values if self._table else None,
         )
-        self._memories.advantages[traverser].add(advantages, slots)
-        self._memories.strategies.add(strategies, slots + 1)
+
+    def _batch(self, hands: Sequence[HandSamples], kind: int, t: int, traverser: int, round_: int) -> Batch:
+        """One round's hands, or infosets drawn from them; `kind` is 0 for advantages and 1 for strategies."""
+        slots = self._stream("slot", t, traverser, round_)
+        if self._sampling.record == "hands":
+            return Batch(hands[round_], slots + kind, round_)
+        tree = self.boards.rounds[round_]
+        # a traversal of histories visits every round once, so rounds with fewer recorded hands count more
+        times = max(map(len, hands)) / max(1, len(hands[round_]))
+        actions, stream = self._game.encoding.num_actions, self._stream("infosets", slots, kind)
+        infosets = drawn_infosets(hands[round_], tree, RoundPart.of(tree, traverser), actions, times, stream)
+        return Batch(infosets, slots + kind)
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self._config.seed, *purpose)

@@ -2,32 +2,89 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
-from deepcfr.abstraction.buckets import Abstraction, lossless
-from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
+from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
-from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.errors import ConfigError
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import NOT_LISTED
-from deepcfr.games.rules import PokerRules
+from deepcfr.memory.state import SavedState, State
+from deepcfr.nfsp.solver import NFSP
 from deepcfr.solvers.collector import Collecting
-from deepcfr.solvers.deep_cfr import DeepCFR, IterationRecord
-from deepcfr.solvers.ladder import LadderMCCFR
+from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.nfsp import NFSP, NFSPRecord
 from deepcfr.solvers.parts import MergedHere
 from deepcfr.solvers.sampled import SampledSolver
-from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
+from deepcfr.training.fit import FitResult
 
-TabularSolver = VectorCFR | TreeCFR | MCCFR | LadderMCCFR
-NetworkSolver = DeepCFR | NFSP
-Solver = NetworkSolver | TabularSolver
-Record = IterationRecord | NFSPRecord | TabularRecord
+
+class Record(Protocol):
+    """The record of one iteration; each solver has its own dataclass."""
+
+    @property
+    def iteration(self) -> int: ...
+
+    @property
+    def nodes_touched(self) -> int: ...
+
+    def figures(self) -> str:
+        """The figures for the progress display."""
+
+
+class Solver(Protocol):
+    """The interface of a run of any algorithm, for training, checkpoints and play."""
+
+    @property
+    def game(self) -> Any: ...
+
+    @property
+    def iteration(self) -> int: ...
+
+    @property
+    def nodes_touched(self) -> int: ...
+
+    @property
+    def average_iteration(self) -> int:
+        """The iteration whose average strategy can be played; 0 if there is none."""
+
+    def iterations(self, average_due: Callable[[int], bool] = ..., /) -> Iterator[Record]:
+        """Advance one iteration at a time; `average_due` says after which ones `fit_average` will be called."""
+
+    def fit_average(self) -> FitResult | None:
+        """Fit the average strategy if that is a network to be fitted; otherwise do nothing and return None."""
+
+    def policy(self, name: str) -> Any:
+        """The strategy of a name in `config.records.EvaluationConfig.policy`, or "current".
+
+        It is a `Policy`, or a `LadderPolicy` of a raise-ladder game. Raises NoPolicy if there is none (yet), and
+        TrainingError for a smoothed one of networks that were fitted from scratch.
+        """
+
+    def state(self, memories: bool) -> State:
+        """The state that a checkpoint stores; without `memories` it can be played but not trained."""
+
+    def restore(self, saved: SavedState, memories: bool) -> None:
+        """Restore the result of `state`; without `memories` only what play needs."""
+
+    def memory_bytes(self, memories: bool) -> int:
+        """Bytes of the large arrays of `state`, without copying anything from a device."""
+
+    def thin(self, keep_networks: int) -> None:
+        """Keep every `keep_networks`-th snapshot, counted back from the newest, or none if that is 0."""
+
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+
+    def seconds_per_iteration(self) -> float | None:
+        """A measured forecast from a small trial; None if there is none."""
+
+    def close(self) -> None:
+        """End the processes that this one started."""
 
 
 def build_solver(
@@ -38,7 +95,7 @@ def build_solver(
 ) -> Solver:
     """A new solver for the game, before its first iteration; `abstraction` is for Monte Carlo CFR on poker games.
 
-    `collecting` is for Deep CFR: what makes the collector, if traversals are not to run in this process.
+    `collecting` is for Deep CFR: the factory of the collector, if traversals run in other processes.
 
     Raises ConfigError and GameError for what the solver does not offer.
     """
@@ -49,59 +106,23 @@ def build_solver(
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
         return in_parts(MCCFR(game, settings, config.seed, threads, buckets))
     if settings.abstraction != "lossless":
-        raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: mccfr does.")
+        raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: use mccfr.")
     if isinstance(game, PokerGame):
         return VectorCFR(game, settings, threads, config.seed)
     return TreeCFR(game, settings)
 
 
-def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstraction | None = None) -> LadderMCCFR:
-    """A new solver for a raise-ladder game, before its first iteration; `abstraction` is what the settings name, if any.
-
-    Raises ConfigError for settings that it does not offer, and GameError for buckets that do not fit the game.
-    """
-    if isinstance(config, RunConfig):
-        raise ConfigError(NOT_LISTED.format(game.name))
-    settings = config.solve
-    buckets = abstraction or ladder_buckets(game.rules.deck, settings.abstraction)
-    return in_parts(LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads))
-
-
-def close_solver(solver: Solver) -> None:
-    """End what a solver has begun in other processes, if anything."""
-    if isinstance(solver, DeepCFR):
-        solver.collector.close()
-    elif isinstance(solver, SampledSolver) and solver.merging:
-        solver.merging.close()
-
-
-_Sampled = TypeVar("_Sampled", MCCFR, LadderMCCFR)
+_Sampled = TypeVar("_Sampled", bound=SampledSolver)
 
 
 def in_parts(solver: _Sampled) -> _Sampled:
-    """The solver, whose parts, if it has several, run in this process one after the other."""
+    """The solver; if it has several parts, they run in this process one after the other."""
     if solver.config.parts > 1:
         solver.merging = MergedHere(solver, solver.config.parts)
     return solver
 
 
-def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:
-    """What players of a raise-ladder game tell apart if that is in no folder.
-
-    Raises ConfigError for anything but texture and lossless, and for a game with too many hands to tell all of them apart.
-    """
-    if abstraction == TEXTURE:
-        return TextureBuckets(deck)
-    if abstraction == "lossless":
-        try:
-            return lossless(deck)
-        except GameError as error:
-            reason = " ".join(error.problems).removesuffix(": ask for fewer buckets instead.")
-            raise ConfigError(f"{reason}: ask for --abstraction {TEXTURE}, or a folder.") from error
-    raise ConfigError(f"The abstraction '{abstraction}' of {deck.name} is in a folder, and was not loaded from it.")
-
-
 def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:
     if not isinstance(game, PokerGame):
-        raise ConfigError(f"Texture buckets are of poker hands, and '{game.name}' is solved as it is.")
+        raise ConfigError(f"Texture buckets are for poker games, and '{game.name}' has no poker hands.")
     return TextureBuckets(game.rules)

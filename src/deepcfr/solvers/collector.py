@@ -1,10 +1,11 @@
-"""What an iteration of Deep CFR needs besides its fits: traversals in, samples out."""
+"""The parts of an iteration of Deep CFR: traversals, the samples that they find, fits, and the iteration's record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.games.base import Game
@@ -13,10 +14,10 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import Memories
+from deepcfr.solvers.memories import Found, Memories
+from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.training.shards import AnyExamples
 
 
 @dataclass(frozen=True)
@@ -31,43 +32,115 @@ class Current:
         return WithFirstRound(self.matching, self.first_round) if self.first_round else self.matching
 
 
-@dataclass(frozen=True)
-class Collected:
-    """What one player's traversals in one iteration did."""
-
-    traversals: int  # histories from a deal, or boards
-    nodes_touched: int
-    evaluated: int  # infosets at which networks were asked for a strategy
-
-
 class Fitting(Protocol):
-    """What fits a network to examples: `training.fit.fit`, or the same in other processes."""
+    """A function that fits a network to examples: `training.fit.fit`, or the same in other processes."""
 
     def __call__(
-        self, network: SplitNetwork, examples: AnyExamples, config: FitConfig, stream: int, workers: Workers
+        self, network: SplitNetwork, examples: Examples, config: FitConfig, stream: int, workers: Workers
     ) -> FitResult: ...
 
 
 class Collector(Protocol):
-    """Runs traversals somewhere, keeps what they find in memories there, and has networks fitted to these."""
+    """Runs traversals and fits, in this process or in others; `memories` holds the samples of its traversals."""
 
     memories: Memories
     fit: Fitting
     side_by_side: int  # fits that can run beside traversals and each other; 0 where traversals end before anything else
 
-    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
-        """Begin all of iteration t's traversals for one player, who finds advantages, and return what waits for their end.
+    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
+        """All of iteration t's traversals for one player, in parts and in their order.
 
-        They play what networks and table are now, whatever becomes of these. What they find is in the memories of the
-        player's own advantages and of strategies when they have ended, and may come there before.
+        Traversals in other processes begin with this call; those of this process run while the caller reads the results.
         """
 
     def changed(self, player: int) -> None:
-        """The player's network is another from now on."""
+        """Call after a player's network changes; drops cached strategies."""
 
     def close(self) -> None:
-        """End what was begun elsewhere; nothing can be collected any more."""
+        """End the processes that this one started. No traversals can run afterwards."""
 
 
 Collecting = Callable[[Game, RunConfig, FirstRoundTable | None], Collector]
-"""What makes the collector of a run; the table is the run's own, which the collector adds to."""
+"""Makes the collector of a run; the table is the run's own."""
+
+
+@dataclass(frozen=True)
+class IterationRecord:
+    """The record of one CFR iteration; pairs are of players 0 and 1."""
+
+    iteration: int
+    traversals: int  # of both players: histories from a deal, or boards
+    nodes_touched: int
+    evaluated: int  # infosets at which networks were asked for a strategy
+    trained: int  # examples in the mini-batches of both players' fits
+    traversal_seconds: float  # in which no network was fitted
+    fit_seconds: float  # of both players' networks
+    advantage_loss: tuple[float, float]
+    advantage_samples: tuple[int, int]  # in the memories
+    strategy_samples: int
+
+    def figures(self) -> str:
+        """The figures for the progress display."""
+        return (
+            f"{self.nodes_touched / max(self.traversal_seconds, 1e-9):,.0f} nodes/s, "
+            f"loss {self.advantage_loss[0]:.2f} {self.advantage_loss[1]:.2f}"
+        )
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A fit with its start and end times by `perf_counter`."""
+
+    result: FitResult
+    begin: float
+    end: float
+
+
+def timed(fit: Callable[..., FitResult], *arguments: Any) -> Timed:
+    """Run a fit and record its start and end."""
+    begin = time.perf_counter()
+    return Timed(fit(*arguments), begin, time.perf_counter())
+
+
+@dataclass
+class Tally:
+    """Counts and times of an iteration so far; its clock starts at construction."""
+
+    traversals: int = 0
+    nodes_touched: int = 0
+    evaluated: int = 0
+    fits: list[Timed] = field(default_factory=list)  # of the players' networks, in their order
+    average_fit: Timed | None = None  # of the average network, if it was fitted beside the others
+    _start: float = field(default_factory=time.perf_counter)
+
+    def add(self, found: Found) -> None:
+        """Count traversals."""
+        self.traversals += found.traversals
+        self.nodes_touched += found.nodes_touched
+        self.evaluated += found.evaluated
+
+    def record(self, iteration: int, memories: Memories) -> IterationRecord:
+        """End the iteration and return its record."""
+        seconds = time.perf_counter() - self._start
+        advantage_samples, strategy_samples = memories.sizes()
+        return IterationRecord(
+            iteration=iteration,
+            traversals=self.traversals,
+            nodes_touched=self.nodes_touched,
+            evaluated=self.evaluated,
+            trained=sum(fit.result.examples for fit in self.fits),
+            traversal_seconds=seconds - _covered([*self.fits, *([self.average_fit] if self.average_fit else [])]),
+            fit_seconds=_covered(self.fits),
+            advantage_loss=(self.fits[0].result.loss, self.fits[1].result.loss),
+            advantage_samples=advantage_samples,
+            strategy_samples=strategy_samples,
+        )
+
+
+def _covered(fits: list[Timed]) -> float:
+    """Seconds in which at least one of the fits ran; they may overlap."""
+    seconds, end = 0.0, 0.0
+    for fit in sorted(fits, key=lambda fit: fit.begin):
+        seconds += max(0.0, fit.end - max(end, fit.begin))
+        end = max(end, fit.end)
+    return seconds

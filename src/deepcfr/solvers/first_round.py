@@ -1,6 +1,6 @@
 """Regrets and average strategy of the first betting round in a table, as the first version of Deep CFR kept them.
 
-The first round of hold'em has few infosets (169 hands at 8 nodes), is met by every traversal, and is where errors cost
+The first round of hold'em has few infosets (169 hands at 8 nodes), is visited by every traversal, and errors there cost
 most.
 """
 
@@ -13,9 +13,10 @@ import torch
 from deepcfr.config.records import CFRConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.first_round import FirstRound, first_board
-from deepcfr.policies.iterates import iteration_weight
-from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.policies.network import regret_matching
+from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
+from deepcfr.solvers.memories import Found
 from deepcfr.types import Samples
 
 Floats = npt.NDArray[np.float64]
@@ -48,6 +49,14 @@ class FirstRoundTable:
     def _table(self, probabilities: npt.NDArray[np.floating]) -> FirstRound:
         return FirstRound(self.tree, self.board.view_cards, probabilities.astype(np.float32))
 
+    def add(self, player: int, t: int, found: Found) -> None:
+        """Add the results in the first round of one player's traversals of iteration t."""
+        if found.first_round is not None:
+            self.add_samples(*found.first_round, t)
+        if found.first_values is not None:
+            self.add_strategy(player, t)
+            self.add_values(found.first_values, player, t)
+
     def add_values(self, values: Floats, player: int, t: int) -> None:
         """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
         weight = iteration_weight(t, self._settings.weighting)
@@ -67,7 +76,7 @@ class FirstRoundTable:
                 self.average[edge] += weight * reach[self.tree.edge_slot[edge]]
 
     def add_samples(self, advantages: Samples, strategies: Samples, t: int) -> None:
-        """Add what external sampling found at infosets of the first round; other samples must not be among them."""
+        """Add samples of external sampling, all at infosets of the first round."""
         regrets = (advantages, self.regret, self._settings.weighting)
         for samples, table, weighting in (regrets, (strategies, self.average, self._settings.of_averages)):
             if not len(samples):
@@ -79,5 +88,5 @@ class FirstRoundTable:
             table += iteration_weight(t, weighting) * sums[self.tree.edge_node, :, self.tree.edge_action]
 
     def arrays(self) -> dict[str, Floats]:
-        """The live state, that a checkpoint saves and restores by copying into."""
+        """The live state; a checkpoint saves it and restores by copying into it."""
         return {"first-round-regret": self.regret, "first-round-average": self.average}

@@ -1,48 +1,36 @@
-"""Traversals of histories (Deep CFR, Algorithm 2), and the logical shards of memories that keep what they find.
+"""Traversals of histories (Deep CFR, Algorithm 2), and the logical shards of memories that keep their samples.
 
-A run has S shards, by configuration. Shard s runs the s-th part of every iteration's traversals and keeps what they find
-in the s-th part of every memory. What that is depends on its number, and not on the process that it is in, nor on how many
-processes there are.
+A run has S shards, by configuration. Shard s runs the s-th part of every iteration's traversals and keeps their
+samples in the s-th part of every memory. The samples depend on the number of the shard, and not on its process or on the
+number of processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from deepcfr.config import MemoryConfig, RunConfig
+from deepcfr.config import HistorySampling, MemoryConfig, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes
 from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import Store
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
-from deepcfr.policies.regret_matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.rng import key
-from deepcfr.sampling.external import Strategy, Traversals, traverse
-from deepcfr.sampling.luck import BoardLuck
+from deepcfr.sampling.control_variate import BoardControlVariate
+from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import traverse_outcomes
-from deepcfr.solvers.collector import Collected, Current, Fitting
-from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import InfosetMemories, Memories
+from deepcfr.solvers.collector import Current, Fitting
+from deepcfr.solvers.memories import Batch, Found, InfosetMemories, Memories
 from deepcfr.solvers.shards import ShardedMemories, ShardFits
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.types import Samples
 
 PLAYERS = (0, 1)
-
-
-@dataclass(frozen=True)
-class Found:
-    """What the traversals of one chunk did, and the samples that belong to the first round's table."""
-
-    shard: int
-    nodes_touched: int
-    evaluated: int
-    for_table: tuple[Samples, Samples] | None  # advantages and strategies
 
 
 class HistoryShards:
@@ -55,17 +43,15 @@ class HistoryShards:
             for number in numbers
         }
 
-    def collect(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
-        """Run these shards' part of iteration t and remember what it finds, chunk by chunk in the order of traversals."""
+    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
+        """Run these shards' part of iteration t, chunk by chunk in the order of traversals (Algorithm 2)."""
         traversals = _Traversals(self.game, self.config, t, traverser, current)
         chunks = [(number, *chunk) for number in self.memories for chunk in chunks_of(self.config, number)]
-        found = self.workers.map(lambda chunk: traversals.run(*chunk[1:]), chunks)
-        for (number, first, _), (samples, for_table) in zip(chunks, found, strict=True):
-            memories = self.memories[number]
-            memories.advantages[traverser].add(samples.advantages, traversals.stream("advantage slot", first))
-            memories.strategies.add(samples.strategies, traversals.stream("strategy slot", first))
-            evaluated = int(samples.decisions[1 if current.first_round else 0 :].sum())  # a table is not a network
-            yield Found(number, samples.nodes_touched, evaluated, for_table)
+        return self.workers.map(lambda chunk: traversals.run(*chunk), chunks)
+
+    def add(self, player: int, found: Found) -> None:
+        """Add the samples of a chunk to the memories of its shard."""
+        self.memories[found.shard].add(player, found)
 
     def named(self) -> list[tuple[str, Store]]:
         """Every memory with its name in a checkpoint."""
@@ -75,36 +61,23 @@ class HistoryShards:
 class HistoryCollector:
     """All shards of a run in this process."""
 
-    def __init__(self, game: Game, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
+    def __init__(self, game: Game, config: RunConfig, workers: Workers) -> None:
         self._shards = shards = HistoryShards(game, config, range(config.memory.shards), workers)
-        self._table, self._traversals = table, config.cfr.traversals
         self.fit: Fitting = fit
         self.side_by_side = 0
         self.memories: Memories = shards.memories[0]
         if config.memory.shards > 1:
-            self.memories = ShardedMemories(game, ShardFits(game, shards.memories), shards.named)
+            self.memories = ShardedMemories(game, ShardFits(game, shards.memories), shards.named, shards.add)
 
-    def begin(self, t: int, traverser: int, current: Current) -> Callable[[], Collected]:
-        """See `Collector`; they have ended when this returns."""
-        done = collected(self._shards.collect(t, traverser, current), self._traversals, self._table, t)
-        return lambda: done
+    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
+        """Iteration t's traversals for one player, shard by shard."""
+        return self._shards.traverse(t, traverser, current)
 
     def changed(self, player: int) -> None:
-        """Nothing is remembered of strategies."""
+        """Does nothing: no strategies are cached."""
 
     def close(self) -> None:
-        """Nothing is kept open."""
-
-
-def collected(found: Iterable[Found], traversals: int, table: FirstRoundTable | None, t: int) -> Collected:
-    """The sum over chunks in their order, after the table of the first round has taken what belongs to it."""
-    touched = evaluated = 0
-    for chunk in found:
-        touched += chunk.nodes_touched
-        evaluated += chunk.evaluated
-        if table and chunk.for_table:
-            table.add_samples(*chunk.for_table, t)
-    return Collected(traversals, touched, evaluated)
+        """Does nothing: there are no other processes."""
 
 
 def part_of_memory(config: MemoryConfig, number: int) -> MemoryConfig:
@@ -117,13 +90,20 @@ def part_of_memory(config: MemoryConfig, number: int) -> MemoryConfig:
 
 
 def shard_suffix(config: RunConfig, number: int) -> str:
-    """What a shard's memories have after their names in a checkpoint."""
+    """The suffix of the names of a shard's memories in a checkpoint."""
     return f"-shard-{number}" if config.memory.shards > 1 else ""
 
 
+def history_sampling(config: RunConfig) -> HistorySampling:
+    """The sampling settings of a run that samples histories."""
+    assert config.sampling.kind != "public-chance"
+    return config.sampling
+
+
 def chunks_of(config: RunConfig, number: int) -> Iterator[tuple[int, int]]:
-    """The chunks of a shard's traversals: the first one's number among all of the iteration, and how many they are."""
-    total, shards, chunk = config.cfr.traversals, config.memory.shards, config.cfr.chunk
+    """The chunks of a shard's traversals: for each, the first number in the iteration and the count."""
+    sampling, shards = history_sampling(config), config.memory.shards
+    total, chunk = sampling.traversals, sampling.chunk
     end = total * (number + 1) // shards
     for first in range(total * number // shards, end, chunk):
         yield first, min(chunk, end - first)
@@ -134,35 +114,47 @@ class _Traversals:
 
     def __init__(self, game: Game, config: RunConfig, t: int, traverser: int, current: Current) -> None:
         self._game, self._config, self._t, self._traverser, self._current = game, config, t, traverser, current
-        self._luck = BoardLuck(poker_game(game), self.stream("luck")) if config.cfr.remove_luck else None
+        self._sampling = sampling = history_sampling(config)
+        corrected = sampling.kind == "external" and sampling.chance_control_variate
+        self._control_variate = BoardControlVariate(poker_game(game), self.stream("luck")) if corrected else None
 
     def stream(self, purpose: str, *more: int) -> int:
-        """The stream of some chance in these traversals."""
+        """The random stream for one purpose in these traversals."""
         return key(self._config.seed, purpose, self._t, self._traverser, *more)
 
-    def run(self, first: int, count: int) -> tuple[Traversals, tuple[Samples, Samples] | None]:
-        """Traversals from `first` on, and apart from their samples those that belong to the first round's table, if any."""
-        game, cfr, current = self._game, self._config.cfr, self._current
+    def run(self, shard: int, first: int, count: int) -> Found:
+        """A shard's `count` traversals from `first` on; samples of the first round are apart if a table plays it."""
+        game, sampling, current = self._game, self._sampling, self._current
         deals = game.deal(count, self.stream("deal"), first)
         mine, theirs = (self._strategy(current.matching.networks[player], player, deals) for player in PLAYERS)
-        if cfr.sampler == "external":
+        if sampling.kind == "external":
             off = None
-            if self._luck:
+            if self._control_variate:
                 cards = poker_game(game).deal_cards(count, self.stream("deal"), first)
-                off = self._luck.of_histories(cards, np.arange(first, first + count), game.device)
+                off = self._control_variate.of_histories(cards, np.arange(first, first + count), game.device)
             found = traverse(game, deals, self._traverser, (mine, theirs), self.stream("action"), self._t, off)
         else:
             found = traverse_outcomes(
-                game, deals, self._traverser, (mine, theirs), cfr.exploration, self.stream("action"), self._t
+                game, deals, self._traverser, (mine, theirs), sampling.exploration, self.stream("action"), self._t
             )
-        if current.first_round is None:
-            return found, None
-        early = [game.round[s.infosets.node.long()] == 0 for s in (found.advantages, found.strategies)]
-        for_table = (found.advantages[early[0]], found.strategies[early[1]])
-        return replace(found, advantages=found.advantages[~early[0]], strategies=found.strategies[~early[1]]), for_table
+        advantages, strategies, for_table, decisions = found.advantages, found.strategies, None, found.decisions
+        if current.first_round is not None:
+            early = [game.round[samples.infosets.node.long()] == 0 for samples in (advantages, strategies)]
+            for_table = (advantages[early[0]], strategies[early[1]])
+            advantages, strategies = advantages[~early[0]], strategies[~early[1]]
+            decisions = decisions[1:]  # a table is not a network
+        return Found(
+            traversals=count,
+            nodes_touched=found.nodes_touched,
+            evaluated=int(decisions.sum()),
+            advantages=[Batch(advantages, self.stream("advantage slot", first))],
+            strategies=[Batch(strategies, self.stream("strategy slot", first))],
+            shard=shard,
+            first_round=for_table,
+        )
 
     def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:
-        """sigma^t of one player on some deals: what it sees in each round is encoded once, before the traversals."""
+        """sigma^t of one player on some deals: its view in each round is encoded once, before the traversals."""
         game, fallback = self._game, self._config.cfr.fallback
         with torch.no_grad():
             rounds = deals.views.shape[2]

@@ -1,20 +1,21 @@
 """Monte Carlo CFR on tables (Lanctot et al. 2009), for abstract poker games and for explicit trees.
 
 One iteration t is K traversals for player 0, then K for player 1; regrets take effect at once. During a player's K
-traversals the opponent's strategy stands still, so early progress goes with iterations as much as with traversals: many
+traversals the opponent's strategy is fixed, so early progress depends on iterations as much as on traversals: many
 iterations of few traversals are better than few of many, until starting threads costs more than it gains. With linear
 weighting (Brown and Sandholm 2019) regrets and averages of iteration t have weight t.
 
 **Rounding.** Weighted sums are not rescaled: dividing all by t^2 would change no strategy, and they stay far below the
 largest float32. An addition to a float32 sum S is rounded to a multiple of about 1e-7 S, and the n-th addition to an entry
-is about 1/n of its sum, so after some ten million visits a row follows no more. Games with so few infosets that this
+is about 1/n of its sum, so after about ten million visits a row no longer changes. Games with so few infosets that this
 matters have room for float64.
 
 **Threads.** Chunks of traversals for one player run in all threads at once and add to the shared tables without locks. Two
 races are tolerated. Of two additions to one entry at the same moment, one can be lost; and a row can be read while another
-thread has written a part of it. Strategies are made of numbers that were read once, so they always sum to 1, and aligned
-numbers of 4 and 8 bytes are never torn. `benchmarks/races.py` compares one thread with two on Kuhn and Leduc, the
-games where threads meet most: over eight seeds the difference is within its noise. With one thread a run is deterministic.
+thread has written a part of it. Strategies are computed from numbers that are read once, so they always sum to 1, and
+aligned numbers of 4 and 8 bytes are never torn. `experiments/races.py` compares one thread with two on Kuhn and Leduc, the
+games where threads collide most often: over eight seeds the difference is within its noise. A run with one thread is
+deterministic.
 
 **Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit
 Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings (sections
@@ -40,15 +41,15 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.initial import RangeBuckets, poker_table, range_buckets, start_poker, tree_table
-from deepcfr.policies.tree import TreePolicy
+from deepcfr.policies.tables import TreePolicy
 from deepcfr.sampling.mccfr import SHAPES, external_traversals, outcome_traversals, shaped
-from deepcfr.sampling.walk_tree import (
+from deepcfr.sampling.traversal_tree import (
     Situations,
-    WalkTree,
+    TraversalTree,
     explicit_situations,
-    explicit_walk,
+    explicit_traversal_tree,
     poker_situations,
-    poker_walk,
+    poker_traversal_tree,
     table_layout,
 )
 from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, setting_problems
@@ -57,9 +58,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def memory_bytes(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None, precision: str) -> int:
-    """What regrets and averages of a solver take, counted before anything is made.
+    """Bytes of a solver's regrets and averages, computed before they are allocated.
 
-    `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not made
+    `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not built
     either. Raises ConfigError for a precision that is neither float32 nor float64.
     """
     return 2 * _entries(game, counts) * _dtype(precision).itemsize
@@ -76,19 +77,23 @@ def _entries(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None) ->
 
 def _dtype(precision: str) -> np.dtype[np.floating]:
     if precision not in ("float32", "float64"):
-        raise ConfigError(f"Monte Carlo CFR keeps its tables in float32 or float64, and '{precision}' was asked for.")
+        raise ConfigError(
+            f"Monte Carlo CFR keeps its tables in float32 or float64, but the precision is '{precision}'."
+        )
     return np.dtype(precision)
 
 
 class MCCFR(SampledSolver):
-    """A Monte Carlo solver of games that are listed.
+    """A Monte Carlo solver of games whose tree is listed.
 
-    `abstraction` says what a player of a poker game tells apart; None is the lossless abstraction, and all that other games
-    take.
+    `abstraction` groups the hands of a poker game into buckets; None is the lossless abstraction, the only choice for
+    other games.
     Raises ConfigError for settings that Monte Carlo CFR does not offer and for less than one thread, and GameError for an
     abstraction of another game.
     """
 
+    game: PokerGame | OpenSpielGame
+    name = "mccfr"
     most_chunk = 4_096
     trial = 10_000
 
@@ -105,12 +110,12 @@ class MCCFR(SampledSolver):
         self.game = game
         if isinstance(game, PokerGame):
             self.abstraction: Buckets = lossless(game.rules) if abstraction is None else abstraction
-            walk = poker_walk(game, table_layout(game.tree, self.abstraction.counts))
+            tree = poker_traversal_tree(game, table_layout(game.tree, self.abstraction.counts))
         else:
-            walk = explicit_walk(game.explicit)
-        self._walks = (walk, walk)  # as each player is paid in them
+            tree = explicit_traversal_tree(game.explicit)
+        self._trees = (tree, tree)  # as each player is paid in them
         if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
-            self._walks = (_felt(walk, 0, config.reward_shape), _felt(walk, 1, config.reward_shape))
+            self._trees = (_shaped_tree(tree, 0, config.reward_shape), _shaped_tree(tree, 1, config.reward_shape))
 
     def _anew(self, config: TabularConfig) -> MCCFR:
         abstraction = self.abstraction if isinstance(self.game, PokerGame) else None
@@ -119,7 +124,7 @@ class MCCFR(SampledSolver):
     def _run(self, chunk: Chunk) -> int:
         situations = self._situations(chunk.size, chunk.deal_stream, chunk.first)
         where = (
-            self._walks[chunk.traverser], self._regret, self._average, situations, chunk.traverser, chunk.weight,
+            self._trees[chunk.traverser], self._regret, self._average, situations, chunk.traverser, chunk.weight,
             chunk.action_stream, chunk.first,
         )  # fmt: skip
         if self.config.sampler == "outcome":
@@ -141,11 +146,11 @@ class MCCFR(SampledSolver):
 
     @cached_property
     def _ranges(self) -> RangeBuckets:
-        """What a player of a poker game tells apart in its initial strategy."""
+        """The bucket ranges of a poker game for its initial strategy."""
         return range_buckets(self.abstraction)
 
     def initial_policy(self) -> AbstractPolicy | TreePolicy | UniformPolicy:
-        """What training starts from."""
+        """The policy at the start of training."""
         if self.config.initial == UNIFORM:
             return UniformPolicy(self.game)
         if isinstance(self.game, PokerGame):
@@ -170,11 +175,11 @@ class MCCFR(SampledSolver):
         return policy
 
 
-def _felt(walk: WalkTree, player: int, shape: str) -> WalkTree:
-    """The walk with payoffs as `player` feels them; like all payoffs of a walk they are to player 0."""
+def _shaped_tree(tree: TraversalTree, player: int, shape: str) -> TraversalTree:
+    """The tree with payoffs shaped for `player`; like all payoffs of a tree they are to player 0."""
     sign = 1 - 2 * player
-    felt = [sign * shaped(sign * payoff, SHAPES.index(shape)) for payoff in walk.payoff.ravel().tolist()]
-    return walk._replace(payoff=np.array(felt).reshape(walk.payoff.shape))
+    felt = [sign * shaped(sign * payoff, SHAPES.index(shape)) for payoff in tree.payoff.ravel().tolist()]
+    return tree._replace(payoff=np.array(felt).reshape(tree.payoff.shape))
 
 
 def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
@@ -194,6 +199,6 @@ def _require_supported(
     if problems:
         raise ConfigError(problems)
     if isinstance(game, OpenSpielGame) and abstraction is not None:
-        raise GameError(f"Abstractions are of poker games, and '{game.name}' is solved as it is.")
+        raise GameError(f"Abstractions are for poker games, and '{game.name}' is not one.")
     if isinstance(game, PokerGame) and abstraction is not None and abstraction.rules != game.rules:
         raise GameError(f"An abstraction of {abstraction.rules.name} cannot be used for {game.name}.")

@@ -1,4 +1,4 @@
-"""The memories of a Deep CFR run, and what its fits minimise over: infosets of histories, or hands of boards."""
+"""The memories of a Deep CFR run, and the examples of its fits: infosets of histories, or hands of boards."""
 
 from __future__ import annotations
 
@@ -6,40 +6,71 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, PublicChanceConfig
+from deepcfr.config import AdvantageFitConfig, CFRConfig, FitConfig, MemoryConfig, PublicChanceSampling, RunConfig
+from deepcfr.config.records import Weighting
 from deepcfr.games.base import Game, infoset_rounds
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
-from deepcfr.memory.reservoir import Memory, Store, Stored
-from deepcfr.policies.iterates import iterate_weight, iteration_weight
-from deepcfr.policies.remembered import BYTES_REMEMBERED
-from deepcfr.ranges.boards import RoundTree, kept_bytes
+from deepcfr.memory.reservoir import Memory, Store, Stored, bytes_per_sample
+from deepcfr.policies.network import BYTES_REMEMBERED
+from deepcfr.policies.snapshots import iteration_weight, snapshot_weight
+from deepcfr.ranges.boards import kept_bytes
 from deepcfr.ranges.public_chance import RoundPart, visited_boards
-from deepcfr.training.examples import InfosetExamples, Objective, Weights
+from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.training.examples import Examples, InfosetExamples, Objective, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.training.losses import advantage_loss, strategy_loss
-from deepcfr.training.shards import AnyExamples
-from deepcfr.types import HandSamples
+from deepcfr.types import Samples
+
+
+class Batch(NamedTuple):
+    """Samples for one memory."""
+
+    samples: Any  # `Samples` of infosets or `HandSamples`, as the memory holds
+    stream: int  # of the reservoir's random slots
+    round: int = 0  # of hands
+
+
+@dataclass(frozen=True)
+class Found:
+    """The results of some of one player's traversals.
+
+    A shard worker in another process adds the samples to its own memories and sends none.
+    """
+
+    traversals: int  # histories from a deal, or boards
+    nodes_touched: int
+    evaluated: int  # infosets at which networks were asked for a strategy
+    advantages: Sequence[Batch] = ()  # of the traverser
+    strategies: Sequence[Batch] = ()  # of the opponent of sampled histories, or of the traverser on boards
+    shard: int = 0  # whose traversals they are
+    first_round: tuple[Samples, Samples] | None = None  # advantages and strategies, for the table of the first round
+    first_values: npt.NDArray[np.float64] | None = None  # the same on boards: the traverser's values, [S, U]
 
 
 class Memories(Protocol):
-    """What a run keeps of its traversals: advantages of each player, and strategies."""
+    """The memories of a run: advantages of each player, and strategies."""
+
+    def add(self, player: int, found: Found, /) -> None:
+        """Add the samples of a player's traversals: its advantages to M_p and strategies to M_Pi (Algorithm 2)."""
 
     def named(self) -> Sequence[tuple[str, Stored]]:
         """Every memory with its name in a checkpoint."""
 
-    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
-        """What a player's advantage network is fitted to."""
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: AdvantageFitConfig) -> Examples:
+        """The training examples of a player's advantage network."""
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
-        """What the average network is fitted to."""
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """The training examples of the average network."""
 
-    def compression(self, config: FitConfig) -> float:
-        """How negative targets of advantages are compressed; 0 if they are as they are."""
+    def compression(self, config: AdvantageFitConfig) -> float:
+        """The compression of negative advantage targets; 0 is none."""
 
     def sizes(self) -> tuple[tuple[int, int], int]:
         """Samples of advantages of each player, and of strategies."""
@@ -63,6 +94,13 @@ class InfosetMemories:
         files = Path(self.config.files) / (name + self.suffix) if self.config.files else None
         return Memory(self.game.encoding, capacity, self.config.kind, self.game.device, files)
 
+    def add(self, player: int, found: Found, /) -> None:
+        """Add the samples of a player's traversals."""
+        for batch in found.advantages:
+            self.advantages[player].add(batch.samples, batch.stream)
+        for batch in found.strategies:
+            self.strategies.add(batch.samples, batch.stream)
+
     def named(self) -> list[tuple[str, Store]]:
         """Every memory with its name in a checkpoint."""
         memories = {"advantage-0": self.advantages[0], "advantage-1": self.advantages[1], "strategy": self.strategies}
@@ -72,19 +110,19 @@ class InfosetMemories:
         """A memory by its name, without the suffix."""
         return self.strategies if name == "strategy" else self.advantages[int(name[-1])]
 
-    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
-        """What a player's advantage network is fitted to."""
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: AdvantageFitConfig) -> Examples:
+        """The training examples of a player's advantage network."""
         return self._examples(f"advantage-{player}", weights, t, config)
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
-        """What the average network is fitted to."""
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """The training examples of the average network."""
         return self._examples("strategy", weights, t, config)
 
-    def _examples(self, name: str, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
+    def _examples(self, name: str, weights: Weights, t: int, config: FitConfig) -> Examples:
         return InfosetExamples(self.memory(name), objective_of(self.game, name, weights, t, config), config)
 
-    def compression(self, config: FitConfig) -> float:  # noqa: ARG002
-        """Nothing: of noisy targets it would move the mean."""
+    def compression(self, config: AdvantageFitConfig) -> float:  # noqa: ARG002
+        """Always 0: compressing noisy targets would bias their mean."""
         return 0.0
 
     def sizes(self) -> tuple[tuple[int, int], int]:
@@ -93,11 +131,12 @@ class InfosetMemories:
 
 
 def objective_of(game: Game, memory: str, weights: Weights, t: int, config: FitConfig) -> Objective:
-    """What a fit to the infosets of a memory minimises; the memory's name says what its targets are."""
+    """The objective of a fit to the infosets of a memory; the memory's name determines the kind of targets."""
     legal, rounds = game.encoding.legal, infoset_rounds(game)
     if memory == "strategy":
-        return Objective(legal, strategy_loss, weights, t, rounds=rounds)
-    return Objective(legal, advantage_loss, weights, t, poker_game(game).pot if config.pot_units else None, rounds)
+        return Objective(legal, strategy_loss, weights, t, rounds=rounds, scaled=False)
+    in_pots = isinstance(config, AdvantageFitConfig) and config.pot_units
+    return Objective(legal, advantage_loss, weights, t, poker_game(game).pot if in_pots else None, rounds)
 
 
 @dataclass
@@ -124,18 +163,19 @@ class HandMemories:
             self.advantages[player, round_] = HandMemory(*shape, rows[0], kind, device, dtype)
             self.strategies[player, round_] = HandMemory(*shape, rows[1], kind, device, dtype)
 
-    def add(self, player: int, round_: int, hands: tuple[HandSamples, HandSamples], stream: int) -> None:
-        """Take in what an iteration found: advantages and strategies."""
-        weightings = (self.cfr.weighting, self.cfr.of_averages)
-        for memories, samples, slots, weighting in zip(
-            (self.advantages, self.strategies), hands, (stream, stream + 1), weightings, strict=True
-        ):
-            memory = memories[player, round_]
-            if self.panel_rows is None:
-                memory.add(samples, slots)
-                continue
-            t = int(samples.iteration[0])
-            memory.average(samples, iteration_weight(t, weighting) / iterate_weight(t, t, weighting))
+    def add(self, player: int, found: Found, /) -> None:
+        """Add the samples of a player's traversals."""
+        for batch in found.advantages:
+            self._add(self.advantages[player, batch.round], batch, self.cfr.weighting)
+        for batch in found.strategies:
+            self._add(self.strategies[player, batch.round], batch, self.cfr.of_averages)
+
+    def _add(self, memory: HandMemory, batch: Batch, weighting: Weighting) -> None:
+        if self.panel_rows is None:
+            memory.add(batch.samples, batch.stream)
+            return
+        t = int(batch.samples.iteration[0])
+        memory.average(batch.samples, iteration_weight(t, weighting) / snapshot_weight(t, t, weighting))
 
     def _keys(self) -> Iterator[tuple[int, int]]:
         return _players_and_rounds(self.rounds, self.first_round)
@@ -156,29 +196,27 @@ class HandMemories:
         place = part.edge_node * legal.shape[1] + tree.edge_action[part.edges]
         return HandPart(memory, nodes, legal[nodes], torch.from_numpy(place).to(device))
 
-    def advantage_examples(self, player: int, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
-        """What a player's advantage network is fitted to."""
+    def advantage_examples(self, player: int, weights: Weights, t: int, config: AdvantageFitConfig) -> Examples:
+        """The training examples of a player's advantage network."""
         parts = [self._part(p, r, memory) for (p, r), memory in self.advantages.items() if p == player]
         return HandExamples(
             parts,
             hand_advantage_loss,
             weights,
             t,
-            scaled=config.scale_targets,
+            scaled=True,
             decisions=config.decisions,
             compress=self.compression(config),
         )
 
-    def compression(self, config: FitConfig) -> float:
-        """How negative targets of advantages are compressed: only on a panel, for that moves the mean of noisy ones."""
+    def compression(self, config: AdvantageFitConfig) -> float:
+        """The compression of negative advantage targets; only on a panel, because it would bias the mean of noisy ones."""
         return 0.0 if self.panel_rows is None else config.compress
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> AnyExamples:
-        """What the average network is fitted to."""
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+        """The training examples of the average network."""
         parts = [self._part(p, r, memory) for (p, r), memory in self.strategies.items()]
-        return HandExamples(
-            parts, hand_strategy_loss, weights, t, scaled=config.scale_targets, decisions=config.decisions
-        )
+        return HandExamples(parts, hand_strategy_loss, weights, t, scaled=False, decisions=config.decisions)
 
     def sizes(self) -> tuple[tuple[int, int], int]:
         """Samples of advantages of each player, and of strategies."""
@@ -197,16 +235,16 @@ def hand_memory_bytes(
     )
 
 
-def panel_rows(game: PokerGame, settings: PublicChanceConfig) -> list[int] | None:
-    """How many hands of each round a panel has, at most; None if there is no panel."""
+def panel_rows(game: PokerGame, settings: PublicChanceSampling) -> list[int] | None:
+    """Upper bound of the hands of each round of a panel; None without a panel."""
     if not settings.panel:
         return None
     visited = visited_boards(game.rules, settings, merge=game.suits == "canonical")
     return [boards * (settings.samples + 1) for boards in visited]  # + 1 for rounding on each board
 
 
-def board_bytes(game: PokerGame, settings: PublicChanceConfig, rounds: list[RoundTree]) -> int:
-    """Bytes that public-chance traversals spend on the boards of a game and on what is remembered of them, at most."""
+def board_bytes(game: PokerGame, settings: PublicChanceSampling, rounds: list[RoundTree]) -> int:
+    """Upper bound of the bytes for a game's boards and the values kept of them in public-chance traversals."""
     rules, merge = game.rules, game.suits == "canonical"
     total = kept_bytes(rules, merge=merge)
     if not settings.panel:
@@ -232,11 +270,20 @@ def _shape(game: PokerGame, tree: RoundTree, player: int) -> tuple[int, int, int
 
 
 def _capacities(config: MemoryConfig, panel_rows: list[int] | None, round_: int) -> tuple[int, int]:
-    """Rows for advantages and for strategies; a panel needs room for its hands, and for no more."""
+    """Rows for advantages and for strategies; a panel needs space for exactly its hands."""
     if panel_rows is not None:
         return panel_rows[round_], panel_rows[round_]
     return config.advantage_capacity, config.strategy_capacity
 
 
 def _dtype(panel: bool) -> torch.dtype:
-    return torch.float32 if panel else torch.float16  # what is added up keeps more digits
+    return torch.float32 if panel else torch.float16  # sums keep more digits
+
+
+def memory_bytes(game: Game, config: RunConfig) -> int:
+    """Bytes that the memories of a run of Deep CFR take when they are full, of infosets or of hands."""
+    memory, sampling = config.memory, config.sampling
+    if sampling.kind == "public-chance" and sampling.record == "hands":
+        poker, first = poker_game(game), 1 if config.cfr.first_round == "table" else 0
+        return hand_memory_bytes(poker, memory, round_trees(poker), first, panel_rows(poker, sampling))
+    return bytes_per_sample(game.encoding) * (2 * memory.advantage_capacity + memory.strategy_capacity)

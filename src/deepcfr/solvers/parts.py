@@ -1,9 +1,9 @@
 """Monte Carlo CFR in parts: each runs its share of an epoch of iterations on a copy of the tables, and these are merged.
 
-Within an epoch a part knows nothing of what the others find, so what it plays is as old as the epoch. To the average
-strategy every part adds what it played. Regrets are merged by the mean of what parts add: to regret matching the scale of
-regrets is nothing, but each part moves them by as much as it takes to answer the others' strategies, and all of them
-together would move them that many times too far. Results depend on the number of parts and on the length of an epoch, which
+Within an epoch a part does not see the results of the others, so its strategies are as old as the epoch. Every part adds
+its strategies to the average. Regrets are merged by the mean of the parts' additions: regret matching ignores the scale of
+regrets, but each part alone moves them far enough to answer the opponent's strategy, and the sum would move them too far
+by a factor of the number of parts. Results depend on the number of parts and on the length of an epoch, which
 are settings, and not on which process runs a part.
 """
 
@@ -17,35 +17,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.solvers.remote import Hosts
 from deepcfr.solvers.sampled import SampledSolver
 
-Pieces = tuple[npt.NDArray[np.floating], ...]  # of all tables, in the order of their names: the same rows of each
+Pieces = tuple[npt.NDArray[np.floating], ...]  # the same rows of all tables, in the order of their names
 
 
 class PartHost:
     """Some parts by their `numbers`, each run on a copy of the tables that all parts began the epoch with.
 
-    Of the tables' rows, which are cut into `slices` equal pieces, this host adds up those of piece `own`. A part that is
-    the only one keeps its tables as they are, to the last bit.
+    The tables' rows are cut into `slices` equal pieces; this host merges piece `own`. A part that is
+    the only one keeps its tables unchanged, to the last bit.
     """
 
     def __init__(self, solver: SampledSolver, numbers: Sequence[int], slices: int, own: int) -> None:
         self._solver, self._numbers, self._own = solver, numbers, own
-        self._base = _copies(solver)
+        self._base = copies(solver)
         cuts = np.linspace(0, len(self._base[0]), slices + 1).astype(int)
         self._slices = [slice(a, b) for a, b in pairwise(cuts)]
 
     def run(self, first: int, last: int) -> list[Any]:
-        """An epoch: the nodes touched, and then for every slice what was added there, by part."""
+        """Run an epoch; returns the nodes touched, and then for every slice the additions by part."""
         added: dict[int, Pieces] = {}
         touched = 0
         for number in self._numbers:
             _overwrite(self._solver, self._base)
             touched += self._solver.run_part(first, last, number)
             if self._solver.config.parts == 1:
-                self._base = _copies(self._solver)
-            added[number] = tuple(table - base for table, base in zip(_tables(self._solver), self._base, strict=True))
+                self._base = copies(self._solver)
+            added[number] = tuple(table - base for table, base in zip(tables(self._solver), self._base, strict=True))
         by_slice = [
             {number: tuple(table[rows] for table in pieces) for number, pieces in added.items()}
             for rows in self._slices
@@ -53,7 +52,7 @@ class PartHost:
         return [touched, *by_slice]
 
     def merge(self, *added: dict[int, Pieces]) -> Pieces:
-        """This host's piece of the tables after an epoch: what all hosts added to it, of regrets the mean."""
+        """This host's piece of the tables after an epoch: plus all parts' additions, of regrets their mean."""
         parts = {number: pieces for found in added for number, pieces in found.items()}
         merged = tuple(base[self._slices[self._own]].copy() for base in self._base)
         regret = list(self._solver.arrays()).index("regret")
@@ -63,7 +62,7 @@ class PartHost:
         return merged
 
     def take(self, *pieces: Pieces) -> None:
-        """What all parts begin the next epoch with, a piece of the rows after the other."""
+        """Copy the tables for the next epoch, one piece of the rows after the other."""
         for base, columns in zip(self._base, zip(*pieces, strict=True), strict=True):
             np.concatenate(columns, out=base)
 
@@ -79,54 +78,26 @@ class MergedHere:
         return PartHost(self._solver, range(self._parts), 1, 0)
 
     def epoch(self, first: int, last: int) -> int:
-        """See `Merging`."""
-        self._host.take(tuple(_copies(self._solver)))
+        """Run all parts of an epoch and merge their tables; returns the nodes touched."""
+        self._host.take(tuple(copies(self._solver)))
         touched, added = self._host.run(first, last)
         _overwrite(self._solver, self._host.merge(added))
         return int(touched)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: there are no other processes."""
 
 
-class MergedRemotely:
-    """Parts in the processes of `hosts`, which have a `PartHost` each and exchange what they add without this one."""
-
-    def __init__(self, solver: SampledSolver, hosts: Hosts) -> None:
-        self._solver, self._hosts = solver, hosts
-        self._has_begun = False
-
-    def epoch(self, first: int, last: int) -> int:
-        """See `Merging`. The solver's own tables are those of the end of the epoch."""
-        count = len(self._hosts.numbers)
-        if not self._has_begun:  # after this the hosts have what this process has
-            self._all("take", self._hosts.put(tuple(_copies(self._solver))))
-            self._has_begun = True
-        found = [self._hosts.begin(host, "run", first, last, results=1 + count) for host in range(count)]
-        merged = [self._hosts.begin(host, "merge", *(f[1 + host] for f in found))[0] for host in range(count)]
-        self._all("take", *merged)
-        pieces = [self._hosts.fetch(piece) for piece in merged]
-        for table, columns in zip(_tables(self._solver), zip(*pieces, strict=True), strict=True):
-            np.concatenate(columns, out=table)
-        return sum(self._hosts.fetch(f[0]) for f in found)
-
-    def close(self) -> None:
-        """See `Merging`."""
-        self._hosts.close()
-
-    def _all(self, method: str, *arguments: Any) -> None:
-        for begun in [self._hosts.begin(host, method, *arguments) for host in range(len(self._hosts.numbers))]:
-            self._hosts.fetch(begun[0])
-
-
-def _tables(solver: SampledSolver) -> list[npt.NDArray[np.floating]]:
+def tables(solver: SampledSolver) -> list[npt.NDArray[np.floating]]:
+    """The tables of a solver, in the order of their names."""
     return list(solver.arrays().values())  # type: ignore[arg-type]
 
 
-def _copies(solver: SampledSolver) -> list[npt.NDArray[np.floating]]:
-    return [table.copy() for table in _tables(solver)]
+def copies(solver: SampledSolver) -> list[npt.NDArray[np.floating]]:
+    """Copies of `tables`."""
+    return [table.copy() for table in tables(solver)]
 
 
-def _overwrite(solver: SampledSolver, tables: Sequence[npt.NDArray[np.floating]]) -> None:
-    for table, new in zip(_tables(solver), tables, strict=True):
+def _overwrite(solver: SampledSolver, new_tables: Sequence[npt.NDArray[np.floating]]) -> None:
+    for table, new in zip(tables(solver), new_tables, strict=True):
         np.copyto(table, new)

@@ -1,24 +1,28 @@
-"""What Monte Carlo CFR does alike on all games: iterations of traversals in threads, weights, floors, shapes, tables."""
+"""The parts of Monte Carlo CFR that all games share: traversals in threads, weights, floors, shapes and tables."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.config import TabularConfig
+from deepcfr.abstraction.buckets import Abstraction
+from deepcfr.config import SolveConfig, TabularConfig
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.sampling.mccfr import SHAPES, Learning
-from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.tabular import TabularRecord, TabularSolver
 
 PLAYERS = (0, 1)
-UNIFORM: Literal["uniform"] = "uniform"  # what tables of zeros play
+UNIFORM: Literal["uniform"] = "uniform"  # the strategy of tables of zeros
 INITIAL = (UNIFORM, "win-rates")
 
 Table = npt.NDArray[np.floating]
@@ -37,24 +41,24 @@ class Chunk(NamedTuple):
 
 
 class Merging(Protocol):
-    """How the parts of an epoch are run and added up."""
+    """Runs the parts of an epoch and merges their results."""
 
     def epoch(self, first: int, last: int) -> int:
-        """Run iterations `first` to `last` in all parts and add up what they find; returns the nodes touched."""
+        """Run iterations `first` to `last` in all parts and merge the results; returns the nodes touched."""
 
     def close(self) -> None:
-        """End what was begun elsewhere."""
+        """End the processes of the parts."""
 
 
-class SampledSolver(ABC):
+class SampledSolver(TabularSolver):
     """The state of a Monte Carlo solver: iterate over `iterations()` to advance it.
 
-    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save: a state
-    is `iteration`, `nodes_touched` and `arrays()`.
+    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
     """
 
+    game: PokerGame | OpenSpielGame | LadderGame
     most_chunk: ClassVar[int]  # traversals that a thread runs at a time
-    trial: ClassVar[int]  # traversals that are enough to say how long many take
+    trial: ClassVar[int]  # traversals of the trial for a forecast
 
     def __init__(self, config: TabularConfig, seed: int, threads: int, entries: int) -> None:
         self.config, self.seed = config, seed
@@ -62,7 +66,7 @@ class SampledSolver(ABC):
         self.nodes_touched = 0
         self.workers = Workers(threads)
         self.merging: Merging | None = None  # how parts are run and merged, if there are several
-        # pages of zeros take no memory until a traversal comes to them
+        # pages of zeros take no memory until a traversal writes to them
         self._regret: Table = np.zeros(entries, config.precision)
         self._average: Table = np.zeros(entries, config.precision)
 
@@ -78,7 +82,15 @@ class SampledSolver(ABC):
     def _run(self, chunk: Chunk) -> int:
         """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
 
-    def iterations(self) -> Iterator[TabularRecord]:
+    @abstractmethod
+    def average_policy(self) -> Any:
+        """The average strategy, as a policy of the solver's game."""
+
+    @abstractmethod
+    def current_policy(self) -> Any:
+        """The newest strategy, by regret matching."""
+
+    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
         """One CFR iteration each, or an epoch if there are parts, from where the state is up to the configured number."""
         if self.iteration == 0 and self.config.initial != UNIFORM:
             self._begin()
@@ -101,8 +113,21 @@ class SampledSolver(ABC):
         share = range(total * part // parts, total * (part + 1) // parts)
         return sum(self._traverse(t, player, share) for t in range(first, last + 1) for player in PLAYERS)
 
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        settings = self.config
+        return (
+            f"Monte Carlo CFR on {self.game.name}: {settings.iterations} iterations of {2 * settings.traversals:,} "
+            f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.seed}"
+        )
+
+    def close(self) -> None:
+        """End the processes that this one started."""
+        if self.merging:
+            self.merging.close()
+
     def seconds_per_iteration(self) -> float:
-        """What an iteration will take, by a few traversals with empty tables."""
+        """Forecast from a few traversals with empty tables."""
         few = min(self.config.traversals, self.trial)
         trial = self._anew(replace(self.config, traversals=few, iterations=2, initial=UNIFORM, parts=1))
         records = list(trial.iterations())  # the first one compiles
@@ -110,11 +135,11 @@ class SampledSolver(ABC):
         return records[1].iteration_seconds * self.config.traversals / few
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, that a checkpoint saves and restores by copying into; both are flat, of `config.precision`."""
+        """The live state; a checkpoint saves it and restores by copying into it; both are flat, of `config.precision`."""
         return {"regret": self._regret, "average": self._average}
 
     def _traverse(self, t: int, traverser: int, share: range) -> int:
-        """Those of iteration t's traversals for one player; returns the nodes touched, histories and deals."""
+        """Run iteration t's traversals for one player; returns the nodes touched, histories and deals."""
         deal_stream = key(self.seed, "deal", t, traverser)
         action_stream = np.uint64(key(self.seed, "action", t, traverser))
         weight = float(t) if self.config.weighting == "linear" else 1.0
@@ -137,26 +162,30 @@ class SampledSolver(ABC):
         )
 
 
+MakeSampled = Callable[[SolveConfig, Abstraction | None], SampledSolver]
+"""Makes a solver of one game by the settings of a run and the abstraction that they name."""
+
+
 def setting_problems(config: TabularConfig, threads: int) -> Iterator[str]:
     """One sentence for every setting that no Monte Carlo solver offers."""
     if threads < 1:
-        yield f"Monte Carlo CFR needs at least 1 thread, and {threads} were asked for."
+        yield f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}."
     if config.algorithm != "mccfr":
-        yield f"The algorithm of a Monte Carlo solver is mccfr, and '{config.algorithm}' was asked for."
+        yield f"The algorithm of a Monte Carlo solver must be mccfr, but is '{config.algorithm}'."
     if config.precision not in ("float32", "float64"):
-        yield f"Monte Carlo CFR keeps its tables in float32 or float64, and '{config.precision}' was asked for."
+        yield f"Monte Carlo CFR keeps its tables in float32 or float64, but the precision is '{config.precision}'."
     if not 0 <= config.exploration_start <= 1 or not config.exploration_slope <= 0:
         yield (
-            f"The least probability of actions must begin between 0 and 1 and not rise, but 'exploration_start' is "
+            f"The least probability of actions must start between 0 and 1 and not rise, but 'exploration_start' is "
             f"{config.exploration_start} and 'exploration_slope' {config.exploration_slope}."
         )
     if config.reward_shape not in SHAPES or config.reward_on not in ("payoff", "regret"):
         yield (
-            f"Rewards have the shapes {', '.join(SHAPES)} on payoff or regret, and '{config.reward_shape}' on "
-            f"'{config.reward_on}' was asked for."
+            f"'reward_shape' must be one of {', '.join(SHAPES)} and 'reward_on' payoff or regret, but they are "
+            f"'{config.reward_shape}' and '{config.reward_on}'."
         )
     if config.initial not in INITIAL or not config.initial_weight > 0:
         yield (
-            f"Training starts from {' or '.join(INITIAL)} with a weight above 0, and '{config.initial}' with "
-            f"{config.initial_weight} was asked for."
+            f"'initial' must be {' or '.join(INITIAL)} and 'initial_weight' above 0, but they are '{config.initial}' and "
+            f"{config.initial_weight}."
         )

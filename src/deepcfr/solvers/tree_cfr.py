@@ -2,10 +2,10 @@
 CFR+; Brown and Sandholm 2019, Linear and Discounted CFR).
 
 An iteration visits no histories: against the opponent's realization plan the terminal pairs of the sequence form give the
-value of every own sequence, and one walk over the player's infosets, from the last to the first, turns them into
+value of every own sequence, and one pass over the player's infosets, from the last to the first, turns them into
 counterfactual regrets. It is the same sum as over histories, since all those of an infoset share the player's own reach.
 
-Sums are taken in another order than by a walk over histories. In games with exact ties, such as goofspiel, rounding then
+Sums are taken in another order than in a traversal of histories. In games with exact ties, such as goofspiel, rounding then
 decides which of several equal actions has a positive regret, so two correct programs take different paths.
 """
 
@@ -20,27 +20,29 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.config import TabularConfig
-from deepcfr.games.explicit import Floats, Ints
+from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.sequence_form import EMPTY, realization, terminal_values
-from deepcfr.policies.tree import TreePolicy
-from deepcfr.solvers.tabular import TabularRecord, discounting
+from deepcfr.policies.tables import TreePolicy
+from deepcfr.solvers.tabular import TabularRecord, TabularSolver, discounting
 
 PLAYERS = (0, 1)
 
 
 def memory_bytes(game: OpenSpielGame) -> int:
-    """What regrets and averages of a solver take: float64 [K, L] each."""
+    """Bytes of a solver's regrets and averages: float64 [K, L] each."""
     return 2 * 8 * game.explicit.legal.size
 
 
-class TreeCFR:
+class TreeCFR(TabularSolver):
     """The state of a solver: iterate over `iterations()` to advance it.
 
-    All is in double precision, whatever `config.precision` says of larger games. Players are updated in turn, the second
-    one against the first one's new strategy. Where no regret is positive, all legal actions are played alike. Raises
+    All tables are in double precision; `config.precision` is for larger games. Players are updated in turn, the second
+    one against the first one's new strategy. Where no regret is positive, all legal actions have equal probability. Raises
     ConfigError for an algorithm that is not full-width.
     """
+
+    name = "tree-cfr"
+    game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
         self.game, self.config = game, config
@@ -50,15 +52,19 @@ class TreeCFR:
         self.regret = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums
         self.average = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums of own reach times strategy
 
-    def iterations(self) -> Iterator[TabularRecord]:
+    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
         """From where the state is up to the configured number of iterations."""
         while self.iteration < self.config.iterations:
             start = time.perf_counter()
             touched = self._iterate()
             yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
 
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, float64"
+
     def seconds_per_iteration(self) -> float:
-        """What an iteration will take, by trying two with empty tables."""
+        """Forecast from two iterations with empty tables."""
         trial = TreeCFR(self.game, replace(self.config, iterations=2))
         return list(trial.iterations())[1].iteration_seconds  # the first one compiles
 
@@ -78,7 +84,7 @@ class TreeCFR:
         self.nodes_touched += touched
         return touched
 
-    def arrays(self) -> dict[str, npt.NDArray[np.float64]]:
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
         return {"regret": self.regret, "average": self.average}
 

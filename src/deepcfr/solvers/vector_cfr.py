@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from math import comb, inf
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -22,38 +22,38 @@ from deepcfr.games.board_index import count_classes
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.policies.ranges import RangePolicy
-from deepcfr.ranges.boards import Board, Boards, Deal, RoundTree, Visit
-from deepcfr.ranges.kernels import add_regrets, descend, pull_values
-from deepcfr.ranges.scratch import Scratch
-from deepcfr.ranges.sweep import fill_leaves, reach_at_exits, reach_rows
+from deepcfr.policies.tables import RangePolicy
+from deepcfr.ranges.boards import Board, Boards, Deal, Visit, kept_bytes
+from deepcfr.ranges.kernels import add_regrets, descend
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import FloatTable, Int16Table, Table
 from deepcfr.rng import key
-from deepcfr.solvers.tabular import TabularRecord, discounting
+from deepcfr.solvers.tabular import TabularRecord, TabularSolver, discounting
 
 PLAYERS = (0, 1)
 Floats = npt.NDArray[np.floating]
 _BYTES = {"float64": 8, "float32": 4, "int16": 2}
-_BYTES_OF_HAND = 80  # what a `Board` keeps for each of its hands, at most
 
 
 def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
-    """What a solver of the game allocates: regrets, averages and boards, counted before anything is made."""
+    """Bytes of a solver's regrets, averages and boards, computed before they are allocated."""
     tree = build_tree(rules)
     decisions = tree.round[: tree.num_decisions]
-    total = 0
+    total = kept_bytes(rules, merge=True)
     for round_ in range(rules.num_rounds):
         groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
         views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
         edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
-        boards = count_classes(rules.num_ranks, rules.num_suits, groups)
         total += 2 * _BYTES[config.precision] * views * edges
-        total += boards * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
     return total
 
 
-class VectorCFR:
+class VectorCFR(TabularSolver):
     """The state of a full-width solver: iterate over `iterations()` to advance it."""
+
+    name = "vector-cfr"
+    game: PokerGame
 
     def __init__(self, game: PokerGame, config: TabularConfig, threads: int = 1, seed: int = 0) -> None:
         if game.suits != "canonical":
@@ -75,7 +75,7 @@ class VectorCFR:
             return Int16Table(tree, boards)
         return FloatTable(tree, boards, self.config.precision)
 
-    def iterations(self) -> Iterator[TabularRecord]:
+    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
         while self.iteration < self.config.iterations:
             start = time.perf_counter()
@@ -87,8 +87,13 @@ class VectorCFR:
             self.nodes_touched += self._touched
             yield TabularRecord(t, self._touched, time.perf_counter() - start)
 
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        settings = self.config
+        return f"{settings.algorithm} on {self.game.name}: {settings.iterations} iterations, {settings.precision}"
+
     def seconds_per_iteration(self) -> float:
-        """What an iteration will take, by trying it on a few boards of the last round with empty tables."""
+        """Forecast from a few boards of the last round with empty tables."""
         tree, boards = self.boards.rounds[-1], self.boards.kept[-1]
         few = [replace(board, index=i) for i, board in enumerate(boards[:: -(-len(boards) // 24)])]
         tables = [[self._table(tree, few)] * len(self.boards.rounds) for _ in range(2)]
@@ -104,7 +109,7 @@ class VectorCFR:
         return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
 
     def _update(self, t: int, player: int, all_regrets: list[Table], all_averages: list[Table]) -> Visit:
-        """What iteration t does on one board for one player; gives the player's values at the entries, [1, X', U]."""
+        """Run iteration t on one board for one player; returns the player's values at the entries, [1, X', U]."""
         scratch = self._scratch
         keep_positive, keep_negative, keep_average = self._discounting.factors(t)
         least = 0.0 if self._discounting.floor else -inf
@@ -113,30 +118,26 @@ class VectorCFR:
             tree = self.boards.rounds[board.round]
             regrets, averages = all_regrets[board.round], all_averages[board.round]
             regret, average = regrets.load(board), averages.load(board)
-            rows = reach_rows(tree, board.round, reach, scratch)
-            strategy = scratch.array(f"strategy {board.round}", regret.shape)
+            play = RoundPass(tree, board, reach, scratch)
+            play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
             descend(
                 tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
-                regret, average, keep_average, strategy, rows[player], rows[1 - player],
+                regret, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player],
             )  # fmt: skip
-            values = scratch.array(f"values {board.round}", (tree.num_slots, len(board)))
-            fill_leaves(tree, board, player, rows[1 - player], values, scratch)
-            if len(tree.exits):
-                values[tree.exits] = deal(reach_at_exits(tree, rows))[0]
-            pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, False, strategy, values)
+            values = play.up([(player, False)], deal)
             add_regrets(
                 tree.actor, tree.first_edge, tree.edge_slot, player,
-                keep_positive, keep_negative, least, values, regret,
+                keep_positive, keep_negative, least, values[0], regret,
             )  # fmt: skip
             regrets.store(board, regret, player)
             stream = key(self.seed, "rounding", t, player, board.round, board.index)
             averages.store(board, average, player, stream >> 32)
-            return values[None, tree.entries]
+            return values[:, tree.entries]
 
         return visit
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, that a checkpoint saves and restores by copying into."""
+        """The live state; a checkpoint saves it and restores by copying into it."""
         return {
             f"{name}-{round_}-{part}": array
             for name, tables in (("regret", self._regrets), ("average", self._averages))
@@ -149,7 +150,7 @@ class VectorCFR:
         return RangePolicy(self.boards, self._averages, "average")
 
     def current_policy(self) -> RangePolicy:
-        """The newest iteration's strategy, by regret matching."""
+        """The strategy of the newest iteration, by regret matching."""
         return RangePolicy(self.boards, self._regrets, "current")
 
 

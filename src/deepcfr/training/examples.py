@@ -1,9 +1,9 @@
-"""What a fit minimises over: examples drawn with replacement, of which the usual kind is the samples of a memory."""
+"""Training examples of a fit, drawn with replacement; usually the samples of a memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,18 +11,26 @@ import torch
 
 from deepcfr.config import FitConfig
 from deepcfr.config.records import Weighting
-from deepcfr.games.base import card_codes
 from deepcfr.memory.reservoir import Memory
+from deepcfr.rng import generator
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Samples
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 Weights = Callable[[torch.Tensor, int], torch.Tensor]
 _SCALE_SAMPLES = 1 << 20
+_CANDIDATES = 1 << 18  # examples drawn at a time, where odds decide which of them are taken
+
+
+class Drawing(Protocol):
+    """Draws of a fit's mini-batches."""
+
+    def fill(self, index: torch.Tensor) -> None:
+        """Overwrite `index`, int64 of any shape and contiguous, with examples drawn with replacement."""
 
 
 class Examples(Protocol):
-    """Training examples of any shape; one example is what is drawn, held out and counted."""
+    """Training examples of any shape; one example is what is drawn and counted."""
 
     @property
     def share(self) -> int:
@@ -36,13 +44,15 @@ class Examples(Protocol):
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         """The sum over the examples `index`, int64 [I], of their weighted losses, with targets in units of `network.scale`.
 
-        It must not read a value back from the device, and outputs must be made float32 before they meet the targets:
-        under autocast networks return bfloat16.
+        It must not read a value back from the device.
         """
+
+    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Drawing:
+        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
 
 
 class IndexedExamples(Examples, Protocol):
-    """Examples that are all here, so that they are drawn by their numbers."""
+    """Examples that are all in this process and are drawn by index."""
 
     @property
     def draws(self) -> int:
@@ -50,10 +60,30 @@ class IndexedExamples(Examples, Protocol):
 
     @property
     def odds(self) -> torch.Tensor | None:
-        """The probability with which each index is taken once it is drawn, float32 [draws]; None if all always are."""
+        """The acceptance probability of each drawn index, float32 [draws]; None if every draw is accepted."""
 
-    def group(self, index: torch.Tensor) -> torch.Tensor:
-        """A number, int64 [I], that examples share if one tells the target of another: they are held out together."""
+
+class Draw:
+    """Draws examples with replacement, from `stream`, by their odds if they have any."""
+
+    def __init__(self, examples: IndexedExamples, stream: int, device: torch.device) -> None:
+        self._examples, self._device = examples, device
+        self._generator = generator(stream, str(device))
+
+    def fill(self, index: torch.Tensor) -> None:
+        """Overwrite `index` with examples drawn with replacement."""
+        flat, filled, odds = index.view(-1), 0, self._examples.odds
+        if odds is None:
+            torch.randint(self._examples.draws, flat.shape, generator=self._generator, out=flat)
+            return
+        while filled < len(flat):
+            some = torch.randint(
+                self._examples.draws, (min(len(flat), _CANDIDATES),), generator=self._generator, device=self._device
+            )
+            uniform = torch.rand(some.shape, generator=self._generator, device=self._device)
+            some = some[uniform < odds[some]][: len(flat) - filled]
+            flat[filled : filled + len(some)] = some
+            filled += len(some)
 
 
 def linear_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:
@@ -62,7 +92,7 @@ def linear_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:
 
 
 def uniform_weights(iteration: torch.Tensor, newest: int) -> torch.Tensor:  # noqa: ARG001
-    """Every iteration alike, float32 [I]."""
+    """Weight 1 for every sample, float32 [I]."""
     return torch.ones(len(iteration), device=iteration.device)
 
 
@@ -80,11 +110,12 @@ WEIGHTS: dict[Weighting, Weights] = {
 
 @dataclass(frozen=True)
 class Objective:
-    """What a fit to samples of infosets minimises.
+    """The loss of a fit to samples of infosets.
 
     `legal` is bool [K, A], `unit`, float32 [K], what targets at each public infoset are divided by, and `rounds`, int64
     [K], the round of each, which balanced draws need. `weights(sample iterations, iteration)` gives the weight of each
-    sample: of its loss, or of its chance to be drawn.
+    sample: of its loss, or of its chance to be drawn. Targets are fitted in units of their root mean square if `scaled`;
+    probabilities have no unit.
     """
 
     legal: torch.Tensor
@@ -93,10 +124,11 @@ class Objective:
     iteration: int
     unit: torch.Tensor | None = None
     rounds: torch.Tensor | None = None
+    scaled: bool = True
 
     def of(self, network: SplitNetwork, batch: Samples, config: FitConfig) -> torch.Tensor:
-        """The sum of the losses of a mini-batch, drawn as `config` says."""
-        predicted = network(batch.infosets).float()
+        """The sum of the losses of a mini-batch drawn with the settings of `config`."""
+        predicted = network(batch.infosets)
         weights = self.weights if config.draw == "uniform" else uniform_weights
         targets = self.in_units(batch.target, batch.infosets.node) / network.scale
         weight = weights(batch.iteration, self.iteration)
@@ -107,13 +139,13 @@ class Objective:
         return targets if self.unit is None else targets / self.unit[node][:, None]
 
     def mean_square(self, memory: Memory, targets: torch.Tensor, most: int = _SCALE_SAMPLES) -> float:
-        """That of the legal targets, float32 [samples, A], from an even subset of about `most` samples of a memory."""
+        """The mean square of the legal targets, [samples, A], over an even subset of about `most` samples of a memory."""
         some = slice(0, None, 1 + len(memory) // most)
         node = memory.filled("node")[some].int()
         return float(self.in_units(targets[some], node)[self.legal[node]].double().square().mean())
 
     def mass(self, memory: Memory) -> torch.Tensor:
-        """The sum of the samples' weights in each round, float64 [K]; all in the first if rounds are not known."""
+        """The sum of the samples' weights in each round, float64 [K]; all in round 0 if `rounds` is None."""
         weight = self.weights(memory.filled("iteration"), self.iteration).double()
         sums = torch.zeros(len(self.legal), dtype=torch.float64, device=weight.device)
         if self.rounds is None:
@@ -123,7 +155,7 @@ class Objective:
         return sums.index_add_(0, self.rounds, by_node)
 
     def odds(self, memory: Memory, config: FitConfig, mass: torch.Tensor | None = None) -> torch.Tensor | None:
-        """The chance with which each sample is taken once it is drawn, float32; None if it always is.
+        """The acceptance probability of each drawn sample, float32; None if every draw is accepted.
 
         Balanced draws take as much weight from every round, of which `mass` [K] is in a memory that this is a part of.
         """
@@ -140,12 +172,12 @@ class Objective:
 class InfosetExamples:
     """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
 
-    See `Objective` for the arguments. With `merge_infosets` every sample's target is first replaced by the weighted mean
+    Arguments as for `Objective`. With `merge_infosets` every sample's target is first replaced by the weighted mean
     target of all samples of the same infoset: the loss changes by a constant only, so the minimiser is the same, but
-    mini-batches lose the sampling noise. `mass` is for a memory that is a part of one.
+    mini-batches lose the sampling noise. `mass` is given if the memory is one shard of several.
     """
 
-    share = 1 << 40  # a worker's part of a mini-batch is never cut further
+    share = 1 << 40  # a worker's share of a mini-batch is not divided further
 
     def __init__(
         self,
@@ -163,11 +195,11 @@ class InfosetExamples:
 
     @property
     def memory(self) -> Memory:
-        """Where the samples are."""
+        """The memory that holds the samples."""
         return self._memory
 
     def replace_targets(self, targets: torch.Tensor) -> None:
-        """Take other targets for the same samples, float32 [samples, A]."""
+        """Replace the targets of the samples, float32 [samples, A]."""
         self._targets = targets
 
     def __len__(self) -> int:
@@ -175,35 +207,28 @@ class InfosetExamples:
 
     @property
     def draws(self) -> int:
-        """One for each sample."""
+        """The number of samples."""
         return len(self._memory)
 
     @property
     def odds(self) -> torch.Tensor | None:
-        """In proportion to the weights, and in balanced draws also to one over the weight of the round."""
+        """Proportional to the weights; balanced draws also divide by the total weight of the round."""
         return self._odds
 
     def scale(self) -> float:
-        """The root mean square of legal targets, from an even subset of a large memory; 1 when all are 0."""
-        if not self._config.scale_targets:
+        """The root mean square of legal targets, from an even subset of a large memory; 1 if all are 0 or not scaled."""
+        if not self.objective.scaled:
             return 1.0
         mean = self.objective.mean_square(self._memory, self._targets)
         return math.sqrt(mean) if mean > 0 else 1.0
 
     def samples(self, index: torch.Tensor) -> Samples:
-        """Those of the examples `index`, int64 [I], with the targets that are fitted."""
+        """The samples at `index`, int64 [I], with the fitted targets."""
         return replace(self._memory[index], target=self._targets[index])
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         return self.objective.of(network, self.samples(index), self._config)
 
-    def group(self, index: torch.Tensor) -> torch.Tensor:
-        """The cards that the player sees, or the node in a game without cards.
-
-        A merged target is that of an infoset, so samples of one infoset belong together. Samples of one hand at other
-        nodes of the same board come from the same traversals and have related targets, so they belong there as well.
-        """
-        cards = self._memory.filled("cards")[index]
-        if not cards.shape[1]:
-            return self._memory.filled("node")[index].long()
-        return card_codes(cards, self._memory.encoding)
+    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
+        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
+        return Draw(self, stream, device)

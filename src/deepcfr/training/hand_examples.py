@@ -1,6 +1,6 @@
 """Fitting networks to memories of hands: an example is one hand with all its decisions of a betting round.
 
-The loss is that of Algorithm 1 with its expectation over nodes taken exactly. External sampling meets an infoset with a
+The loss is that of Algorithm 1 with its expectation over nodes taken exactly. External sampling visits an infoset with a
 probability in proportion to its reach; here every infoset of a drawn hand is in the mini-batch, and its reach is its
 weight.
 """
@@ -8,21 +8,19 @@ weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 
-from deepcfr.errors import TrainingError
 from deepcfr.memory.hands import HandMemory
-from deepcfr.training.examples import Weights
+from deepcfr.training.examples import Draw, Weights
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 
 _SCALE_HANDS = 1 << 12
 _SHARE = 4_480  # infosets in one gradient: larger arrays leave the processor's cache
-# what is reached less often counts less than its reach: its target is a quotient of two tiny numbers
+# infosets below this reach count less than their reach: their target is a quotient of two tiny numbers
 _LEAST_REACH = 1e-3
 _OFFSETS = 1024  # places at which a grid of decisions can begin
 _EVEN = 0.05  # share of the chance that is spread evenly over decisions, so that none is never drawn
@@ -67,7 +65,7 @@ class HandPart:
 
 @dataclass(frozen=True)
 class _Grid:
-    """How some decisions of a hand are drawn: a grid of step 1 over chances laid end to end, from a random offset."""
+    """Systematic sampling of decisions: a grid of step 1 over the cumulative probabilities, from a random offset."""
 
     count: int  # nodes drawn, k
     chance: torch.Tensor  # float32 [n], with which each node is drawn; their sum is k
@@ -80,9 +78,9 @@ class _Grid:
 
 
 class HandExamples:
-    """An example is one hand of each of several memories (players, rounds), so all are drawn from equally often.
+    """An example is one hand from each of several memories (players, rounds), so all memories are drawn equally often.
 
-    A drawn hand of any round stands for one deal, as each of external sampling's traversals meets every round once, so the
+    A drawn hand of any round stands for one deal, as each traversal of external sampling visits every round once, so the
     rounds are in proportion. `weights(sample iterations, iteration)` gives the weight of each hand. Memories that are
     shorter than the longest repeat their rows evenly.
 
@@ -92,7 +90,7 @@ class HandExamples:
     With `compress` negative targets x become -c log(1 - x / c), where c is `compress` times the root mean square of the
     positive ones. Regret matching reads only the positive part of an advantage, and the order if there is none, which this
     keeps. Towards an equilibrium positive advantages shrink while the negative ones of bad actions stay, and most of the
-    loss would be spent on how bad they are. Targets must be exact means: of noisy ones this would move the mean.
+    loss would be spent on how bad they are. Targets must be exact means: compressing noisy ones would bias their mean.
     """
 
     def __init__(
@@ -117,23 +115,23 @@ class HandExamples:
 
     @property
     def share(self) -> int:
-        """So many examples that their infosets fit the processor's cache."""
+        """The number of examples whose infosets fit into the processor's cache."""
         return max(1, _SHARE // self.infosets)
 
     @property
     def infosets(self) -> int:
-        """Infosets of an example."""
+        """The number of infosets in an example."""
         sizes = zip(self.parts, self._grids, strict=True)
         return sum(len(part.nodes) if grid is None else grid.count for part, grid in sizes)
 
     @property
     def draws(self) -> int:
-        """An index stands for a hand, and for one of the offsets at which a grid of its decisions begins."""
+        """The number of indices: each stands for a hand and for the offset of the grid of its decisions."""
         return self._most * _OFFSETS
 
     @property
     def odds(self) -> None:
-        """Hands of every round are drawn alike already, and weighted in the loss."""
+        """None: hands are drawn uniformly, and weighted in the loss."""
         return None
 
     def __len__(self) -> int:
@@ -143,14 +141,14 @@ class HandExamples:
         return index // _OFFSETS * len(part.memory) // self._most
 
     def _grid(self, part: HandPart, decisions: int) -> _Grid | None:
-        """How a part's decisions are drawn; None if all are."""
+        """The grid that draws a part's decisions; None if all decisions are used."""
         if not 0 < decisions < len(part.nodes):
             return None
         _, reach, weight = self._some(part)
         share = (reach * weight[:, None]).double().mean(0)
         share = share / share.sum() + _EVEN / len(share)
         chance = share * (decisions / share.sum())
-        for _ in range(len(chance)):  # what would be drawn more than once is drawn always, and the rest more often
+        for _ in range(len(chance)):  # decisions with probability above 1 are always drawn; the others share the rest
             always = chance >= 1
             if bool(always.all()) or float(chance.clamp(max=1).sum()) >= decisions - 1e-9:
                 break
@@ -159,7 +157,7 @@ class HandExamples:
         grid = _Grid(decisions, chance, chance.clamp(max=1).cumsum(0).float())
         offsets = (torch.arange(_OFFSETS, device=chance.device) + 0.5) / _OFFSETS
         met = grid.nodes(offsets).flatten().bincount(minlength=len(chance))
-        return replace(grid, chance=met / _OFFSETS)  # what it is, and not what it would be at every offset
+        return replace(grid, chance=met / _OFFSETS)  # the probability over these offsets, not over all offsets
 
     def _some(self, part: HandPart) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Values [I, E], reach [I, n] and weight [I] of an even subset of a memory."""
@@ -217,25 +215,10 @@ class HandExamples:
                 drawn = grid.nodes(offset)
                 legal, here, weight = legal[drawn], here[drawn], weight / grid.chance[drawn]
                 values, reach = values.take_along_dim(drawn[..., None], 1), reach.take_along_dim(drawn, 1)
-            outputs = network.joint(network.encode_cards(hands.cards)[:, None] + here).float()
+            outputs = network.joint(network.encode_cards(hands.cards)[:, None] + here)
             total = total + (self._loss(outputs, values, reach, legal) * weight).sum()
         return total / (self._mass * len(self.parts))
 
-    def group(self, index: torch.Tensor) -> torch.Tensor:
-        """The cards that a hand sees: rows of one hand tell each other's targets.
-
-        Raises TrainingError if an example has several hands: some would be held out, and others of them not.
-        """
-        if not self._same_hands:
-            raise TrainingError(
-                "Hands of several rounds or players are drawn together, so none can be held out: set held_out = 0."
-            )
-        code = torch.zeros_like(index)
-        for slot in self.parts[0].memory.filled("cards")[index // _OFFSETS].long().unbind(1):
-            code = code * 256 + slot
-        return code
-
-    @cached_property
-    def _same_hands(self) -> bool:
-        first, *others = (part.memory.filled("cards") for part in self.parts)
-        return all(torch.equal(first, cards) for cards in others)
+    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
+        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
+        return Draw(self, stream, device)

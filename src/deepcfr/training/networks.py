@@ -21,6 +21,7 @@ from deepcfr.types import NO_CARD, Encoding, Infosets
 _EPSILON = 1e-5  # added to the variance of the last features
 # hands times nodes computed together: on a CPU what stays in the cache of a core, on CUDA what keeps the device busy
 _GRID = {"cpu": 1_536, "cuda": 1 << 18}
+_OUTPUTS = 4  # of the paper network, which give it the stated 98,948 parameters; surplus ones are ignored
 _LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
 BUMPS = 24  # for each of a hand's strengths, 0.005 apart at the ends and 0.07 in the middle
 
@@ -39,7 +40,7 @@ class Linear(nn.Module):
 
 
 class CardCounts(nn.Module):
-    """How many cards of each rank, of each suit, and optionally each card, every group holds: [I, C] to [I, counts]."""
+    """Counts of cards: of each rank, of each suit, and optionally of each card, in every group: [I, C] to [I, counts]."""
 
     table: torch.Tensor
     offset: torch.Tensor
@@ -87,7 +88,7 @@ class StrengthLayer(nn.Module):
         self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
 
     def inputs(self, cards: torch.Tensor) -> torch.Tensor:
-        """What the layer is linear in, float32 [I, inputs]: the strengths, their hats, the indicators, the spread."""
+        """The inputs of the linear layer, float32 [I, inputs]: the strengths, their hats, the indicators, the spread."""
         found = self.hands(cards) if self.hands.spread is None else self.hands.with_spread(cards)
         strength, spread = found[:, : len(STRENGTHS)], found[:, len(STRENGTHS) :]
         seen = (cards[:, cards.shape[1] - self.board_cards :] != NO_CARD).float()
@@ -103,7 +104,7 @@ def _with_strength(x: torch.Tensor, layer: StrengthLayer | None, cards: torch.Te
 
 
 def _slices(nodes: torch.Tensor, hands: int) -> Iterator[slice]:
-    """Slices of `nodes` [n, D], so many at a time as are computed together for all hands."""
+    """Slices of `nodes` [n, D] that are each computed at once for all hands."""
     step = max(1, _GRID[nodes.device.type] // max(1, hands))
     return (slice(start, start + step) for start in range(0, len(nodes), step))
 
@@ -167,7 +168,7 @@ class SplitNetwork(nn.Module):
         return [layer.weight for layer in layers if min(layer.weight.shape) >= _LEAST_HIDDEN]
 
     def is_zero(self) -> bool:
-        """Whether this is still the network that `zero_` leaves."""
+        """Whether all parameters are 0, as `zero_` sets them."""
         return not any(bool(parameter.any()) for parameter in self.parameters())
 
     def zero_(self) -> SplitNetwork:
@@ -181,8 +182,8 @@ class SplitNetwork(nn.Module):
 class PaperNetwork(SplitNetwork):
     """The network of Deep CFR, section 5.1 and Appendix C: card branch, bet branch, three joint layers.
 
-    With `card_width` 3, no single-card embeddings and 4 outputs it has the 98,948 parameters that the paper states (at
-    d = 64 on FHP); with `card_width` 1 and 3 outputs it is Appendix C as printed. Surplus outputs are ignored.
+    With `card_width` 3 and no single-card embeddings it has the 98,948 parameters that the paper states (at d = 64 on FHP);
+    with `card_width` 1 and single-card embeddings it is Appendix C as printed, but for a fourth output.
     """
 
     def __init__(
@@ -204,7 +205,7 @@ class PaperNetwork(SplitNetwork):
         self.comb1 = Linear(2 * d, d, generator)
         self.comb2 = Linear(d, d, generator)
         self.comb3 = Linear(d, d, generator)
-        self.head = Linear(d, max(config.outputs, encoding.num_actions), generator)
+        self.head = Linear(d, max(_OUTPUTS, encoding.num_actions), generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), hidden, generator) if tables else None
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
@@ -291,11 +292,11 @@ class MLP(SplitNetwork):
 def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Generator) -> SplitNetwork:
     """A network with random initial weights from `generator` (a CPU one), on the encoding's device.
 
-    Raises ConfigError if the paper's network is asked for in a game without cards, if there is nothing to see at all, and
+    Raises ConfigError if the paper's network is asked for in a game without cards, if the network has no inputs, and
     as `strength_tables` does.
     """
     if not encoding.card_groups and not encoding.node_features.shape[1]:
-        raise ConfigError("Networks cannot tell the infosets of this game apart: it has neither cards nor features.")
+        raise ConfigError("Networks cannot distinguish the infosets of this game: it has neither cards nor features.")
     if config.kind == "paper" and not encoding.card_groups:
         raise ConfigError("The paper's network needs a game with cards: choose network.kind = mlp for this one.")
     cpu = Encoding(
@@ -311,5 +312,5 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
 
 
 def count_parameters(network: nn.Module) -> int:
-    """Trainable numbers in a network."""
+    """The number of trainable parameters of a network."""
     return sum(parameter.numel() for parameter in network.parameters())

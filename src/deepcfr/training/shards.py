@@ -1,35 +1,37 @@
-"""Fits to a memory in shards, which draw for themselves and may be in other processes.
+"""Fits to a memory in shards; each shard draws its own samples and may be in another process.
 
-A reservoir keeps some of the m_s samples that it has seen, all with the same chance. So a sample of everything that shards
-have seen is one of shard s with chance m_s / sum m, and then any of those that it keeps. Weighted draws are the same with
-weights. What is drawn depends on the shards and on the fit's stream only, not on where the shards are.
+A reservoir keeps each of the m_s samples that it has seen with the same probability. So a uniform sample of everything
+seen comes from shard s with probability m_s / sum m, and is then any sample that the shard keeps. Weighted draws use sums
+of weights instead. Draws depend only on the shards and on the fit's stream, not on where the shards are.
+
+With `merge_infosets` every shard sends the sum of its targets at each of its infosets, and receives the means over all
+shards, so that it draws merged targets: the same as those of one memory with all samples.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import torch
 
 from deepcfr.config import FitConfig
-from deepcfr.memory.reservoir import Memory
+from deepcfr.memory.reservoir import InfosetSums, Memory
 from deepcfr.rng import key
-from deepcfr.training.draw import Draw
-from deepcfr.training.examples import IndexedExamples, InfosetExamples, Objective, Weights
+from deepcfr.training.examples import Draw, InfosetExamples, Objective, Weights
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets, Samples
 
-BLOCK, LONGEST = 1 << 15, 1 << 22  # samples of a shard, on average, and of all, that are asked for at a time
+BLOCK, LONGEST = 1 << 15, 1 << 22  # samples requested at a time: of each shard on average, and of all shards
 _BLOCKS = 8  # of a fit, at least, if it is that long
 
 
 @dataclass(frozen=True)
 class Order:
-    """Which memory a fit draws from, and how: all that a shard has to know."""
+    """The memory that a fit draws from, and the settings of its draws."""
 
     memory: str  # its name
     weights: Weights
@@ -38,73 +40,97 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Means:
+    """Mean targets of infosets over all shards."""
+
+    code: torch.Tensor  # int64 [G], ascending; see `InfosetSums`
+    target: torch.Tensor  # float32 [G, A]
+
+
+@dataclass(frozen=True)
 class Survey:
-    """What one shard has for an order."""
+    """Sums over one shard's samples for an order."""
 
     seen: int
     held: int
     mass: torch.Tensor  # float64 [K], of each round: the weights of the samples that it holds; 0 if all are drawn alike
-    mean_square: float  # of targets, in their units; 0 if they are not scaled
+    mean_square: float = 0.0  # of the targets that are drawn, in their units; 0 if they are not scaled
+    sums: InfosetSums | None = None  # if targets are to be merged
 
     @property
     def times(self) -> float:
-        """How many samples seen one that is held stands for."""
+        """The number of seen samples that each kept sample represents."""
         return self.seen / max(1, self.held)
 
 
 class Shards(Protocol):
-    """The shards of a run's memories, by number, wherever they are."""
+    """The shards of a run's memories by number, in this process or in others."""
 
     def survey(self, order: Order) -> Mapping[int, Survey]:
-        """What each shard has."""
+        """The survey of each shard."""
 
-    def aim(self, order: Order, mass: torch.Tensor) -> None:
-        """Get ready to draw for an order; `mass` [K] is the weight of each round in all shards together."""
+    def aim(self, order: Order, mass: torch.Tensor, means: Means | None) -> Mapping[int, float]:
+        """Prepare draws for an order, and return each shard's `Survey.mean_square` of the targets that it draws.
+
+        `mass` [K] is the weight of each round in all shards together; `means` are the targets if they are merged.
+        """
 
     def draw(self, order: Order, counts: Mapping[int, int], stream: int) -> Callable[[], Mapping[int, Samples]]:
-        """Begin to draw so many samples of each shard, with replacement, and return what waits for them."""
+        """Start to draw `counts` samples of each shard, with replacement; the result waits for them."""
 
 
 class ShardSampler:
-    """One memory in one shard: what it has, and draws from it."""
+    """Surveys and draws of one memory in one shard."""
 
     def __init__(self, memory: Memory, objective: Objective, config: FitConfig) -> None:
         self._memory, self._objective, self._config = memory, objective, config
         self._examples: InfosetExamples | None = None
+        self._infosets: tuple[torch.Tensor, torch.Tensor] | None = None  # their codes, and each sample's place there
 
     def survey(self) -> Survey:
-        """See `Survey`."""
-        memory, objective = self._memory, self._objective
-        mass, mean = torch.zeros(len(objective.legal), dtype=torch.float64), 0.0
+        """The survey of this shard."""
+        memory, objective, sums = self._memory, self._objective, None
+        mass = torch.zeros(len(objective.legal), dtype=torch.float64)
         if self._config.draw != "uniform":
             mass = objective.mass(memory).cpu()
-        if len(memory) and self._config.scale_targets:
-            mean = objective.mean_square(memory, memory.filled("target"))
-        return Survey(memory.seen, len(memory), mass, mean)
+        if self._config.merge_infosets and len(memory):
+            weight = objective.weights(memory.filled("iteration"), objective.iteration)
+            found, place = memory.target_sums(weight)
+            sums = InfosetSums(found.code.cpu(), found.weight.cpu(), found.target.cpu())
+            self._infosets = sums.code, place
+        return Survey(memory.seen, len(memory), mass, sums=sums)
 
-    def aim(self, mass: torch.Tensor) -> None:
-        """See `Shards.aim`."""
-        device = self._memory.filled("target").device
-        self._examples = InfosetExamples(self._memory, self._objective, self._config, mass.to(device))
+    def aim(self, mass: torch.Tensor, means: Means | None) -> float:
+        """Prepare draws for an order; arguments and result as for `Shards.aim`."""
+        memory, targets = self._memory, self._memory.filled("target")
+        unmerged = replace(self._config, merge_infosets=False)
+        self._examples = InfosetExamples(memory, self._objective, unmerged, mass.to(targets.device))
+        if self._infosets and means:
+            code, place = self._infosets
+            targets = means.target[torch.searchsorted(means.code, code)].to(targets.device)[place]
+            self._examples.replace_targets(targets)
+            self._infosets = None
+        is_scaled = len(memory) and self._objective.scaled
+        return self._objective.mean_square(memory, targets) if is_scaled else 0.0
 
     def draw(self, count: int, stream: int) -> Samples:
-        """So many samples, with replacement, by their odds."""
+        """Draw `count` samples with replacement, by their odds."""
         assert self._examples is not None
         index = torch.empty(count, dtype=torch.int64, device=self._memory.filled("target").device)
         if count:
-            Draw(self._examples, 0.0, stream, index.device).fill(index)
-        return self._memory[index]
+            Draw(self._examples, stream, index.device).fill(index)
+        return self._examples.samples(index)
 
 
 class ShardedExamples:
-    """The samples of a memory in shards. They come in blocks, and an index is one into the block that is here."""
+    """The samples of a memory in shards. They arrive in blocks; an index points into the current block."""
 
-    share = 1 << 40  # a worker's part of a mini-batch is never cut further
+    share = 1 << 40  # a worker's share of a mini-batch is not divided further
 
     def __init__(
         self, shards: Shards, order: Order, objective: Objective, surveys: Mapping[int, Survey] | None = None
     ) -> None:
-        """With `surveys`, another process has asked the shards for them, and has them ready to draw."""
+        """If `surveys` are given, another process has called `survey` and `aim` on the shards already."""
         self._shards, self.order, self._objective = shards, order, objective
         self.surveys = surveys or shards.survey(order)
         mass = torch.zeros(len(objective.legal), dtype=torch.float64)
@@ -113,11 +139,12 @@ class ShardedExamples:
         shares = np.array([self._share(survey, mass) for survey in self.surveys.values()])
         self._shares = shares / max(shares.sum(), 1e-300)
         if len(self) and surveys is None:
-            shards.aim(order, mass)
+            squares = shards.aim(order, mass, _means(list(self.surveys.values())))
+            self.surveys = {n: replace(s, mean_square=squares[n], sums=None) for n, s in self.surveys.items()}
         self._block: Samples | None = None
 
     def _share(self, survey: Survey, mass: torch.Tensor) -> float:
-        """A shard's share of all draws, not normalised."""
+        """The unnormalised probability that a draw is from this shard."""
         if self.order.config.draw == "uniform":
             return float(survey.seen)
         own = survey.mass[mass > 0]
@@ -125,7 +152,7 @@ class ShardedExamples:
 
     @property
     def block(self) -> int:
-        """Samples to be asked for together: so many of each shard that the asking itself takes little."""
+        """The number of samples requested at once, large enough that the cost of a request is small."""
         return min(BLOCK * len(self.surveys), LONGEST)
 
     def __len__(self) -> int:
@@ -133,19 +160,19 @@ class ShardedExamples:
 
     def scale(self) -> float:
         """The root mean square of legal targets of all that was seen; 1 when all are 0 or nothing is scaled."""
-        if not self.order.config.scale_targets:
+        if not self._objective.scaled:
             return 1.0
         seen = sum(survey.seen for survey in self.surveys.values())
         mean = sum(survey.mean_square * survey.seen for survey in self.surveys.values()) / max(1, seen)
         return math.sqrt(mean) if mean > 0 else 1.0
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
-        """See `Examples`."""
+        """The sum over the examples `index` of the current block of their weighted losses."""
         assert self._block is not None
         return self._objective.of(network, self._block[index], self.order.config)
 
     def ask(self, count: int, stream: int) -> Callable[[], Samples]:
-        """Begin to draw so many samples of all shards, mixed, and return what waits for them."""
+        """Start to draw `count` samples of all shards, mixed; the result waits for them."""
         numbers = list(self.surveys)
         which = np.random.default_rng(stream).choice(len(numbers), size=count, p=self._shares)
         counts = np.bincount(which, minlength=len(numbers))
@@ -160,8 +187,12 @@ class ShardedExamples:
 
         return wait
 
+    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> BlockDraw:  # noqa: ARG002
+        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
+        return BlockDraw(self, stream, sizes)
+
     def take(self, samples: Samples, room: int) -> None:
-        """Make these the block that indices are of; it stays at the same addresses, of which there are `room`."""
+        """Make `samples` the current block. It keeps its addresses, with space for `room` samples."""
         if self._block is None:
             device = self._objective.legal.device
             self._block = Samples(
@@ -173,14 +204,11 @@ class ShardedExamples:
             column[: len(new)] = new
 
 
-AnyExamples = IndexedExamples | ShardedExamples
-
-
 class BlockDraw:
-    """Draws from shards, a block at a time; the next is on its way while one is used, so a fit has several."""
+    """Draws from shards, a block at a time; the next block is fetched while one is used."""
 
     def __init__(self, examples: ShardedExamples, stream: int, sizes: Sequence[int]) -> None:
-        """`sizes` are how many examples each `fill` takes."""
+        """`sizes` are the numbers of examples of each `fill`."""
         self._examples, self._stream = examples, stream
         self._blocks = together(sizes, min(examples.block, sum(sizes) // _BLOCKS))
         self._number = self._used = self._here = 0
@@ -203,6 +231,21 @@ class BlockDraw:
         first, self._used = self._used, self._used + index.numel()
         assert self._used <= self._here
         torch.arange(first, self._used, out=index.view(-1))
+
+
+def _means(surveys: Sequence[Survey]) -> Means | None:
+    """The mean targets over all samples that shards have seen; None if no shard has sums."""
+    found = [(survey.times, survey.sums) for survey in surveys if survey.sums]
+    if not found:
+        return None
+    code = torch.unique(torch.cat([sums.code for _, sums in found]))
+    weight = torch.zeros(len(code), dtype=torch.float64)
+    target = torch.zeros(len(code), found[0][1].target.shape[1], dtype=torch.float64)
+    for times, sums in found:
+        place = torch.searchsorted(code, sums.code)
+        weight[place] += times * sums.weight
+        target[place] += times * sums.target
+    return Means(code, (target / weight[:, None]).float())
 
 
 def together(sizes: Sequence[int], most: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the newest advantage networks of a run say of hands, and what their numbers mean."""
+"""The advantages of hands by the newest advantage networks of a run, and the meaning of these numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.games.poker import PokerGame
-from deepcfr.play_hand import Cards, Floats
+from deepcfr.play.hand import Cards, Floats
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
@@ -21,12 +21,12 @@ class Advantages:
     """The advantage networks of a run's newest iteration."""
 
     policy: RegretMatchingPolicy
-    table: bool  # whether the first round's regrets are in a table, so that no network was fitted to them
+    table: bool  # whether a table, not a network, has the first round's regrets
 
     def at(self, game: PokerGame, node: int, holes: npt.NDArray[np.uint8], board: Cards) -> Floats | None:
-        """What each action at `node` has with each of `holes` on `board`, [H, A] in units; None in a round of the table.
+        """The advantages at `node` with each of `holes` on `board`, [H, A] in units; None in a round of the table.
 
-        In runs that compress, negative numbers are nearer to 0 than the advantages that they stand for.
+        In runs that compress targets, negative numbers are nearer to 0 than the true advantages.
         """
         if self._in_table(game, node):
             return None
@@ -40,7 +40,7 @@ class Advantages:
         return found
 
     def meaning(self, game: PokerGame, node: int) -> str:
-        """What a reader of `at` must know."""
+        """A sentence on the meaning of the numbers of `at`."""
         if self._in_table(game, node):
             return "There are no advantages here: this run keeps the regrets of the first round in a table."
         said = f"what the newest advantage network gives each action, in {game.rules.unit}."
@@ -56,7 +56,7 @@ class Advantages:
 
 
 def advantages_of(policy: Policy) -> Advantages | None:
-    """The advantage networks in a policy, if it has some that have been fitted."""
+    """The advantage networks of a policy; None if it has no fitted ones."""
     table = isinstance(policy, WithFirstRound)
     matching = policy.policy if isinstance(policy, WithFirstRound) else policy
     if isinstance(matching, RegretMatchingPolicy) and not all(network.is_zero() for network in matching.networks):

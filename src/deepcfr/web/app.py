@@ -1,7 +1,7 @@
-"""The application: routers, errors as sentences, and what every answer and every request must keep to.
+"""The application: routers, errors as sentences, headers of responses and limits of requests.
 
-Pages carry a policy under which browsers run no script and take no style that is not a file of `static`, so templates have
-no inline `<style>`, no `style=` and no `on…=` attributes; in inline SVG use classes and presentation attributes.
+By their content security policy pages use only scripts and styles of `static`. So templates have no inline `<style>`, no
+`style=` and no `on…=` attributes; in inline SVG use classes and presentation attributes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepcfr.errors import DeepCFRError
 from deepcfr.web import browse, home, matches_page, play, runs_routes
-from deepcfr.web.pages import STATIC, render
+from deepcfr.web.pages import render
 from deepcfr.web.site import Refusal, Site, shorten
 
-MOST_BODY = 16_384  # bytes of a request
+MOST_BODY = 16_384  # most bytes of a request
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 _HEADERS = (
     (
@@ -33,7 +33,7 @@ _HEADERS = (
 
 
 def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
-    """The application for the runs of `site`, which answers to requests for `hosts` only."""
+    """The application for the runs of `site`; it answers only requests for `hosts`."""
     app = FastAPI(
         title="deepcfr",
         description="Play an agent and query its strategy; the pages use the same functions.",
@@ -43,7 +43,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     )
     for module in (home, play, browse, runs_routes, matches_page):
         app.include_router(module.router(site))
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.report", "static")]), name="static")
     _answer_errors(app)
     app.add_middleware(SmallBodies)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
@@ -52,7 +52,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """Every error is one sentence: as JSON under /api, else as a page."""
+    """Answer every error with one sentence: as JSON under /api, else as a page."""
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
@@ -87,7 +87,7 @@ def _sentence(request: Request, status: int, sentence: str) -> Response:
 
 
 class Headers:
-    """Adds to every answer what browsers must keep to, and how long they may keep it."""
+    """Adds security and cache headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -99,7 +99,7 @@ class Headers:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # files of `static` have their content in their address; everything else may change at any time
+                # addresses of `static` contain a hash of the content; everything else may change at any time
                 is_file = scope["path"].startswith("/static/") and message["status"] == 200
                 kept = b"max-age=31536000, immutable" if is_file else b"no-store"
                 message["headers"] = [*message["headers"], *_HEADERS, (b"cache-control", kept)]
@@ -109,7 +109,7 @@ class Headers:
 
 
 class SmallBodies:
-    """Answers requests whose body is larger than `MOST_BODY` with 413 before anything reads it."""
+    """Answers requests whose body is larger than `MOST_BODY` with status 413 without reading it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -122,7 +122,7 @@ class SmallBodies:
         while more and len(body) <= MOST_BODY:
             message = await receive()
             if message["type"] != "http.request":
-                return  # the client is gone
+                return  # the client has disconnected
             body, more = body + message.get("body", b""), message.get("more_body", False)
         if len(body) > MOST_BODY:
             sentence = f"The request is larger than {MOST_BODY:,} bytes, which is the most that this server takes."

@@ -9,8 +9,6 @@ import numpy as np
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
-from deepcfr.policies.ladder import LadderPolicy
-from deepcfr.policies.ladder_query import ladder_query
 from deepcfr.policies.query import query
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
@@ -37,14 +35,14 @@ def router(site: Site) -> APIRouter:
 
 
 def look(site: Site, name: str, position: Position) -> Range:
-    """What a named agent does at a position."""
+    """The range of a named agent at a position."""
     run = site.run(name)
     policy, _ = run.listed()
     return range_at(policy, position, run.agent().advantages)
 
 
 def place(site: Site, name: str, betting: str, board: str) -> Position:
-    """The position in a named agent's game."""
+    """Read a position in a named agent's game."""
     return read_position(site.run(name).listed()[1], betting, board)
 
 
@@ -111,7 +109,7 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
 
 
 def _agents(site: Site, name: str, position: Position) -> list[dict[str, Any]]:
-    """The agents that can be looked at, at the same position where they play the same game."""
+    """The agents of the menu; links keep the position for agents of the same game."""
     here = site.run(name).folder.source
     return [
         {
@@ -125,7 +123,7 @@ def _agents(site: Site, name: str, position: Position) -> list[dict[str, Any]]:
 
 
 def _others(site: Site, name: str, position: Position) -> list[dict[str, str]]:
-    """The agents of the same game that this one can be compared with."""
+    """The agents of the same game, for comparison."""
     here = site.run(name).folder.source
     return [
         {"name": run.name, "address": address(name, position, other=run.name)}
@@ -135,14 +133,14 @@ def _others(site: Site, name: str, position: Position) -> list[dict[str, str]]:
 
 
 def _any_board(name: str, position: Position, other: str) -> str:
-    """The address of the position with cards drawn for it."""
+    """The address of the position with random cards for its board."""
     free = [card for card in range(position.game.rules.num_cards) if card not in position.known]
     drawn = [free.pop(secrets.randbelow(len(free))) for _ in range(position.missing)]
     return address(name, position.with_board((*position.known, *drawn)), other=other)
 
 
 def _grids(site: Site, name: str, position: Position, cell: str, other: str) -> dict[str, Any]:
-    """What stands beside each other: one agent, or two and their difference."""
+    """The grids of the page: of one agent, or of two and their difference."""
     mine = look(site, name, position)
     shown = [{"title": name, "grid": grid(name, mine, cell, other), "detail": detail(mine, cell) if cell else None}]
     apart = None
@@ -164,20 +162,18 @@ def _add_api(routes: APIRouter, site: Site) -> None:
         name: str,
         situation: Annotated[str, Query(max_length=300, description="as for `deepcfr strategy`: As Kd / r / Qs 7h 2c")],
     ) -> dict[str, Any]:
-        """What an agent does with one hand, as `deepcfr strategy` answers."""
+        """An agent's strategy with one hand, as printed by `deepcfr strategy`."""
         policy = site.run(name).agent().policy
-        if isinstance(policy, LadderPolicy):
-            return ladder_query(policy, situation).facts()
         return query(policy, situation).facts()
 
     @routes.get("/api/agents/{name}/range", response_model=schema.RangeFacts, responses=PROBLEMS, tags=["query"])
     def range_(name: str, betting: Betting = "", board: Board = "") -> JSONResponse:
-        """What an agent does at a position with all hands."""
-        # sent as it is: checking a thousand hands against the schema takes longer than computing them
+        """An agent's strategy at a position with all hands."""
+        # sent without validation, which would take longer for a thousand hands than computing them
         return JSONResponse(range_facts(name, look(site, name, place(site, name, betting, board))))
 
     @routes.get("/api/agents/{name}/range.csv", response_class=PlainTextResponse, responses=PROBLEMS, tags=["query"])
     def range_table(name: str, betting: Betting = "", board: Board = "") -> Response:
-        """The same as a table, one line for each hand."""
+        """An agent's strategy with all hands as CSV, one line for each hand."""
         text = range_csv(look(site, name, place(site, name, betting, board)))
         return PlainTextResponse(text, headers={"Content-Type": "text/csv; charset=utf-8"})

@@ -1,4 +1,4 @@
-"""The strategy browser's page as its template shows it: crumbs, grids, hands of a cell, and cards to choose from."""
+"""Data of the strategy browser's template: crumbs, grids, hands of a cell, and cards to choose from."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from deepcfr.web.play_view import bars, card_face, percent, signed
 from deepcfr.web.position import Position, address, kind_of, seat_name
 from deepcfr.web.ranges import Cell, Range, by_name, grid_labels
 
-LEAST_OPACITY = 0.12  # of what is hardly ever reached, so that it can still be seen
+LEAST_OPACITY = 0.12  # opacity of cells that are almost never reached, so that they stay visible
 
 
 def crumbs(name: str, position: Position, other: str = "") -> list[dict[str, Any]]:
-    """The way to a position: every decision with all its actions, and the cards dealt between them.
+    """The path to a position: every decision with all its actions, and the cards dealt between them.
 
-    Each part is a decision (`who`, `actions`) or a board (`cards`, and the address where others are chosen).
+    Each part is a decision (`who`, `actions`) or a board (`cards`, and the address to choose other cards).
     """
     parts: list[dict[str, Any]] = []
     round_ = -1
@@ -95,7 +95,7 @@ def _grid_cell(
 
 
 def opacity(reach: float) -> float:
-    """How a reach is drawn: in proportion, but never quite invisible."""
+    """The opacity of a reach: proportional, but at least LEAST_OPACITY."""
     return LEAST_OPACITY + (1 - LEAST_OPACITY) * min(max(reach, 0.0), 1.0)
 
 
@@ -104,7 +104,7 @@ def _said(shares: list[Any]) -> str:
 
 
 def difference(name: str, first: Range, second: Range, selected: str = "", other: str = "") -> dict[str, Any]:
-    """The grid of how far two agents are apart: the total variation distance of each cell's mean strategies."""
+    """The grid of the difference of two agents: the total variation distance of each cell's mean strategies."""
     kinds = [kind_of(action) for action in first.position.actions()]
     theirs = {cell.label: cell for cell in second.cells}
     mine = {cell.label: cell for cell in first.cells}
@@ -116,7 +116,7 @@ def difference(name: str, first: Range, second: Range, selected: str = "", other
             if label in mine:
                 shift = mine[label].shares - theirs[label].shares
                 apart = float(np.abs(shift).sum()) / 2
-                most = int(shift.argmax())  # what the first one does more
+                most = int(shift.argmax())  # the action that the first agent takes more often
                 place |= {
                     "apart": f"{100 * apart:.0f}",
                     "kind": kinds[most],
@@ -131,7 +131,7 @@ def difference(name: str, first: Range, second: Range, selected: str = "", other
 
 
 def detail(found: Range, label: str) -> dict[str, Any] | None:
-    """The hands of a cell, each with what is done with it; None if the board leaves none."""
+    """The hands of a cell with their strategies; None if the board excludes all of them."""
     cell = found.cell(label)
     if cell is None:
         return None
@@ -153,7 +153,7 @@ def detail(found: Range, label: str) -> dict[str, Any] | None:
 
 
 def deck(game: PokerGame, position: Position) -> list[list[dict[str, Any]]]:
-    """The cards to choose a board from, a row for each suit from the highest rank on, with those that are taken."""
+    """The cards for choosing a board, a row for each suit, highest rank first; cards already used are marked."""
     rules = game.rules
     return [
         [

@@ -1,4 +1,4 @@
-"""The first page: what this server has."""
+"""The first page: the runs of this server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from deepcfr.config import SolveConfig
-from deepcfr.games.ladder import LadderRules
+from deepcfr.games.presets import is_poker
 from deepcfr.games.rules import PokerRules
 from deepcfr.web.pages import render
 from deepcfr.web.site import NamedRun, Site
@@ -16,26 +16,24 @@ from deepcfr.web.site import NamedRun, Site
 
 @dataclass(frozen=True)
 class Card:
-    """A run as the first page shows it."""
+    """A run on the first page."""
 
     name: str
     game: str
     method: str
-    plays: bool  # whether it is of a poker game
-    browsable: bool  # whether that has a listed tree
+    plays: bool  # whether its game is poker
+    browsable: bool  # whether its game has a listed tree
 
 
 def card(run: NamedRun) -> Card:
-    """What the first page says of a run."""
+    """The card of a run."""
     source, config = run.folder.source, run.folder.config
     method = config.solve.algorithm if isinstance(config, SolveConfig) else config.solver
-    return Card(
-        run.name, source.name, method, isinstance(source, PokerRules | LadderRules), isinstance(source, PokerRules)
-    )
+    return Card(run.name, source.name, method, is_poker(source), isinstance(source, PokerRules))
 
 
 def router(site: Site) -> APIRouter:
-    """The first page."""
+    """The route of the first page."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")

@@ -1,6 +1,6 @@
-"""Results of tournaments and matches as cross tables, with intervals and which gains are more than chance.
+"""Results of tournaments and matches as cross tables, with intervals and marks of significant gains.
 
-They are what `deepcfr tournament --json` and `deepcfr match --json` print, kept in files.
+They come from files with the output of `deepcfr tournament --json` and `deepcfr match --json`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from deepcfr.web.pages import render
 from deepcfr.web.site import Site
 
 Matrix = list[list[float | None]]  # [players, players]; None for pairs that did not play
-_LARGEST = 5_000_000  # bytes of a file that is looked into
-_SHADES = (1 / 3, 2 / 3)  # of a table's largest gain, from which on cells are darker
+_LARGEST = 5_000_000  # most bytes of a file that is read
+_SHADES = (1 / 3, 2 / 3)  # shares of a table's largest gain from which cells are darker
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What the player of a row gains against that of a column."""
+    """The gain of a row's player against a column's player."""
 
     mean: float
-    interval: float  # half of the 95 % one; 0 if exact
+    interval: float  # half-width of the 95 % interval; 0 if exact
 
     @property
     def sure(self) -> bool:
-        """Whether the interval does not reach 0."""
+        """Whether the interval excludes 0."""
         return abs(self.mean) > self.interval
 
     @property
@@ -44,19 +44,19 @@ class Cell:
 
     @property
     def margin(self) -> str:
-        """The interval after the mean, empty if there is none."""
+        """The interval as text after the mean, empty if there is none."""
         return f"± {self.interval:,.1f}" if self.interval else ""
 
     @property
     def sign(self) -> str:
-        """What tells gains from losses without colour: nothing where it may be chance."""
+        """A sign for gains and losses, for readers who do not see colours; empty if the gain is not significant."""
         if not self.sure:
             return ""
         return "▲" if self.mean > 0 else "▼"
 
     @property
     def words(self) -> str:
-        """What the sign says, for those who hear it."""
+        """The meaning of the sign, for screen readers."""
         if not self.sure:
             return "no clear winner"
         return "gains" if self.mean > 0 else "loses"
@@ -64,9 +64,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a table: a player, its mean over opponents met, and its match with everyone.
+    """A row of a table: a player, its mean over its opponents, and its match with each player.
 
-    There is None for itself, and for those that it did not meet.
+    The match is None for itself and for players without a match against it.
     """
 
     number: int
@@ -78,12 +78,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class CrossTable:
-    """Everybody against everybody, best first; in the game's milli unit."""
+    """Each player against each other, best first; in the game's milli unit."""
 
     source: str
     game: str
     unit: str
-    terms: str  # what it rests on, in words
+    terms: str  # terms of the matches, in words
     entries: tuple[Entry, ...]
 
     def shade(self, cell: Cell) -> str:
@@ -96,7 +96,7 @@ class CrossTable:
 
 
 def cross_table(facts: dict[str, Any], source: str) -> CrossTable:
-    """A table from what a tournament or a match printed. Raises CheckpointError if it is something else."""
+    """A table from the output of a tournament or a match. Raises CheckpointError for anything else."""
     try:
         names, kinds, mean, interval = _players(facts)
         game, unit = str(facts["game"]), str(facts["unit"])
@@ -118,7 +118,7 @@ def _players(facts: dict[str, Any]) -> tuple[list[str], list[str], Matrix, Matri
     """Names, kinds, gains and intervals. Raises KeyError, TypeError and ValueError for anything else."""
     mean: Matrix
     interval: Matrix
-    if "runs" in facts:  # a match of two
+    if "runs" in facts:  # the output of a match
         value, half = float(facts["mean"]), float(facts["interval"])
         names, kinds = facts["runs"], facts["policies"]
         mean, interval = [[0.0, value], [-value, 0.0]], [[0.0, half], [half, 0.0]]
@@ -138,7 +138,7 @@ def _players(facts: dict[str, Any]) -> tuple[list[str], list[str], Matrix, Matri
 
 
 def _require_pairs(mean: Matrix, interval: Matrix) -> None:
-    """Raise ValueError unless what both of a pair have is there for both, and everybody has met somebody."""
+    """Raise ValueError unless every match is in both rows and every player has a match."""
     met, known = ([[item is not None for item in row] for row in rows] for rows in (mean, interval))
     mirrored = [list(column) for column in zip(*met, strict=True)]
     if met != known or met != mirrored or not all(row[i] and sum(row) > 1 for i, row in enumerate(met)):
@@ -154,9 +154,9 @@ def _cell(mean: float | None, interval: float | None) -> Cell | None:
 
 
 def _average(mean: Sequence[float | None], interval: Sequence[float | None]) -> Cell:
-    """The mean over opponents met with that of the intervals, which holds whatever matches on the same deals share."""
+    """The mean gain over opponents, and the mean of intervals, which is valid also for matches that share deals."""
     gains, halves = ([item for item in row if item is not None] for row in (mean, interval))
-    opponents = len(gains) - 1  # a player's own 0 is among its gains
+    opponents = len(gains) - 1  # the gains include the player's 0 against itself
     return Cell(sum(gains) / opponents, sum(halves) / opponents)
 
 
@@ -167,8 +167,8 @@ def _terms(boards: int, hands: int) -> str:
 
 
 def find_tables(paths: Sequence[Path]) -> tuple[list[CrossTable], list[str]]:
-    """The tables in files, and in the files of folders that hold one; with a sentence for each file that holds none."""
-    tables: dict[str, CrossTable] = {}  # by file, of which one may be named besides its folder
+    """The tables in files and folders, and a sentence for each named file without one."""
+    tables: dict[str, CrossTable] = {}  # by file, because a file and its folder may both be named
     problems: list[str] = []
     for path in paths:
         try:
@@ -181,7 +181,7 @@ def find_tables(paths: Sequence[Path]) -> tuple[list[CrossTable], list[str]]:
 
 
 def _in_folder(folder: Path) -> Iterator[CrossTable]:
-    """The tables among the JSON files of a folder, most of which are something else."""
+    """The tables in the JSON files of a folder; other JSON files are skipped."""
     for path in sorted((*folder.glob("*.json"), *folder.glob("*/*.json"))):
         if path.stat().st_size > _LARGEST:
             continue
@@ -193,7 +193,7 @@ def _in_folder(folder: Path) -> Iterator[CrossTable]:
 
 
 def router(site: Site) -> APIRouter:
-    """The page of the site's tournaments."""
+    """The route of the page of tournaments."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/matches")

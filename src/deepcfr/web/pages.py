@@ -1,4 +1,4 @@
-"""Pages from templates, which escape everything that they are given."""
+"""Render pages from templates, which escape all values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from deepcfr.report import run_report
+
 HERE = Path(__file__).parent
-STATIC = HERE / "static"
+STATIC = (HERE / "static", run_report.STATIC)  # the latter: styles that a report carries as well
 
 
 @cache
@@ -29,8 +31,9 @@ def _environment() -> Environment:
 
 @cache
 def static(name: str) -> str:
-    """The address of a file in `static`, which changes with its content, so that browsers may keep it."""
-    digest = hashlib.blake2b((STATIC / name).read_bytes(), digest_size=6).hexdigest()
+    """The address of a static file; it changes with the content, so browsers may cache the file."""
+    path = next(folder / name for folder in STATIC if (folder / name).is_file())
+    digest = hashlib.blake2b(path.read_bytes(), digest_size=6).hexdigest()
     return f"/static/{name}?{digest}"
 
 

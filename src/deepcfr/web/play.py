@@ -1,4 +1,4 @@
-"""Playing: the table as a page, and the same as JSON."""
+"""Play against agents: the table as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deepcfr.web.site import NamedRun, Refusal, Site
 from deepcfr.web.table import Seat, Seats, new_token
 
 COOKIE = "deepcfr_seat"
-AT_ONCE = 2  # reviews; they take long, and others who only act are not to wait for them
+AT_ONCE = 2  # reviews at the same time; they take long, and actions of other players must not wait for them
 Token = Annotated[str | None, Cookie(alias=COOKIE, max_length=100)]
 Hand = Annotated[int, Query(ge=0, le=2**53)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
@@ -36,7 +36,7 @@ Form = Annotated[dict[str, str], Depends(read_form)]
 
 
 def whole(form: dict[str, str], name: str) -> int:
-    """A whole number of a form. Raises Refusal if there is none."""
+    """An integer of a form. Raises Refusal if it is missing or not an integer."""
     text = form.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 16):
         raise Refusal(400, f"The form needs a whole number as {name}.")
@@ -44,7 +44,7 @@ def whole(form: dict[str, str], name: str) -> int:
 
 
 class Players:
-    """Who sits where."""
+    """The seats of persons at agents' tables."""
 
     def __init__(self, site: Site) -> None:
         self.site, self.seats = site, Seats()
@@ -59,7 +59,7 @@ class Players:
         return seat
 
     def sit_down(self, token: str | None, run: NamedRun, seed: int | None = None) -> tuple[str, Seat]:
-        """A new seat for a person, who gets a token if it has none that is known."""
+        """A new seat for a person, who gets a token unless it has a known one."""
         if not card(run).plays:
             raise Refusal(409, f"Only poker games are played here, and '{run.folder.source.name}' is not one.")
         agent = run.agent()
@@ -70,7 +70,7 @@ class Players:
 
 
 def router(site: Site) -> APIRouter:
-    """The table's pages and its API."""
+    """The routes of the table's pages and its API."""
     routes, players = APIRouter(), Players(site)
     _add_pages(routes, players)
     _add_api(routes, players)
@@ -149,7 +149,7 @@ def _give(answer: Response, token: str | None) -> None:
 
 
 def _add_api(routes: APIRouter, players: Players) -> None:
-    """The endpoints; states are sent as they are, for checking them against their schema takes longer than an action."""
+    """Add the endpoints; states are sent without validation, which would take longer than an action."""
     site = players.site
 
     @routes.get("/api/agents", response_model=schema.Agents, tags=["query"])
@@ -159,7 +159,7 @@ def _add_api(routes: APIRouter, players: Players) -> None:
 
     @routes.post("/api/play/{name}", status_code=201, response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def sit_down(name: str, wish: schema.SitDown, seat_token: Token = None) -> JSONResponse:
-        """Sit down against an agent; the cookie of the answer is the seat."""
+        """Sit down against an agent; a cookie identifies the seat."""
         token, seat = players.sit_down(seat_token, site.run(name), wish.seed)
         answer = JSONResponse(seat.state(), 201)
         _give(answer, token)
@@ -167,25 +167,25 @@ def _add_api(routes: APIRouter, players: Players) -> None:
 
     @routes.get("/api/play/{name}", response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def state(name: str, seat_token: Token = None) -> JSONResponse:
-        """The table as the person sees it; a lost connection resumes with it."""
+        """The table as the person sees it; also resumes after a lost connection."""
         return JSONResponse(players.seat(seat_token, name).state())
 
     @routes.post("/api/play/{name}/act", response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def act(name: str, action: schema.Action, seat_token: Token = None) -> JSONResponse:
-        """Act; the agent's actions up to the person's next turn follow at once."""
+        """Act; the result includes the agent's actions up to the person's next turn."""
         seat = players.seat(seat_token, name)
         seat.act(action.hand, action.decision, action.action)
         return JSONResponse(seat.state())
 
     @routes.post("/api/play/{name}/next", response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def next_hand(name: str, wish: schema.NextHand, seat_token: Token = None) -> JSONResponse:
-        """Deal the next hand, once the last one is over."""
+        """Deal the next hand after the last one has ended."""
         seat = players.seat(seat_token, name)
         seat.next_hand(wish.hand)
         return JSONResponse(seat.state())
 
     @routes.get("/api/play/{name}/review", response_model=schema.Review, responses=PROBLEMS, tags=["play"])
     async def review(name: str, hand: Hand, exact: bool = True, seat_token: Token = None) -> dict[str, Any]:
-        """What the agent would have done at each of the person's decisions, and what each choice cost."""
+        """The agent's strategy at each of the person's decisions, and the cost of each choice."""
         seat = players.seat(seat_token, name)
         return await to_thread.run_sync(_review, seat, hand, exact, limiter=players.reviewing)

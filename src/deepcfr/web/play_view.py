@@ -1,4 +1,4 @@
-"""The table and the review as templates show them: words and shapes, from nothing but what the API tells."""
+"""Data of the templates of table and review, made only from the API's output."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ RANKS = {"T": "ten", "J": "jack", "Q": "queen", "K": "king", "A": "ace"}
 
 @dataclass(frozen=True)
 class CardFace:
-    """A card as it is drawn."""
+    """The face of a card."""
 
     rank: str
     suit: str  # club, diamond, heart, spade; empty in a deck of one suit
-    label: str  # for people who listen
+    label: str  # for screen readers
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Bar:
     name: str
     kind: str  # fold, call, raise-1 .. raise-4
     share: float
-    start: float  # where it begins, of 1
+    start: float  # start of the part, from 0 to 1
 
     @property
     def percent(self) -> str:
-        """The share as people read it."""
+        """The share as text."""
         return percent(self.share)
 
 
@@ -42,7 +42,7 @@ def card_face(text: str) -> CardFace:
 
 
 def percent(share: float) -> str:
-    """A probability as people read it: `37 %`, with tenths near 0 and 1 and `<0.1 %` where it is not quite 0."""
+    """A probability as text: `37 %`, with tenths near 0 and 1 and `<0.1 %` for tiny positive ones."""
     if 0 < share < 0.001:
         return "<0.1 %"
     if 0.999 < share < 1:
@@ -52,7 +52,7 @@ def percent(share: float) -> str:
 
 
 def action_kinds(names: Iterable[str]) -> dict[str, str]:
-    """What each action counts as for colours, by name: fold, call, and raises in shades from the smallest on."""
+    """The colour class of each action by name: fold, call, and raises in shades, smallest first."""
     kinds, raises = {}, 0
     for name in names:
         first = name.split()[0]
@@ -65,7 +65,7 @@ def action_kinds(names: Iterable[str]) -> dict[str, str]:
 
 
 def bars(probabilities: dict[str, float]) -> list[Bar]:
-    """A bar of all actions, the most aggressive first, as solvers show them; shares that are 0 have no width."""
+    """A bar of all actions, the most aggressive first, as in solvers; shares of 0 are omitted."""
     kinds, start, found = action_kinds(probabilities), 0.0, []
     for name, share in reversed(probabilities.items()):
         found.append(Bar(name, kinds[name], share, start))
@@ -74,14 +74,14 @@ def bars(probabilities: dict[str, float]) -> list[Bar]:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A gain with its sign, and a true minus."""
+    """A gain with its sign; the minus is a typographic one."""
     rounded = round(value, digits) + 0.0
     text = f"{rounded:+.{digits}f}" if digits else f"{rounded:+.0f}"
     return ("0" if rounded == 0 else text).replace("-", "−")
 
 
 def table_view(state: dict[str, Any]) -> dict[str, Any]:
-    """What the page of a table shows."""
+    """Data of the page of a table."""
     result = state["result"]
     shown = result is not None
     hidden = len(state["cards"])
@@ -102,9 +102,9 @@ def table_view(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def action_keys(tokens: list[str]) -> dict[str, str]:
-    """The key that chooses each action: its letter, or the place of its size among those that may be raised to, from 1.
+    """The key of each action: its letter, or for raises the number of the size, from 1.
 
-    A ladder has ten rungs at the most; a tenth size has the key 0.
+    A ladder has at most ten rungs; the tenth size has the key 0.
     """
     sizes = [token for token in tokens if len(token) > 1]
     return {token: str((sizes.index(token) + 1) % 10) if token in sizes else token for token in tokens}
@@ -121,7 +121,7 @@ def _rounds(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _last(steps: list[dict[str, Any]]) -> dict[str, str]:
-    """What each side did last."""
+    """The last action of each side."""
     return {step["who"]: step["name"] for step in steps}
 
 
@@ -143,7 +143,7 @@ def _outcome(state: dict[str, Any]) -> dict[str, str]:
 
 
 def _score(state: dict[str, Any]) -> list[dict[str, str]]:
-    """The running results as rows of a small table."""
+    """The results so far as rows of a small table."""
     rows = []
     for name, title in (("raw", "As dealt"), ("adjusted", "Luck-adjusted")):
         tally = state["session"][name]
@@ -160,7 +160,7 @@ def _score(state: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of a review; `waiting` is whether its exact part is still to come."""
+    """Data of the page of a review; `waiting`: its exact part is not ready yet."""
     waiting = not review["range"]
     return review | {
         "waiting": waiting,

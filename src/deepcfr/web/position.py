@@ -1,4 +1,4 @@
-"""Positions of the strategy browser: a betting history and a board, as an address names them."""
+"""Positions of the strategy browser: a betting history and a board, read from an address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL, RAISE
 from deepcfr.games.cards import card_text, parse_card
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.query import ACTION_KEYS, action_name, betting_letters, legal_actions, pot, round_name, to_call
+from deepcfr.games.public_state import ACTION_KEYS, ListedState
+from deepcfr.policies.query import round_name
 from deepcfr.web.site import Refusal, shorten
 
 Cards = tuple[int, ...]
@@ -18,11 +19,16 @@ Cards = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Position:
-    """A node of the public tree, and public cards: as many as are known, which may be more than its round has."""
+    """A node of the public tree and the known public cards, which may be fewer or more than those of its round."""
 
     game: PokerGame
     node: int
     known: Cards
+
+    @property
+    def state(self) -> ListedState:
+        """The public state of the betting."""
+        return self.game.state(self.node)
 
     @property
     def round(self) -> int:
@@ -36,17 +42,17 @@ class Position:
 
     @property
     def dealt(self) -> int:
-        """How many public cards the position's round has."""
+        """The number of public cards in the position's round."""
         return sum(self.game.rules.board_cards[: self.round + 1])
 
     @property
     def board(self) -> Cards:
-        """The public cards of its round that are known."""
+        """The known public cards of its round."""
         return self.known[: self.dealt]
 
     @property
     def missing(self) -> int:
-        """How many cards must be chosen next, those of one round; 0 if all are known."""
+        """The number of cards to choose next, for one round; 0 if all are known."""
         total = 0
         for new_cards in self.game.rules.board_cards[: self.round + 1]:
             total += new_cards
@@ -61,8 +67,8 @@ class Position:
 
     @property
     def betting(self) -> str:
-        """The actions so far as letters, rounds apart by `/`."""
-        return "/".join(betting_letters(self.game, self.node))
+        """The actions so far as letters; `/` separates rounds."""
+        return "/".join(self.state.betting)
 
     @property
     def board_text(self) -> str:
@@ -71,22 +77,22 @@ class Position:
 
     @property
     def pot(self) -> float:
-        """What both players have put in, in units."""
-        return pot(self.game, self.node)
+        """The pot in units."""
+        return self.state.pot
 
     @property
     def to_call(self) -> float:
-        """What the player to act must add, in units."""
-        return to_call(self.game, self.node)
+        """The amount that the player to act must add to call, in units."""
+        return self.state.to_call
 
     @property
     def round_name(self) -> str:
-        """Such as `flop`."""
+        """The name of the round, such as `flop`."""
         return round_name(self.game.rules, self.round)
 
     def actions(self) -> list[int]:
         """The legal actions."""
-        return legal_actions(self.game, self.node)
+        return self.state.legal()
 
     def after(self, action: int) -> Position:
         """The position after a legal action."""
@@ -101,48 +107,48 @@ class Position:
         return replace(self, known=known)
 
     def name(self, action: int) -> str:
-        """What an action is called, with the total that a bet or raise leads to in its round."""
-        words = action_name(self.game, self.node, action)
+        """The name of an action; a bet or raise has the round's total to which it leads."""
+        words = self.state.name(action)
         if action in (FOLD, CALL):
             return words
         total = self.chips_in_round(action)
         return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
 
     def chips_in_round(self, action: int) -> float:
-        """What the actor will have put in in this round after `action`, in units."""
+        """The actor's total of this round after `action`, in units."""
         tree, start = self.game.tree, self.node
         while tree.parent[start] >= 0 and tree.round[tree.parent[start]] == self.round:
             start = int(tree.parent[start])
         small, big = self.game.rules.blinds
-        # blinds are bets, as players count them, and antes are not
+        # players count blinds as bets, but not antes
         before = 0 if tree.parent[start] < 0 and small != big else int(tree.chips[start].max())
         after = int(tree.chips[int(tree.child[self.node, action]), self.actor])
         return (after - before) / self.game.rules.unit_chips
 
 
 def seat_name(game: PokerGame, player: int) -> str:
-    """What players call a position: `SB` and `BB` where the blinds differ, else by number."""
+    """The name of a seat: `SB` or `BB` if the blinds differ, else a number."""
     small, big = game.rules.blinds
     return ("SB" if player == 0 else "BB") if small < big else f"Player {player}"
 
 
 def read_position(game: PokerGame, betting: str, board: str) -> Position:
-    """The position that an address names. Raises Refusal with status 400 and the first thing wrong."""
+    """Read a position from an address. Raises Refusal with status 400 and the first problem."""
     node, tree = 0, game.tree
     letters = re.sub(r"[\s/]", "", betting)
     for place, letter in enumerate(letters):
         action = ACTION_KEYS.get(letter.lower())
         if tree.ended[node] != NOT_TERMINAL:
-            raise Refusal(400, f"The betting '{shorten(betting)}' goes on after its end '{letters[:place]}'.")
+            raise Refusal(400, f"The betting '{shorten(betting)}' continues after its end '{letters[:place]}'.")
         if action is None or not tree.legal[node, action]:
-            legal = ", ".join("fcr"[a] for a in legal_actions(game, node))
-            raise Refusal(400, f"In the betting '{shorten(betting)}', {shorten(letter)!r} stands where {legal} may.")
+            legal = ", ".join("fcr"[a] for a in game.state(node).legal())
+            raise Refusal(400, f"The betting '{shorten(betting)}' has {shorten(letter)!r} where {legal} are legal.")
         node = int(tree.child[node, action])
     return Position(game, node, read_board(game, board))
 
 
 def read_board(game: PokerGame, text: str) -> Cards:
-    """Public cards, such as `Qs7h2c`. Raises Refusal with status 400 if there are too many, or one that is none."""
+    """Public cards, such as `Qs7h2c`. Raises Refusal with status 400 for too many, invalid or repeated cards."""
     rules = game.rules
     pieces = re.findall("10.?|..?" if rules.num_suits > 1 else "10|.", re.sub(r"\s", "", text))
     try:
@@ -166,5 +172,5 @@ def address(name: str, position: Position, *, cell: str = "", other: str = "", p
 
 
 def kind_of(action: int) -> str:
-    """What an action counts as for colours."""
+    """The colour class of an action."""
     return {FOLD: "fold", CALL: "call", RAISE: "raise-1"}[action]

@@ -1,4 +1,4 @@
-"""What an agent does with every hand at a position, and the same by kinds of hands."""
+"""An agent's strategy with every hand at a position, and its means by kinds of hands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from deepcfr.games.cards import card_text, cards_text, hand_class
 from deepcfr.games.rules import PokerRules
-from deepcfr.play_hand import Floats, free_holes, hand_strategy
+from deepcfr.play.hand import Floats, free_holes
 from deepcfr.policies.base import Policy
+from deepcfr.policies.query import hand_strategy
 from deepcfr.web.advantages import Advantages
 from deepcfr.web.position import Position
 from deepcfr.web.site import Refusal
@@ -27,25 +28,25 @@ class Cell:
     label: str
     row: int
     column: int
-    members: npt.NDArray[np.int64]  # positions of its hands
-    reach: float  # the mean of theirs
-    shares: Floats  # [A] their mean strategy, by reach
+    members: npt.NDArray[np.int64]  # indices of its hands
+    reach: float  # mean reach of its hands
+    shares: Floats  # [A] mean strategy of its hands, weighted by reach
 
 
 @dataclass(frozen=True)
 class Range:
-    """The player to act at a decision with each of H hands that the board leaves possible."""
+    """The range of the player to act at a decision: H possible hands with reach and strategy."""
 
     position: Position
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
-    reach: Floats  # [H] the probability with which the player's own actions lead here
+    reach: Floats  # [H] probability of the player's own actions up to here
     strategy: Floats  # [H, A] of the legal actions
-    advantages: Floats | None  # [H, A] of the legal actions; `meaning` says what they are
-    meaning: str | None  # of the advantages, or why there are none here; None of an agent without networks of them
+    advantages: Floats | None  # [H, A] of the legal actions; explained by `meaning`
+    meaning: str | None  # explains the advantages, or why they are missing here; None without advantage networks
 
     @cached_property
     def names(self) -> list[str]:
-        """The legal actions."""
+        """The names of the legal actions."""
         return [self.position.name(action) for action in self.position.actions()]
 
     @cached_property
@@ -59,7 +60,7 @@ class Range:
         return cards_text(self.position.game.rules, self.holes[index][::-1])
 
     def mean(self, members: npt.NDArray[np.int64]) -> Floats:
-        """The mean strategy of some hands, weighted by reach; by number where none has any, [A]."""
+        """The mean strategy of some hands, [A], weighted by reach; unweighted if all reaches are 0."""
         weight = self.reach[members]
         if weight.sum() <= 0:
             weight = np.ones(len(members))
@@ -68,7 +69,7 @@ class Range:
 
     @cached_property
     def whole(self) -> Floats:
-        """The mean strategy of all hands, by reach, [A]."""
+        """The mean strategy of all hands, [A], weighted by reach."""
         return self.mean(np.arange(len(self.holes)))
 
     @cached_property
@@ -86,27 +87,27 @@ class Range:
         return found
 
     def cell(self, label: str) -> Cell | None:
-        """The kind of that name, if it has hands."""
+        """The kind with the name `label`; None if it has no hands."""
         return next((cell for cell in self.cells if cell.label == label), None)
 
 
 def range_at(policy: Policy, position: Position, newest: Advantages | None = None) -> Range:
-    """What `policy` does at a position with all hands, and the advantages of `newest` there.
+    """The strategy of `policy` at a position with all hands, and the advantages by `newest`.
 
-    Raises Refusal if nobody acts, or cards are missing.
+    Raises Refusal if the hand has ended there, or cards are missing.
     """
     if position.over or position.missing:
         what = "the hand is over" if position.over else f"{position.missing} cards of the board are missing"
-        raise Refusal(400, f"Nobody acts at this position: {what}.")
+        raise Refusal(400, f"No player acts at this position: {what}.")
     game, legal = position.game, position.actions()
     if game.rules.hole_cards > 2:
-        raise Refusal(409, f"Ranges are shown of one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
+        raise Refusal(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     holes = free_holes(game.rules, position.board)
     reach = np.ones(len(holes))
     for before, action in position.path():
         if before.actor == position.actor:
-            reach *= hand_strategy(policy, game, before.node, holes, before.board)[:, action]
-    strategy = hand_strategy(policy, game, position.node, holes, position.board)[:, legal]
+            reach *= hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
+    strategy = hand_strategy(policy, game.state(position.node), holes, position.board)[:, legal]
     found = newest.at(game, position.node, holes, position.board) if newest else None
     advantages = None if found is None else found[:, legal]
     return Range(position, holes, reach, strategy, advantages, newest.meaning(game, position.node) if newest else None)
@@ -120,7 +121,7 @@ def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:
 
 
 def grid_labels(rules: PokerRules) -> list[list[str]]:
-    """The kinds of hands as players lay them out: pairs on the diagonal, suited above it; one row for one card."""
+    """The kinds of hands in the usual grid: pairs on the diagonal, suited above it; one row for one card."""
     ranks = rules.rank_symbols[::-1]
     if rules.hole_cards == 1:
         return [list(ranks)]
@@ -135,7 +136,7 @@ def grid_labels(rules: PokerRules) -> list[list[str]]:
 
 
 def range_facts(agent: str, found: Range) -> dict[str, Any]:
-    """A range as JSON can hold it."""
+    """A range as JSON values."""
     position, names = found.position, found.names
     rules = position.game.rules
     return {
@@ -165,7 +166,7 @@ def range_facts(agent: str, found: Range) -> dict[str, Any]:
 
 
 def hand_facts(found: Range, index: int) -> dict[str, Any]:
-    """One hand of a range as JSON can hold it."""
+    """One hand of a range as JSON values."""
     advantages = found.advantages
     return {
         "hand": found.hand(index),
@@ -177,12 +178,12 @@ def hand_facts(found: Range, index: int) -> dict[str, Any]:
 
 
 def by_name(names: list[str], numbers: Floats) -> dict[str, float]:
-    """Numbers of actions by name."""
+    """A number for each action, by name."""
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
 def range_csv(found: Range) -> str:
-    """A range as a table, one line for each hand."""
+    """A range as CSV, one line for each hand."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     more = [] if found.advantages is None else [f"advantage {name}" for name in found.names]

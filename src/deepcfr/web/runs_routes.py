@@ -1,4 +1,4 @@
-"""Addresses of run pages: the list, one run, several over each other, and the lines that a run in training adds."""
+"""Routes of run pages: one run, several runs on common charts, and new metrics of a run in training."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
+from deepcfr.report.chart import LOOKS
+from deepcfr.report.run_data import RunData, finished_at, read_new, read_run
+from deepcfr.report.run_page import body, require_comparable, title
+from deepcfr.report.run_report import report
 from deepcfr.web.pages import render
-from deepcfr.web.run_chart import LOOKS
-from deepcfr.web.run_data import RunData, finished_at, read_new, read_run
-from deepcfr.web.run_page import body, require_comparable, title
-from deepcfr.web.run_report import report
 from deepcfr.web.site import NamedRun, Site
 
-MOST_NEW = 1_000  # lines of metrics in one answer
+MOST_NEW = 1_000  # most lines of metrics in one answer
 Names = Annotated[list[str], Query(alias="with", max_length=LOOKS, description="names of runs")]
 
 
 class NewLines(BaseModel):
-    """What a run's metrics have gained."""
+    """New lines of a run's metrics."""
 
     lines: list[dict[str, Any]] = Field(description="lines of metrics.jsonl, oldest first")
     next: int = Field(description="what to ask for as `after` the next time")
@@ -31,7 +31,7 @@ class NewLines(BaseModel):
 
 
 def router(site: Site) -> APIRouter:
-    """The pages of the site's runs, and their metrics as JSON."""
+    """The routes of the pages of runs, and their metrics as JSON."""
     routes = APIRouter()
 
     @routes.get("/runs", include_in_schema=False)
@@ -78,5 +78,5 @@ def _page(site: Site, named: Sequence[NamedRun]) -> HTMLResponse:
         alone=len(shown) == 1,
         others=others if len(shown) < LOOKS else [],
         feeds=json.dumps(feeds),
-        body=Markup(body(shown)),  # which has escaped what it was given
+        body=Markup(body(shown)),  # `body` has escaped its values
     )

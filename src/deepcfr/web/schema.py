@@ -1,4 +1,4 @@
-"""What the API takes and gives, as data; `/api/openapi.json` is made from these records."""
+"""Requests and responses of the API as records, from which `/api/openapi.json` is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Request(BaseModel):
 
 
 class SitDown(_Request):
-    """A seat against an agent; an earlier one against it is given up."""
+    """Request for a seat against an agent; it replaces an earlier one against the same agent."""
 
     seed: Number | None = Field(
         None, description="for the hands of `deepcfr play --seed`; without it every hand has its own"
@@ -23,7 +23,7 @@ class SitDown(_Request):
 
 
 class Action(_Request):
-    """An action of the person. One that is not for the decision that is due is refused, so it can be sent again safely."""
+    """An action of the person. It names its decision and is refused out of turn, so it can be sent again safely."""
 
     hand: Number = Field(description="the `hand` of the state that the action answers")
     decision: Number = Field(description="the `decision` of that state")
@@ -31,13 +31,13 @@ class Action(_Request):
 
 
 class NextHand(_Request):
-    """The next hand, once hand `hand` is over."""
+    """Request for the next hand after hand `hand` has ended."""
 
     hand: Number
 
 
 class Problem(BaseModel):
-    """Why a request was refused."""
+    """The reason why a request was refused."""
 
     error: str = Field(description="one sentence")
 
@@ -66,7 +66,7 @@ class Choice(BaseModel):
 
 
 class Chips(BaseModel):
-    """What each side has put in, in units."""
+    """The chips that each side has put in, in units."""
 
     you: float
     agent: float
@@ -83,7 +83,7 @@ class Step(BaseModel):
 
 
 class Result(BaseModel):
-    """How a hand ended, in units for the person; cards and seed are told only now."""
+    """The result of a hand, in units for the person; cards and seed are not sent before."""
 
     won: float
     adjusted: float = Field(description="the mean over the agent's exact range, given cards, board and actions")
@@ -93,7 +93,7 @@ class Result(BaseModel):
 
 
 class Tally(BaseModel):
-    """Results of the session; half the width of the mean's 95 % interval is known from the second hand on."""
+    """Results of the session; the half-width of the mean's 95 % interval is null before the second hand."""
 
     hands: int
     total: float
@@ -102,14 +102,14 @@ class Tally(BaseModel):
 
 
 class Session(BaseModel):
-    """The person's results as they were, and without the luck of the agent's cards."""
+    """The person's results, and the results with a control variate for the agent's cards."""
 
     raw: Tally
     adjusted: Tally
 
 
 class State(BaseModel):
-    """All that the person may know of the table; amounts are in units."""
+    """The table as the person may see it; amounts are in units."""
 
     agent: str
     game: str
@@ -134,7 +134,7 @@ class State(BaseModel):
 
 
 class ReviewedDecision(BaseModel):
-    """A decision of the person, beside what the agent would have done with the same cards."""
+    """A decision of the person, and the agent's strategy with the same cards."""
 
     round: str
     action: str
@@ -153,7 +153,7 @@ class RangeHand(BaseModel):
 
 
 class Review(BaseModel):
-    """A finished hand looked at again."""
+    """The review of a finished hand."""
 
     hand: int
     decisions: list[ReviewedDecision]
@@ -162,7 +162,7 @@ class Review(BaseModel):
 
 
 class Answer(BaseModel):
-    """What an agent does in a situation; amounts are in units."""
+    """An agent's strategy in a situation; amounts are in units."""
 
     game: str
     unit: str
@@ -195,7 +195,7 @@ class HandFacts(BaseModel):
 
 
 class RangeFacts(BaseModel):
-    """What an agent does at a position with all hands."""
+    """An agent's strategy at a position with all hands."""
 
     agent: str
     game: str

@@ -1,4 +1,4 @@
-"""Serving the application until somebody stops it."""
+"""Serve the application until it is interrupted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 import uvicorn
 
 from deepcfr.errors import ConfigError
-from deepcfr.play_hand import deal_hand
-from deepcfr.play_review import luck_adjusted
+from deepcfr.play.hand import Hand
+from deepcfr.play.review import adjusted_result
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.home import card
 from deepcfr.web.site import Refusal, Site
@@ -22,12 +22,12 @@ ANY_HOST = ("*",)
 
 
 def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve `site` on a port, or on any free one if it is 0, until Ctrl-C; `say` gets the address once it answers.
+    """Serve `site` until Ctrl-C on a port, or on any free one if it is 0; `say` gets the address when it is ready.
 
-    Raises ConfigError for an address that cannot be had.
+    Raises ConfigError for an address that is not available.
     """
     listening = _listen(host, port)
-    torch.set_num_threads(1)  # of each of the many threads that answer
+    torch.set_num_threads(1)  # the server itself has many threads
     hosts = LOOPBACK if _is_loopback(host) else ANY_HOST
     config = uvicorn.Config(build_app(site, hosts), log_level="warning", access_log=False, server_header=False)
     threading.Thread(target=warm_up, args=(site,), daemon=True).start()
@@ -35,7 +35,7 @@ def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
     say(f"http://{shown}:{listening.getsockname()[1]}/  (Ctrl-C stops it)")
     if hosts is ANY_HOST:
         say(f"{host} can be reached from other machines, and nobody is asked who they are.")
-    with listening, suppress(KeyboardInterrupt):  # how people stop it
+    with listening, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -47,9 +47,9 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
-        listening.listen(256)  # whoever comes before the application is ready waits
+        listening.listen(256)  # early requests wait until the application is ready
     except OSError as error:
-        raise ConfigError(f"{host}:{port} cannot be listened to: {error.strerror or error}.") from error
+        raise ConfigError(f"{host}:{port} is not available: {error.strerror or error}.") from error
     return listening
 
 
@@ -61,17 +61,17 @@ def _is_loopback(host: str) -> bool:
 
 
 def warm_up(site: Site) -> None:
-    """Load every agent and play a hand with it, so that nobody waits for code that is compiled when it is first used."""
+    """Load every agent and play a hand with it, so that no request waits for compilation."""
     for run in site.runs.values():
         if not card(run).plays:
             continue
         try:
-            hand = deal_hand(run.agent().policy, 0, 0)
+            hand = Hand(run.agent().policy, 0, 0)
         except Refusal:
-            continue  # its own page will say why
+            continue  # its page shows the reason
         while not hand.over:
             if hand.persons_turn:
                 hand.act(hand.choices()[-1].action)
             else:
                 hand.act_for_agent()
-        luck_adjusted(hand)
+        adjusted_result(hand)

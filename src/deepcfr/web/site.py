@@ -1,4 +1,4 @@
-"""What a server shows: named runs, whose agents are loaded when somebody asks for them."""
+"""The named runs of a server; their agents are loaded on first use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepcfr.errors import ConfigError, DeepCFRError
-from deepcfr.games.ladder import LadderRules
 from deepcfr.games.poker import PokerGame
-from deepcfr.play_costs import Costs
-from deepcfr.policies.base import Policy
-from deepcfr.policies.ladder import LadderPolicy
-from deepcfr.report.matches import made_of, runs_of
+from deepcfr.play.costs import Costs
+from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.players import load_run, made_of, runs_of
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.web.advantages import Advantages, advantages_of
 
@@ -33,24 +31,24 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Agent:
-    """A run's policy, and what else can be asked of it."""
+    """A run's policy, with the costs of actions against it and its advantages."""
 
-    policy: Policy | LadderPolicy
-    costs: Costs | None  # of choices against it; None for games without a listed tree
-    advantages: Advantages | None  # of runs that have some and play as they are
+    policy: Player
+    costs: Costs | None  # costs of actions against it; None for games without a listed tree
+    advantages: Advantages | None  # None for runs without advantage networks and for styles
 
 
 @dataclass
 class NamedRun:
-    """A run folder under the name that its pages have."""
+    """A run folder and the name of its pages."""
 
     name: str
     folder: RunFolder
     which: str  # the policy that is played and shown
     warn: Warn
-    player: str | None = None  # who plays, by a name of `report.matches`, such as tight:RUN; None for the run as it is
+    player: str | None = None  # a player's name of `runs.players`, such as tight:RUN; None for the run itself
     _agent: Agent | None = None
-    _seen: int | None = None  # when the checkpoint was written that the agent is from; None if it is from none
+    _seen: int | None = None  # time of the agent's checkpoint; None without one
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -58,7 +56,7 @@ class NamedRun:
         return self.folder.path
 
     def agent(self) -> Agent:
-        """The agent as the newest checkpoint has it. Raises Refusal if the run has no such policy (yet)."""
+        """The agent of the newest checkpoint. Raises Refusal if the run has no such policy (yet)."""
         with self._lock:
             newest = self._newest()
             if self._agent is None or self._seen not in (None, newest):
@@ -67,22 +65,20 @@ class NamedRun:
                 except DeepCFRError as error:
                     if self._agent is None:
                         raise Refusal(409, " ".join(error.problems)) from error
-                    # a run in training may just have replaced what was being read; the next request tries again
+                    # a run in training may have replaced the checkpoint during reading; the next request tries again
                     return self._agent
                 self._seen = newest
             return self._agent
 
     def _newest(self) -> int:
-        """When the run last wrote a checkpoint, in nanoseconds; 0 if it never did."""
+        """The time of the run's newest checkpoint, in nanoseconds; 0 if there is none."""
         try:
             return (self.path / "checkpoints" / "latest").stat().st_mtime_ns
         except OSError:
             return 0
 
     def _load(self) -> Agent:
-        ladder = isinstance(self.folder.source, LadderRules)
-        load = self.folder.load_ladder_policy if ladder else self.folder.load_policy
-        plain, solver = load(self.which, self.warn)
+        plain, solver = load_run(self.folder, self.which, self.warn)
         policy = made_of(self.player, plain) if self.player else plain
         if isinstance(policy, LadderPolicy):
             return Agent(policy, None, None)
@@ -91,32 +87,32 @@ class NamedRun:
         return Agent(policy, costs, advantages_of(newest) if newest else None)
 
     def listed(self) -> tuple[Policy, PokerGame]:
-        """The agent and its game if that is poker with a listed tree. Raises Refusal otherwise."""
+        """The agent and its game, which must be poker with a listed tree. Raises Refusal otherwise."""
         policy = self.agent().policy
         if isinstance(policy, LadderPolicy) or not isinstance(policy.game, PokerGame):
             name = policy.game.name
-            raise Refusal(409, f"Ranges are shown of poker games with a listed tree, and {name} is not one.")
+            raise Refusal(409, f"Ranges need a poker game with a listed tree, and that of {name} is not one.")
         return policy, policy.game
 
 
 @dataclass
 class Site:
-    """The runs of a server by name, in the order in which they were given, and files with results of tournaments."""
+    """The runs of a server by name, in the given order, and files with results of tournaments."""
 
     runs: dict[str, NamedRun]
     matches: tuple[Path, ...] = ()
 
     def run(self, name: str) -> NamedRun:
-        """The run of that name; names are looked up and never joined to paths. Raises Refusal."""
+        """The run with a name; names are looked up and never joined to paths. Raises Refusal if there is none."""
         if name not in self.runs:
             raise Refusal(404, f"There is no run named '{shorten(name)}' here: there are {', '.join(self.runs)}.")
         return self.runs[name]
 
 
 def open_site(players: Sequence[Path | str], which: str, warn: Warn, matches: Sequence[Path] = ()) -> Site:
-    """The site of some run folders, each as it is or, as STYLE:RUN, in a style of play.
+    """The site of run folders, each as RUN or, in a style of play, as STYLE:RUN.
 
-    Raises ConfigError for none, for one given twice, and for a name that is not of one run; and what opening a run raises.
+    Raises ConfigError for no run, a repeated run, or a name that does not name one run; and the errors of opening a run.
     """
     if not players:
         raise ConfigError("Name at least one run folder or shipped model to serve.")
@@ -137,14 +133,12 @@ def _only_run(player: str) -> str:
     """The run folder that a player's name mentions. Raises ConfigError unless there is exactly one."""
     found = list(dict.fromkeys(runs_of(player)))
     if len(found) != 1:
-        raise ConfigError(
-            f"'{player}' is not of one run: what is served is a run folder, a shipped model, or STYLE:RUN."
-        )
+        raise ConfigError(f"'{player}' does not name one run: give a run folder, a shipped model, or STYLE:RUN.")
     return found[0]
 
 
 def _free_name(text: str, taken: dict[str, NamedRun]) -> str:
-    """A name with nothing in it that means something in addresses, with a number if it is taken."""
+    """A name without characters that are special in addresses, with a number if it is taken."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:NAME_LENGTH] or "run"
     name, number = plain, 2
     while name in taken:
@@ -153,5 +147,5 @@ def _free_name(text: str, taken: dict[str, NamedRun]) -> str:
 
 
 def shorten(text: str, length: int = 60) -> str:
-    """A piece of a request as an answer may quote it."""
+    """A part of a request, shortened for quoting it in an answer."""
     return text if len(text) <= length else text[:length] + "…"

@@ -1,9 +1,8 @@
-"""A person's seat against an agent: the hand that is on, the results so far, and what may be shown of them.
+"""A person's seat against an agent: the current hand, the results so far, and the state that may be shown.
 
-A hand is known from its seed, its number and its actions, and the seat stays on the server, so a reload or a lost
-connection resumes it. An action says for which hand and which decision it is meant; one that comes again, or out of turn,
-is refused and changes nothing. Until a hand is over, nothing that leaves the server depends on the agent's cards or on
-public cards that have not been dealt.
+Seed, number and actions determine a hand, and the seat stays on the server, so a reload or a lost connection resumes it.
+An action names its hand and its decision; a repeated one, or one out of turn, is refused and changes nothing. Before a hand
+has ended, no output of the server depends on the agent's cards or on public cards that have not been dealt.
 """
 
 from __future__ import annotations
@@ -17,30 +16,29 @@ from typing import Any
 
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
-from deepcfr.play_costs import Costs
-from deepcfr.play_hand import Cards, Hand, ListedHand, Step, deal_hand
-from deepcfr.play_review import Decision, agents_range, decisions, luck_adjusted
-from deepcfr.policies.base import Policy
-from deepcfr.policies.ladder import LadderPolicy
+from deepcfr.play.costs import Costs
+from deepcfr.play.hand import Cards, Hand, Step
+from deepcfr.play.review import Decision, adjusted_result, agents_range, decisions
+from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key
 from deepcfr.web.site import Refusal
 
-MOST_SEATS = 2_000  # that a server remembers; the ones not used for longest are forgotten
-LIKELIEST = 8  # hands of the agent's range that a review lists
+MOST_SEATS = 2_000  # seats in memory; the least recently used are dropped
+LIKELIEST = 8  # hands of the agent's range in a review
 _TOKEN_BYTES = 18
 
 
 @dataclass
 class Tally:
-    """Mean and spread of numbers that are not kept (Welford 1962)."""
+    """Running mean and variance (Welford 1962)."""
 
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0  # sum of squared deviations from the mean
 
     def add(self, value: float) -> None:
-        """Take one more number."""
+        """Add a number."""
         self.count += 1
         before = value - self.mean
         self.mean += before / self.count
@@ -48,7 +46,7 @@ class Tally:
 
     @property
     def half(self) -> float | None:
-        """Half the width of the mean's 95 % interval, the normal one; None before two numbers."""
+        """The half-width of the mean's normal 95 % interval; None for fewer than two numbers."""
         if self.count < 2:
             return None
         return NORMAL_95 * math.sqrt(self.squares / (self.count - 1) / self.count)
@@ -69,9 +67,9 @@ class Seat:
     """One person against one agent, hand after hand in alternating positions."""
 
     agent: str  # the run's name
-    policy: Policy | LadderPolicy
-    costs: Costs | None  # None where the game has none
-    seed: int | None = None  # the person's own, as for `deepcfr play --seed`; else every hand has a seed of its own
+    policy: Player
+    costs: Costs | None  # None if the game has none
+    seed: int | None = None  # the person's seed, as for `deepcfr play --seed`; None: a new seed for every hand
     raw: Tally = field(default_factory=Tally)
     adjusted: Tally = field(default_factory=Tally)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -81,15 +79,15 @@ class Seat:
         self._deal(0)
 
     def _deal(self, number: int) -> None:
-        # a seed that has been shown must not give away the hands to come, so each has one of its own
+        # seeds are shown after each hand and must not reveal later hands, so every hand has its own
         seed = key(self._secret, "web", number) if self.seed is None else self.seed
-        self.hand: Hand = deal_hand(self.policy, seed, number)
+        self.hand: Hand = Hand(self.policy, seed, number)
         self.result: tuple[float, float] | None = None
         self._review: list[Decision] | None = None
         self._proceed()
 
     def act(self, number: int, decision: int, token: str) -> None:
-        """Take the person's action, and then the agent's as long as it is its turn.
+        """Apply the person's action, then the agent's actions up to the person's next turn.
 
         Raises Refusal with status 409 unless hand `number` waits for its `decision`-th action, and 400 for an action that
         is not legal.
@@ -97,7 +95,7 @@ class Seat:
         with self.lock:
             hand = self.hand
             if number != hand.number:
-                raise Refusal(409, f"The action is for hand {number + 1}, but hand {hand.number + 1} is on.")
+                raise Refusal(409, f"The action is for hand {number + 1}, but the current hand is {hand.number + 1}.")
             if hand.over:
                 raise Refusal(409, f"Hand {number + 1} is over: ask for the next one.")
             if decision != len(hand.steps):
@@ -107,15 +105,15 @@ class Seat:
             action = next((choice.action for choice in hand.choices() if choice.token == token), None)
             if action is None:
                 legal = ", ".join(choice.token for choice in hand.choices())
-                raise Refusal(400, f"That is no action here, where there are {legal}.")
+                raise Refusal(400, f"That action is not legal here; legal actions are {legal}.")
             hand.act(action)
             self._proceed()
 
     def next_hand(self, number: int) -> None:
-        """Deal the hand after hand `number`. Raises Refusal with status 409 unless that one is the last and over."""
+        """Deal the hand after hand `number`. Raises Refusal with status 409 unless that is the last hand and has ended."""
         with self.lock:
             if number != self.hand.number:
-                raise Refusal(409, f"Hand {self.hand.number + 1} is on, and not hand {number + 1}.")
+                raise Refusal(409, f"The current hand is {self.hand.number + 1}, not {number + 1}.")
             if not self.hand.over:
                 raise Refusal(409, f"Hand {number + 1} is not over yet.")
             self._deal(number + 1)
@@ -125,12 +123,12 @@ class Seat:
         while not hand.over and not hand.persons_turn:
             hand.act_for_agent()
         if hand.over:
-            self.result = hand.won, luck_adjusted(hand)
+            self.result = hand.won, adjusted_result(hand)
             self.raw.add(self.result[0])
             self.adjusted.add(self.result[1])
 
     def state(self) -> dict[str, Any]:
-        """All that the person may know now, as JSON can hold it."""
+        """The table as the person may see it now, as JSON values."""
         with self.lock:
             hand, rules = self.hand, self.hand.rules
             turn = not hand.over
@@ -179,10 +177,10 @@ class Seat:
         }
 
     def review(self, number: int, exact: bool) -> dict[str, Any]:
-        """What the agent would have done at each decision of the person in finished hand `number`, as JSON can hold it.
+        """The agent's strategy at each decision of the person in finished hand `number`, as JSON values.
 
-        With `exact` also what each choice cost, where the game allows that. Raises Refusal with status 409 if the hand is
-        not the last one or not over.
+        With `exact` also the cost of each choice, if the game allows it. Raises Refusal with status 409 if the hand is not
+        the last one or has not ended.
         """
         with self.lock:
             hand = self.hand
@@ -191,7 +189,7 @@ class Seat:
             if self._review is None:
                 self._review = decisions(hand)
             found = self._review
-        # the exact part takes time, so others who ask for this seat's state are not kept waiting
+        # without a lock: the exact part takes long, and other requests for this seat must not wait
         likely = agents_range(hand, LIKELIEST) if exact else []
         return {
             "hand": number,
@@ -201,7 +199,7 @@ class Seat:
         }
 
     def _decision(self, hand: Hand, decision: Decision, exact: bool) -> dict[str, Any]:
-        values = self.costs.at(hand, decision.step) if exact and self.costs and isinstance(hand, ListedHand) else None
+        values = self.costs.at(hand, decision.step) if exact and self.costs else None
         step = hand.steps[decision.step]
         return {
             "round": round_name(hand.rules, step.round),
@@ -212,7 +210,7 @@ class Seat:
         }
 
     def _note(self, hand: Hand) -> str | None:
-        """Why the costs of some decisions are not there, as a sentence."""
+        """A sentence that says why the costs of some decisions are missing."""
         if self.costs is None:
             return "Exact costs are computed in games with a listed tree."
         if self.costs.reason is not None:
@@ -249,7 +247,7 @@ class Seats:
             return seat
 
     def put(self, token: str, seat: Seat) -> None:
-        """Keep a seat, in place of the person's earlier one against the same agent."""
+        """Store a seat; it replaces the person's earlier one against the same agent."""
         with self._lock:
             self._seats[token, seat.agent] = seat
             self._seats.move_to_end((token, seat.agent))
@@ -257,7 +255,7 @@ class Seats:
                 self._seats.popitem(last=False)
 
     def known(self, token: str | None) -> bool:
-        """Whether a person has a seat anywhere, so that the token is one that this server gave."""
+        """Whether a token has a seat, so that this server must have issued it."""
         with self._lock:
             return any(owner == token for owner, _ in self._seats)
 
@@ -266,5 +264,5 @@ class Seats:
 
 
 def new_token() -> str:
-    """What a browser shows to get its seats back."""
+    """A new token, by which a browser finds its seats."""
     return secrets.token_urlsafe(_TOKEN_BYTES)

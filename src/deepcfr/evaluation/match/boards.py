@@ -1,9 +1,9 @@
-"""Matches over sampled runouts: on each one all hands are played out exactly, in both seats.
+"""Matches over sampled runouts: on each runout all hands are played exactly, in both seats.
 
-A runout is all the public cards of a game. One pass over the betting tree along it, in the manner of `ranges.sweep`, gives
-what the first policy gains against the second with every pair of hands that shares no card with each other or with the
-runout. So the only chance that is left is the choice of runouts, and, if `lines` says so, of the public action sequences
-that are played out in later rounds. `ranges.runouts` derives the weights, docs/matches.md says what that is worth.
+A runout is all the public cards of a game. One pass over the betting tree along a runout, as in `ranges.sweep`, gives
+the first policy's gain against the second for every pair of hands that share no card with each other or with the
+runout. The only randomness is the choice of runouts and, with `lines`, of public action sequences in later rounds.
+`ranges.boards` derives the weights, and docs/matches.md measures the variance.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ import numpy.typing as npt
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import student_t_95
-from deepcfr.evaluation.match.profiles import Floats, ProfilePass, common_game, strategy_on
+from deepcfr.evaluation.match.exact import Floats, ProfilePass, common_game, strategy_on
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
-from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.ranges.boards import Board, OnBoard, RoundTree
+from deepcfr.ranges.boards import Board, OnBoard, RunoutSampler, SampledBoards
 from deepcfr.ranges.kernels import add_up
-from deepcfr.ranges.lines import Lines, RoundLines
 from deepcfr.ranges.public_chance import systematic
-from deepcfr.ranges.runouts import RunoutSampler, SampledBoards
+from deepcfr.ranges.rounds import Lines, RoundLines, RoundTree
 from deepcfr.rng import key
 
-LINES = 256  # public action sequences of a round that are played out on a runout: docs/matches.md has what fewer cost
-_TOGETHER = 32  # entries of the last round that are in memory at once: a few megabytes
+LINES = 256  # public action sequences of a round that are played on a runout; docs/matches.md has the cost of fewer
+_TOGETHER = 32  # entries of the last round in memory at once: a few megabytes
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 OnLines = Callable[[Lines], Floats]
@@ -49,14 +47,14 @@ def boards_match(
     lines: int | None = LINES,
     on_board: OnBoard | None = None,
 ) -> Match:
-    """What `first` gains on average against `second` over `boards` sampled runouts, with all hands on each of them.
+    """The mean gain of `first` against `second` over `boards` sampled runouts, with all hands on each of them.
 
-    The interval comes from the standard error over runouts and Student's t. Of a round that begins after more than `lines`
-    public action sequences only so many are played out, drawn in proportion to how often they come about times the pot and
-    weighted by the inverse of their chance; None plays all. A mixture is its exact average. The result does not depend on
-    `threads`. `on_board(done, total)` reports progress. Torch is set to one thread in this process from then on.
-    Raises GameError for policies of different games and of games other than poker, and ConfigError for fewer than two
-    boards or less than one line.
+    The interval uses the standard error over runouts and Student's t. If a round begins after more than `lines` public
+    action sequences, only `lines` of them are played, drawn in proportion to their probability times the pot and
+    weighted by the inverse of their chance; None plays all. A mixture plays its exact average. The result does not
+    depend on `threads`. `on_board(done, total)` reports progress. Sets torch to one thread in this process. Raises
+    GameError for policies of different games and of games other than poker, and ConfigError for fewer than two boards
+    or less than one line.
     """
     start = time.perf_counter()
     _require_boards(first, second, boards, lines)
@@ -70,9 +68,9 @@ def boards_match(
 def dealer_value(
     policy: Policy, boards: int, seed: int, *, threads: int = 1, on_board: OnBoard | None = None
 ) -> tuple[float, float]:
-    """What player 0 gains when `policy` plays against itself, and half its 95 % interval, in thousandths of the unit.
+    """Player 0's gain when `policy` plays against itself, and half its 95 % interval, in thousandths of the unit.
 
-    Over sampled runouts as in `boards_match`, which raises the same.
+    Runouts are sampled and errors raised as in `boards_match`.
     """
     _require_boards(policy, policy, boards, LINES)
     runouts = Runouts(policy, policy, boards, key(seed, "match", "boards"), LINES)
@@ -81,7 +79,7 @@ def dealer_value(
 
 
 def _gains_on(runouts: Runouts, boards: int, threads: int, on_board: OnBoard | None) -> Doubles:
-    """What the first policy gains as player 0 and as player 1 on each of so many runouts, [2, boards], in units."""
+    """The first policy's gains as player 0 and as player 1 on each runout, [2, boards], in units."""
     workers = Workers(threads)
     gains = np.empty((2, boards))
     try:
@@ -97,20 +95,21 @@ def _gains_on(runouts: Runouts, boards: int, threads: int, on_board: OnBoard | N
 def _require_boards(first: Policy, second: Policy, boards: int, lines: int | None) -> None:
     require_same_game(first.game, second.game)
     if not isinstance(first.game, PokerGame):
-        raise GameError(f"Boards are sampled in poker games, and '{first.game.name}' is not one.")
+        raise GameError(f"Boards are sampled in poker games only, but '{first.game.name}' is not one.")
     if boards < 2:
         raise ConfigError(
             f"A match over boards needs at least 2 of them for its interval, but {boards} were asked for."
         )
     if lines is not None and lines < 1:
-        raise ConfigError(f"A match plays out at least 1 line of a round, but {lines} were asked for.")
+        raise ConfigError(f"A match plays at least 1 line of a round, but {lines} were asked for.")
 
 
 def half_interval(values: Doubles, stratum: Ints) -> float:
-    """Half the 95 % interval of the mean of `values` [n], drawn independently within strata that have their fair share.
+    """Half the 95 % interval of the mean of `values` [n], drawn independently within strata of proportional size.
 
-    The variance of a mean over strata is the sum of n_k s_k^2 / n^2, with s_k^2 that of the n_k values of stratum k. Its
-    degrees of freedom are those of Satterthwaite (1946, "An approximate distribution of estimates of variance components").
+    The variance of the mean is the sum of n_k s_k^2 / n^2, where s_k^2 is the variance of the n_k values of stratum k.
+    The degrees of freedom are Satterthwaite's (1946, "An approximate distribution of estimates of variance
+    components").
     """
     size = np.bincount(stratum)
     away = values - (np.bincount(stratum, values) / size)[stratum]
@@ -123,9 +122,9 @@ def half_interval(values: Doubles, stratum: Ints) -> float:
 
 
 class Runouts:
-    """The runouts of one match; `gains` may be asked in several threads.
+    """The runouts of one match; `gains` is thread-safe.
 
-    `passes` plays a round on a board, by default both policies as they are; `lines` is as in `boards_match`.
+    `passes` plays a round on a board, by default with both policies unchanged; `lines` is as in `boards_match`.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class Runouts:
         self._passes = passes or ProfilePass()
 
     def gains(self, number: int) -> tuple[float, float]:
-        """What the first policy gains on one runout as player 0 and as player 1, in units."""
+        """The first policy's gains on one runout as player 0 and as player 1, in units."""
         runout = self._boards.runout(self.sampler.cards(number))
         draw = np.random.default_rng(key(self._stream, "lines", number))
         root = self._boards.root
@@ -169,7 +168,7 @@ class Runouts:
     ) -> Doubles:
         """Player 0's values [2, X, U] on the board `before` from a round's `entries` [X], with `reach` [2, P, X, U] there.
 
-        The round is played out after some of its entries, and the values of the others are 0.
+        The round is played from some of its entries only; the values at the others are 0.
         """
         board = runout[round_]
         chosen, chance = self._choose(self._pot[round_][entries], reach, before, draw)
@@ -199,10 +198,10 @@ class Runouts:
     def _choose(
         self, pot: Ints, reach: Floats, board: Board, draw: np.random.Generator
     ) -> tuple[Ints, npt.NDArray[np.float64]]:
-        """Which entries are played out, as ascending positions, and the chance with which each of them was chosen.
+        """The entries to play, as ascending positions, and the probability with which each was chosen.
 
-        What is at stake at an entry is the pot times how often both players come there, in either profile; entries that
-        nobody comes to are worth 0 and left out.
+        An entry is chosen in proportion to the pot times both players' reach, in either profile. Entries with reach 0
+        have value 0 and are left out.
         """
         stake = pot * (reach @ board.size.astype(np.float64)).prod(1).sum(0)
         come = np.flatnonzero(stake)
@@ -214,7 +213,7 @@ class Runouts:
     def _ask(self, seat: int, round_: int, board: Board) -> OnLines:
         """A policy's strategy on a board, for any part of the round."""
         strategy = self._strategies[seat]
-        if _answers_in_part(self._policies[seat]):
+        if not self._policies[seat].whole_rounds:
             return lambda lines: strategy(lines.tree, board)
 
         @cache
@@ -224,15 +223,8 @@ class Runouts:
         return lambda lines: whole()[lines.edges]
 
 
-def _answers_in_part(policy: Policy) -> bool:
-    """Whether a policy can be asked for parts of a round; those that have an `on_board` of their own cannot."""
-    if isinstance(policy, WithFirstRound):  # whose own round has one entry
-        return _answers_in_part(policy.policy)
-    return getattr(policy, "on_board", None) is None
-
-
 def _entry_nodes(game: PokerGame, rounds: Sequence[RoundTree]) -> list[Ints]:
-    """The nodes of the public tree with which each round begins, in the order of its entries."""
+    """The nodes of the public tree at which each round begins, in the order of its entries."""
     entries = [np.zeros(1, np.int64)]
     for tree in rounds[:-1]:
         node = np.empty(tree.num_slots, np.int64)
@@ -243,6 +235,6 @@ def _entry_nodes(game: PokerGame, rounds: Sequence[RoundTree]) -> list[Ints]:
 
 
 def _hands_beside(game: PokerGame) -> int:
-    """How many hands the opponent of a given hand can have."""
+    """The number of hands that the opponent of a given hand can hold."""
     rules = game.rules
     return comb(rules.num_cards - rules.hole_cards, rules.hole_cards)

@@ -1,31 +1,41 @@
-"""Exact matches: all hands on all boards of a poker game, or realization plans over the histories of another one."""
+"""Exact matches: all hands on all boards of a poker game, or realization plans over the tree of another game.
+
+One pass over a round on one board computes player 0's gain in two profiles (`ProfilePass`), one for each seat of the
+match. In profile 0 the first policy is player 0, in profile 1 the second policy is. The first policy's gain in both
+seats is the first value minus the second. Both come from the same operations in the same order, so the difference is
+exactly 0 for equal policies, and exchanging the policies exactly changes its sign.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import refusal_of
-from deepcfr.evaluation.match.profiles import ProfilePass, common_game, poker_game, strategy_on
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
+from deepcfr.games.cards import canonical_cards, pack_cards
+from deepcfr.games.explicit import realization
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.sequence_form import realization
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
-from deepcfr.policies.tree import table_of
+from deepcfr.policies.tables import table_of
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 
 
 def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoard | None = None) -> Match:
-    """What `first` gains on average against `second`, in poker with card removal and over all boards.
+    """The exact mean gain of `first` against `second`, in poker with card removal and over all boards.
 
-    Boards that differ by a renaming of suits are merged if both policies see canonical suits, and all are enumerated
-    otherwise. `on_board(done, total)` reports progress. Torch is set to one thread in this process from then on.
-    Raises GameError for policies of different games, and for games out of reach of exact evaluation.
+    Boards that differ by a renaming of suits are merged if both policies see canonical suits; otherwise all boards are
+    enumerated. `on_board(done, total)` reports progress. Sets torch to one thread in this process.
+    Raises GameError for policies of different games, and for games too large for exact evaluation.
     """
     start = time.perf_counter()
     require_same_game(first.game, second.game)
@@ -41,7 +51,7 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
 
 
 def _gains_on_tree(first: Policy, second: Policy) -> tuple[float, float]:
-    """Gains in both seats in a game of OpenSpiel, from the realization plans of both policies."""
+    """Gains in both seats in an OpenSpiel game, from the realization plans of both policies."""
     assert isinstance(first.game, OpenSpielGame)
     form = first.game.sequences
     mine, theirs = (realization(table_of(policy), form.parent, form.num_actions) for policy in (first, second))
@@ -71,13 +81,106 @@ def _gains_on_boards(first: Policy, second: Policy, threads: int, on_board: OnBo
 
 
 def _common_boards(first: Policy, second: Policy) -> Boards:
-    """Boards that are right for both policies: all of them if one sees raw suits, which merged boards would be wrong for.
+    """Boards that are valid for both policies: all boards if one sees raw suits, for which merged boards are not valid.
 
-    Boards that a policy keeps its tables by are used themselves.
+    If a policy has its own boards, those are used.
     """
     game = common_game(first, second)
     for policy in (first, second):
-        kept: Boards | None = getattr(policy, "boards", None)
-        if kept is not None and poker_game(policy).suits == game.suits:
-            return kept
+        if policy.boards and poker_game(policy).suits == game.suits:
+            return policy.boards
     return Boards(game, merge=game.suits == "canonical")
+
+
+Floats = npt.NDArray[np.floating]
+Later = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+"""Both players' reach at a round's exits in both profiles, [2, P, X, U], to player 0's values there, [2, X, U]."""
+
+
+class ProfilePass:
+    """Passes over single rounds; each thread has its own working memory."""
+
+    def __init__(self) -> None:
+        self._scratch = (Scratch(), Scratch())  # one for each profile
+
+    def values(
+        self, tree: RoundTree, board: Board, strategies: tuple[Floats, Floats], reach: Floats, later: Later
+    ) -> npt.NDArray[np.float64]:
+        """Player 0's values at the round's entries, [2, X', U], from each policy's strategy [E, U] for both players.
+
+        `reach` [2, P, X', U] is the reach of both players in both profiles. The result is a new array.
+        """
+        plays = [RoundPass(tree, board, reach[i], scratch) for i, scratch in enumerate(self._scratch)]
+        for number, play in enumerate(plays):
+            play.down(self._profile(number, tree, board, strategies))
+        values = [play.leaves([0])[0] for play in plays]
+        if len(tree.exits):
+            for value, continued in zip(
+                values, later(np.stack([play.reach_at_exits() for play in plays])), strict=True
+            ):
+                value[tree.exits] = continued
+        for play, value in zip(plays, values, strict=True):
+            play.pull(0, False, value)
+        return np.stack([value[tree.entries] for value in values])
+
+    def _profile(
+        self, number: int, tree: RoundTree, board: Board, strategies: tuple[Floats, Floats]
+    ) -> npt.NDArray[np.float64]:
+        """The strategies of both players in a profile, each at its own edges, [E, U]."""
+        profile = self._scratch[number].array(f"profile {board.round}", (tree.num_edges, len(board)))
+        np.copyto(profile, strategies[1 - number])
+        np.copyto(profile, strategies[number], where=(tree.actor[tree.edge_node] == 0)[:, None])
+        return profile
+
+
+# Boards for two policies ------------------------------------------------------------------------------------------------
+
+
+def poker_game(policy: Policy) -> PokerGame:
+    """The policy's game, which must be a poker game."""
+    assert isinstance(policy.game, PokerGame)
+    return policy.game
+
+
+def common_game(first: Policy, second: Policy) -> PokerGame:
+    """The game whose boards suit both policies: with raw suits if one of them sees raw suits."""
+    return next((game for game in map(poker_game, (first, second)) if game.suits == "raw"), poker_game(first))
+
+
+def strategy_on(boards: Boards, policy: Policy) -> BoardStrategy:
+    """The policy's strategy on any of `boards`, whose suits may differ from those that the policy sees.
+
+    A policy with its own boards is evaluated on its board of the same class.
+    """
+    game = poker_game(policy)
+    ask: BoardStrategy = policy.on_board
+    if policy.boards and policy.boards is not boards:
+        ask = _on_kept(policy.boards, ask)
+    if game.suits == boards.game.suits:
+        return ask
+
+    def on_board(tree: RoundTree, board: Board) -> Floats:
+        cards = game.views_of(board.holes[board.example], board.cards)
+        _, example, view = np.unique(pack_cards(cards), return_index=True, return_inverse=True)
+        return ask(tree, replace(board, view_cards=cards[example]))[:, view]
+
+    return on_board
+
+
+def _on_kept(kept: Boards, ask: BoardStrategy) -> BoardStrategy:
+    """The strategy of a policy with its own boards `kept`, on boards of the same class: equal views in the same order."""
+    own = {_class_of(board, kept): board for round_ in kept.kept for board in round_}
+    return lambda tree, board: ask(tree, own[_class_of(board, kept)])
+
+
+def _class_of(board: Board, kept: Boards) -> tuple[int, bytes]:
+    """The class of a board, under all renamings of suits if `kept` is merged."""
+    cards = np.array([board.cards], np.uint8)
+    if kept.merge:
+        cards = canonical_cards(cards, board.groups, kept.game.rules.num_suits)
+    else:
+        start = 0
+        for size in board.groups:
+            cards[:, start : start + size].sort(axis=1)
+            start += size
+    return board.round, cards.tobytes()

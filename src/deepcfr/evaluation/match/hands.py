@@ -1,8 +1,8 @@
-"""Sampled matches: real hands, duplicate.
+"""Matches over sampled hands in duplicate, in games with listed nodes and in raise-ladder games.
 
-Every deal is played twice, with the seats exchanged, and what a policy gains from a deal is the mean of its two games. Its
-luck with the cards then mostly cancels, and policies that act alike draw exactly. Of what is left, the luck of the board is
-taken off (`deepcfr.sampling.luck`).
+Every deal is played twice with exchanged seats, and a policy's gain from a deal is the mean of the two games. This
+removes most of the variance from the cards, and policies that act alike draw exactly. In poker games a control variate
+for the board reduces the remaining variance (`deepcfr.sampling.control_variate`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,28 @@ from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
+from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.ladder_betting import ACTOR, ENDED, advance_all, first_positions
+from deepcfr.games.ladder_betting import gains as ladder_gains
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy
+from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.rng import key
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy
-from deepcfr.sampling.luck import BoardLuck
 from deepcfr.sampling.selfplay import last_nodes
+from deepcfr.sampling.traversal_tree import deal_cards, showdowns
 from deepcfr.types import Infosets
 
 CHUNK = 16_384  # deals played together
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def sampled_match(
-    first: Policy,
-    second: Policy,
+    first: Player,
+    second: Player,
     hands: int,
     seed: int,
     *,
@@ -42,14 +48,14 @@ def sampled_match(
     control: bool = True,
     on_hands: Callable[[int, int], None] | None = None,
 ) -> Match:
-    """What `first` gains on average against `second` in `hands` deals of any game, each played in both seats.
+    """The mean gain of `first` against `second` in `hands` deals of any game, each played in both seats.
 
-    The interval comes from the standard error over deals, because the two games of a deal share its cards; they share
-    the uniforms that pick actions too. A mixture draws one of its policies for each deal, and plays it in both seats:
-    the expected value is that of its exact average. With `control`, games of poker lose the luck of their boards, which
-    changes no expected value. Results depend neither on `threads` nor on `chunk`, the deals played together.
-    `on_hands(done, total)` reports progress. Torch is set to one thread in this process from then on.
-    Raises GameError for policies of different games, and ConfigError for fewer than two hands.
+    The interval uses the standard error over deals, because the two games of a deal share its cards and the uniforms
+    that choose actions. A mixture draws one of its policies for each deal and plays it in both seats, so the expected
+    value is that of its exact average. `control` subtracts a control variate of mean zero for the board in poker games.
+    Results depend neither on `threads` nor on `chunk`, the number of deals in a batch. `on_hands(done, total)` reports
+    progress. Sets torch to one thread in this process. Raises GameError for policies of different games, and
+    ConfigError for fewer than two hands.
     """
     start = time.perf_counter()
     require_same_game(first.game, second.game)
@@ -57,10 +63,17 @@ def sampled_match(
         raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
     workers = Workers(threads)
     game = first.game
-    luck = BoardLuck(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
+    control_variate = (
+        BoardControlVariate(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
+    )
 
-    def play(begin: int) -> npt.NDArray[np.float64]:
-        return _play_deals(first, second, luck, min(chunk, hands - begin), seed, begin)
+    def play(begin: int) -> Floats:
+        count = min(chunk, hands - begin)
+        if isinstance(first, LadderPolicy) or isinstance(second, LadderPolicy):
+            assert isinstance(first, LadderPolicy)
+            assert isinstance(second, LadderPolicy)
+            return _play_ladder(first, second, count, seed, begin)
+        return _play_deals(first, second, control_variate, count, seed, begin)
 
     gains = np.empty((2, hands))
     try:
@@ -77,9 +90,9 @@ def sampled_match(
 
 
 def _play_deals(
-    first: Policy, second: Policy, luck: BoardLuck | None, count: int, seed: int, begin: int
+    first: Policy, second: Policy, control_variate: BoardControlVariate | None, count: int, seed: int, begin: int
 ) -> npt.NDArray[np.float64]:
-    """What the first policy gains as player 0 and as player 1 in the deals `begin` .. `begin + count - 1`, [P, count]."""
+    """The first policy's gains as player 0 and as player 1 in the deals `begin` .. `begin + count - 1`, [P, count]."""
     game, dealt = first.game, key(seed, "match", "deal")
     deals = game.deal(count, dealt, begin)
     # the same cards in the other policy's encoding
@@ -91,9 +104,9 @@ def _play_deals(
     ends = [last_nodes(game, deals, strategies, actions) for strategies in ((mine, theirs), (theirs, mine))]
     row = torch.arange(count, device=ends[0].device)
     paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
-    if luck and isinstance(game, PokerGame):
+    if control_variate and isinstance(game, PokerGame):
         nodes = torch.stack(ends).cpu().numpy()
-        paid -= luck(game.deal_cards(count, dealt, begin), np.arange(begin, begin + count), nodes)
+        paid -= control_variate(game.deal_cards(count, dealt, begin), np.arange(begin, begin + count), nodes)
     paid[1] *= -1  # to player 0, who is the second policy there
     return paid
 
@@ -120,3 +133,55 @@ def _sampled_strategy(policy: Policy, deals: Deals, stream: int) -> Strategy:
         return result.to(node.device)
 
     return ask
+
+
+# Raise-ladder games: thousands of positions are stepped together
+
+
+def _play_ladder(first: LadderPolicy, second: LadderPolicy, count: int, seed: int, begin: int) -> Floats:
+    """Like `_play_deals`, for a raise-ladder game and without a control variate."""
+    game = first.game
+    deck = game.rules.deck
+    cards = deal_cards(count, np.uint64(key(seed, "match", "deal")), begin, deck.num_cards, game.slots)
+    results = showdowns(cards, deck.hole_cards, deck.num_suits)
+    numbers = np.arange(begin, begin + count)
+    # draws of their own, because two mixtures of the same policies must not draw the same ones
+    players = (first, second)
+    views = [p.look(cards, numbers, key(seed, "match", "draw", i)) for i, p in enumerate(players)]
+    both = np.empty((2, count))
+    for seat in (0, 1):
+        # policy i has the seat of player i in the first game, and the other one in the second
+        won = _ladder_games(players, views, numbers, results, seat, key(seed, "match", "action"))
+        both[seat] = won if seat == 0 else -won
+    return both / game.rules.unit_chips
+
+
+def _ladder_games(
+    players: tuple[LadderPolicy, LadderPolicy], views: list[Ints], numbers: Ints, results: Ints, swap: int, stream: int
+) -> Ints:
+    """Player 0's gains in complete games, chips [B]; policy i is player i, or player 1 - i if `swap`."""
+    game = players[0].game
+    positions = first_positions(game.ladder, len(numbers))
+    live = np.arange(len(numbers))
+    step = 0
+    while len(live):
+        chance = addressed_uniforms(stream, torch.from_numpy(numbers[live]), torch.tensor([step])).numpy()
+        actions = np.empty(len(live), np.int64)
+        now = positions[live]
+        for index, player in enumerate(players):
+            rows = np.flatnonzero(now[:, ACTOR] ^ swap == index)
+            if len(rows):
+                strategy = player.probabilities(now[rows], views[index][live[rows]])
+                actions[rows] = _choose(strategy, chance[rows])
+        advance_all(game.ladder, now, actions)
+        positions[live] = now
+        live = live[now[:, ENDED] == NOT_TERMINAL]
+        step += 1
+    return ladder_gains(positions, results)
+
+
+def _choose(strategy: Floats, chance: npt.NDArray[np.float32]) -> Ints:
+    """The action that each uniform selects from its row; an action of probability 0 is never selected."""
+    sums = strategy.cumsum(1)
+    actions: Ints = (sums <= chance[:, None] * sums[:, -1:]).sum(1)
+    return actions

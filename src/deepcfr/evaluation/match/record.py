@@ -1,4 +1,4 @@
-"""What a match says, and which policies can have one."""
+"""The result of a match, and the check that two policies can play one."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Policy
+from deepcfr.policies.base import Player
 
-_WORDS = ("name", "rank_symbols", "suit_symbols")  # fields of rules that change how a game is written, not the game
+_WORDS = ("name", "rank_symbols", "suit_symbols")  # fields of rules that change only names
 
 
 @dataclass(frozen=True)
 class Match:
-    """What the first of two policies gains against the second; values are in thousandths of the game's unit."""
+    """The gain of the first of two policies against the second; values are in thousandths of the game's unit."""
 
     game: str
     unit: str  # the milli unit, such as mbb/g
     value: float  # mean of both seats
     seats: tuple[float, float]  # as player 0, as player 1
     interval: float  # half the width of the 95 % confidence interval of `value`, 0 if exact
-    hands: int  # deals played, each of them twice; 0 if none were
-    boards: int  # runouts sampled, with all hands on each; 0 if none were
+    hands: int  # deals played, each of them twice; 0 without sampled deals
+    boards: int  # runouts sampled, with all hands on each; 0 without sampled runouts
     exact: bool
     seconds: float
-    policies: tuple[str, str]  # what the first and the second are
+    policies: tuple[str, str]  # kinds of the first and the second policy
 
     def facts(self) -> dict[str, Any]:
-        """The match as data for JSON; `mean` is `value` under the name that its interval is of."""
+        """The match as data for JSON; `value` is also given as `mean`."""
         return asdict(self) | {"mean": self.value}
 
 
 def match_record(
-    first: Policy,
-    second: Policy,
+    first: Player,
+    second: Player,
     gains: tuple[float, float],
     start: float,
     *,
@@ -46,7 +46,7 @@ def match_record(
     hands: int = 0,
     boards: int = 0,
 ) -> Match:
-    """The record of a match that began at `start`, from `gains` in each seat and half an interval in the game's unit."""
+    """The result of a match that began at `start`, from the `gains` in each seat and the half interval, both in units."""
     return Match(
         game=first.game.name,
         unit=first.game.milli_unit,
@@ -61,19 +61,20 @@ def match_record(
     )
 
 
-def require_same_game(first: Game, second: Game) -> None:
-    """Raise GameError unless policies of the two games can play each other; how cards are shown may differ."""
+def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> None:
+    """Raise GameError unless policies of the two games can play each other; the encoding of cards may differ."""
     if first is second:
         return
-    if isinstance(first, PokerGame) and isinstance(second, PokerGame):
+    poker = PokerGame | LadderGame
+    if isinstance(first, poker) and isinstance(second, poker) and type(first) is type(second):
         different = _different_rules(first.rules, second.rules)
         if not different:
             return
         names = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
     elif isinstance(first, OpenSpielGame) and isinstance(second, OpenSpielGame):
-        if str(first.spiel_game) == str(second.spiel_game):  # which spells out all parameters
+        if str(first.spiel_game) == str(second.spiel_game):  # the string contains all parameters
             return
-        names = f"'{first.name}' and '{second.name}' are two games of OpenSpiel"
+        names = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
     else:
         names = (
             f"'{first.name}' ({type(first).__name__}) and '{second.name}' ({type(second).__name__}) are not the same"
@@ -81,6 +82,7 @@ def require_same_game(first: Game, second: Game) -> None:
     raise GameError(f"A match needs two policies of one game, but {names}.")
 
 
-def _different_rules(first: PokerRules, second: PokerRules) -> list[str]:
-    names = [field.name for field in fields(PokerRules) if field.name not in _WORDS]
+def _different_rules(first: Any, second: Any) -> list[str]:
+    """The fields in which the rules of two games of one kind differ."""
+    names = [field.name for field in fields(first) if field.name not in _WORDS]
     return [name for name in names if getattr(first, name) != getattr(second, name)]

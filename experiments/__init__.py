@@ -1,0 +1,1 @@
+"""The papers' experiments, benchmarks and their generated pages; part of a checkout, not of the library."""

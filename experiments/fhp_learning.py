@@ -1,0 +1,272 @@
+"""Results of Deep CFR on flop hold'em: exact NashConv with nodes, network rows, samples and time.
+
+    python -m experiments.fhp_learning strength=runs/s faithful+=runs/f --sd-cfr --note "..."   # take runs in
+    python -m experiments.fhp_learning --render                                                # write the pages
+
+A run is named with its setting, and refused if its configuration is not of that setting. Figures are recorded in
+experiments/results/fhp_learning.json; a new measurement at the same commit replaces the old one. Error budgets are
+experiments/results/fhp_error_budget*.json, the output of `deepcfr error-budget RUN --json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from deepcfr.errors import DeepCFRError
+from experiments.benchmarks_page import ROOT, load, replaced, short, up
+from experiments.fhp_rows import SETTINGS, Row, merged, rows_of
+
+RESULT = ROOT / "experiments" / "results" / "fhp_learning.json"
+BEGIN, END = "<!-- learning -->", "<!-- end of learning -->"
+BEGIN_FRONT, END_FRONT = "<!-- front -->", "<!-- end of front -->"
+BEGIN_BUDGET, END_BUDGET = "<!-- error budget -->", "<!-- end of error budget -->"
+_SAME = 0.05  # mbb/g; a network's exact NashConv on another device differs by rounding
+# published NashConv in mbb/g by iteration, with the authors' remarks
+PUBLISHED: tuple[tuple[str, dict[int, str], str], ...] = (
+    (
+        "Deep CFR paper (Brown et al. 2019), figure 3, 10,000 traversals: read off the curve",
+        {50: "154", 100: "70", 200: "51", 300: "40", 450: "40"},
+        "37 in its text",
+    ),
+    (
+        "best public re-implementation (github.com/romaf5/headsup-poker), 10,000 traversals",
+        {100: "202", 200: "113", 300: "95", 450: "78"},
+        "",
+    ),
+    (
+        "the same, 25,000 traversals",
+        {100: "117", 200: "91", 300: "69", 450: "75"},
+        "58 with 16,000 SGD steps a fit in the late iterations",
+    ),
+    ("the same with 16,000 SGD steps a fit from the start", {}, "55.5 at its end"),
+    (
+        "Deep CFR as run for Neural ReCFR-B (arXiv 2012.01870)",
+        {},
+        "47 at 600 M nodes touched, rising to 73 at 1,300 M",
+    ),
+)
+
+
+def groups(rows: list[Row]) -> dict[str, list[Row]]:
+    """The rows of each setting, configuration and hardware, by a name: the setting, numbered if there are several.
+
+    For a seed that was run at several commits, only the rows of the newest measurement count.
+    """
+    kept: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        kept.setdefault((row["setting"], row["recipe"], row["hardware"]), []).append(row)
+    named = {}
+    for setting in SETTINGS:
+        found = [key for key in kept if key[0] == setting]
+        for number, key in enumerate(found, start=1):
+            newest = {row["seed"]: row["commit"] for row in kept[key]}
+            name = setting if len(found) == 1 else f"{setting} ({number})"
+            named[name] = [row for row in kept[key] if row["commit"] == newest[row["seed"]]]
+    return named
+
+
+def figure(rows: list[Row], name: str, digits: int = 2) -> str:
+    """A figure for which less is better: the mean over seeds, and the least and largest value of several seeds."""
+    values = [row[name] for row in rows]
+    mean = up(sum(values) / len(values), digits)
+    return mean if len(values) == 1 else f"{mean} ({up(min(values), digits)} to {up(max(values), digits)})"
+
+
+def table_row(name: str, rows: list[Row]) -> str:
+    """One line of the table: runs of one group at one iteration, one for each seed. Costs are the largest of any seed."""
+
+    def most(item: str, unit: float, digits: int) -> str:
+        return up(max(row[item] for row in rows) / unit, digits)
+
+    seeds = "" if len(rows) == 1 else f", {len(rows)} seeds"
+    measured = [row for row in rows if "sd_cfr_nash_conv" in row]
+    averaged = "–"
+    if measured:
+        networks = max(row["sd_cfr_networks"] for row in measured)
+        averaged = f"{figure(measured, 'sd_cfr_nash_conv')}; {networks} snapshots"
+    cells = (
+        name + seeds,
+        f"{rows[0]['t']}",
+        most("nodes_touched", 1e6, 1),
+        most("evaluated", 1e6, 1),
+        most("sgd_samples", 1e6, 1),
+        most("seconds", 60, 1),
+        rows[0]["hardware"],
+        figure(rows, "nash_conv"),
+        averaged,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def learning_table(rows: list[Row]) -> list[str]:
+    """The table of results, and below it settings and hardware."""
+    if not rows:
+        return ["No run has been recorded yet."]
+    lines = [
+        "| setting | t | nodes touched, M | network rows evaluated, M | SGD samples, M | minutes | hardware | "
+        "NashConv of the policy network, mbb/g | of SD-CFR |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, group in groups(rows).items():
+        for t in sorted({row["t"] for row in group}):
+            lines.append(table_row(name, [row for row in group if row["t"] == t]))
+    return [*lines, "", *(made_by(name, group) for name, group in groups(rows).items())]
+
+
+def made_by(name: str, group: list[Row]) -> str:
+    """The origin of the runs of a group."""
+    seeds = ", ".join(str(seed) for seed in sorted({row["seed"] for row in group}))
+    commits = " and ".join(sorted({short(row["commit"] or "unknown") for row in group}))
+    torch = " and ".join(sorted({row["torch"] for row in group}))
+    facts = [f"seed {seeds}", f"commit {commits}", f"torch {torch}"]
+    measured = [row for row in group if "sd_cfr_seconds" in row]
+    if measured:
+        slowest = max(measured, key=lambda row: row["sd_cfr_seconds"])
+        threads = "one thread" if slowest["sd_cfr_threads"] == 1 else f"{slowest['sd_cfr_threads']} threads"
+        facts.append(f"SD-CFR evaluated in {ceil(slowest['sd_cfr_seconds'])} s with {threads}")
+    return f"* {name}: `{group[-1]['command']}` ({'; '.join(facts)})"
+
+
+def published_table() -> list[str]:
+    """The table of published results and of exact tabular CFR."""
+    at = sorted({t for _, values, _ in PUBLISHED for t in values})
+    lines = [f"| NashConv, mbb/g | {' | '.join(f't = {t}' for t in at)} | |", "|---" * (len(at) + 2) + "|"]
+    for source, values, remark in PUBLISHED:
+        lines.append(f"| {source} | {' | '.join(values.get(t, '') for t in at)} | {remark} |")
+    points = load("fhp_solve.json")["lcfr"]["curve"]
+    exact = ", ".join(f"{up(point['nash_conv'], 2)} at t = {point['iteration']}" for point in points)
+    return [
+        *lines,
+        f"| exact tabular Linear CFR (`deepcfr solve fhp`), no sampling and no networks |{' |' * len(at)} {exact} |",
+    ]
+
+
+def learning_section(rows: list[Row]) -> list[str]:
+    """The tables of docs/fhp.md."""
+    return [*learning_table(rows), "", *published_table()]
+
+
+def front_table(rows: list[Row]) -> list[str]:
+    """The README's table: published results, the best run of each setting, and exact tabular CFR."""
+    linear, discounted = (load("fhp_solve.json")[name]["curve"][-1] for name in ("lcfr", "dcfr"))
+    return [
+        "| agent | NashConv | how |",
+        "|---|---|---|",
+        "| Deep CFR paper | 37 | t = 450, as its text states |",
+        "| best public re-implementation (romaf5/headsup-poker) | 55.5 | 16,000 SGD steps a fit; 78 at t = 450 with the "
+        "paper's 10,000 traversals |",
+        best_row("paper", "external sampling with the paper's networks and settings", rows),
+        best_row("faithful+", "the paper's inputs and networks, better estimation", rows),
+        best_row("strength", "also sees hand strength (**domain knowledge**); shipped as `models/fhp`", rows),
+        f"| exact tabular CFR, no networks | {up(linear['nash_conv'], 2)}; {up(discounted['nash_conv'], 2)} | "
+        f"Linear CFR at t = {linear['iteration']}, {ceil(linear['seconds'])} s; Discounted CFR at "
+        f"t = {discounted['iteration']}, {ceil(discounted['seconds'])} s |",
+    ]
+
+
+def best_row(setting: str, meaning: str, rows: list[Row]) -> str:
+    """The row with the least recorded NashConv of a setting."""
+    name = f"| `{setting}`: {meaning}"
+    found = [row for row in rows if row["setting"] == setting]
+    if not found:
+        return f"{name} | **not run to its end** | meant for a GPU |"
+    best = min(found, key=lambda row: row["nash_conv"])
+    how = f"t = {best['t']}, {ceil(best['seconds'] / 60)} minutes, {best['hardware']}"
+    return f"{name} | {up(best['nash_conv'], 2)} | {how} |"
+
+
+def owner(budget: dict[str, Any], rows: list[Row]) -> str:
+    """The line of the table to which a budget belongs, found by iterations and the average network's NashConv."""
+    average = next((part["nash_conv"] for part in budget["parts"] if part["name"] == "average"), None)
+    if average is None:
+        raise SystemExit("An error budget without the part 'average' cannot be told to be of a run in the table.")
+    for name, group in groups(rows).items():
+        for row in group:
+            if row["t"] == budget["iterations"] and abs(row["nash_conv"] - average) < _SAME:
+                return f"{name}, seed {row['seed']}"
+    raise SystemExit(f"No run in the table has {average:.3f} {budget['unit']} at t = {budget['iterations']}.")
+
+
+def budget_section(budgets: list[dict[str, Any]], rows: list[Row]) -> list[str]:
+    """The section of the error budgets."""
+    if not budgets:
+        return ["No error budget has been recorded yet."]
+    return [line for budget in budgets for line in budget_tables(budget, owner(budget, rows))]
+
+
+def budget_tables(budget: dict[str, Any], name: str) -> list[str]:
+    """One error budget: verdict, parts, gaps, deviations."""
+    unit, deviations = budget["unit"], budget["deviations"]
+    lines = [f"**{name}, t = {budget['iterations']}.** {' '.join(budget['verdict'])}", ""]
+    lines += [f"| part | | NashConv, {unit} | seconds |", "|---|---|---|---|"]
+    for part in budget["parts"]:
+        lines.append(
+            f"| `{part['name']}` | {part['meaning']} | {up(part['nash_conv'], 2)} | {up(part['seconds'], 0)} |"
+        )
+    for missing, reason in budget["unmeasured"].items():
+        lines.append(f"| `{missing}` | not measured: {reason} | | |")
+    lines += ["", f"| gap | formula | adds, {unit} |", "|---|---|---|"]
+    lines += [f"| {gap['name']} | `{gap['formula']}` | {gap['value']:.2f} |" for gap in budget["gaps"]]
+    if not deviations:
+        return [*lines, ""]
+    lines += ["", f"| deviating from `{budget['deviating']}` only | gains, {unit} | player 0 | player 1 | decisions |"]
+    lines += ["|---|---|---|---|---|"]
+    for one in deviations:
+        gains = " | ".join(f"{gain:.2f}" for gain in (one["nash_conv"], *one["gains"]))
+        lines.append(f"| {one['name']} | {gains} | {one['decisions']} |")
+    return [*lines, ""]
+
+
+def recorded() -> tuple[list[Row], list[dict[str, Any]]]:
+    """The recorded rows and error budgets."""
+    rows = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else []
+    found = sorted(RESULT.parent.glob("fhp_error_budget*.json"))
+    return rows, [json.loads(path.read_text(encoding="utf-8")) for path in found]
+
+
+def pages() -> dict[Path, str]:
+    """README.md and docs/fhp.md with the recorded figures."""
+    rows, budgets = recorded()
+    readme, page = ROOT / "README.md", ROOT / "docs" / "fhp.md"
+    section = learning_section(rows)
+    text = replaced(page.read_text(encoding="utf-8"), BEGIN, END, section)
+    return {
+        readme: replaced(readme.read_text(encoding="utf-8"), BEGIN_FRONT, END_FRONT, front_table(rows)),
+        page: replaced(text, BEGIN_BUDGET, END_BUDGET, budget_section(budgets, rows)),
+    }
+
+
+def main() -> None:
+    """Record runs, write pages, or both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", metavar="SETTING=FOLDER", help=f"settings are {', '.join(SETTINGS)}")
+    parser.add_argument(
+        "--sd-cfr", action="store_true", help="measure the SD-CFR average of each newest checkpoint too"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="for that")
+    parser.add_argument("--note", default="", help="what else was running, and the like")
+    parser.add_argument("--hardware", help="what the runs were made on, if on a GPU")
+    parser.add_argument("--render", action="store_true", help="write README.md and docs/fhp.md")
+    given = parser.parse_args()
+    for text in given.runs:
+        setting, separator, folder = text.partition("=")
+        if not separator:
+            parser.error(f"'{text}' is not SETTING=FOLDER.")
+        threads = given.threads if given.sd_cfr else None
+        try:
+            new = rows_of(setting, Path(folder), given.note, given.hardware, threads)
+        except DeepCFRError as error:
+            raise SystemExit(str(error)) from None
+        rows = merged(recorded()[0], new)
+        RESULT.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    if given.render:
+        for path, text in pages().items():
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

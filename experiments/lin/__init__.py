@@ -1,0 +1,1 @@
+"""The experiments of Lin (2024): runs, matches, and their page."""

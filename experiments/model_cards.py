@@ -1,0 +1,118 @@
+"""Write the cards of shipped models from their files, with new measurements.
+
+    python -m experiments.model_cards                      # all whose game has an exact evaluation
+    python -m experiments.model_cards hulh --rivals runs/studies/table1/quick/mccfr-200 --results hulh_model.json
+
+A model of a game without exact evaluation is measured by matches against scripted styles and `--rivals` (runs of the same
+game), by the first seat's value, and by a local best response. The rows of such a card are also in experiments/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from deepcfr.evaluation.exploitability import exploitability, refusal
+from deepcfr.evaluation.local_best_response import local_best_response
+from deepcfr.evaluation.match import sampled_match
+from deepcfr.evaluation.match.boards import dealer_value
+from deepcfr.files import json_bytes, write_atomically
+from deepcfr.games.rules import PokerRules
+from deepcfr.policies.base import Policy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.runs.folder import RunFolder
+
+ROOT = Path(__file__).parents[1]
+MODELS, RESULTS = ROOT / "models", ROOT / "experiments" / "results"
+STYLES = ("uniform", "call")
+DEALS, SEED, THREADS = 1_000_000, 0, 2
+
+
+def main() -> None:
+    """Write the cards of the named models, or of all models with an exact evaluation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help="names of folders in models/")
+    parser.add_argument(
+        "--rivals", nargs="*", type=Path, default=[], help="runs to play in games without exact evaluation"
+    )
+    parser.add_argument(
+        "--boards", type=int, default=200, help="runouts for the first seat's value and the lower bound"
+    )
+    parser.add_argument("--results", help="a file in experiments/results for what was measured by matches")
+    options = parser.parse_args()
+    paths = sorted(path.parent for path in MODELS.glob("*/config.toml"))
+    for path in paths:
+        if path.name not in (options.models or [p.name for p in paths if _has_exact(p)]):
+            continue
+        (path / "card.md").write_text(card(path, options), encoding="utf-8")
+
+
+def card(path: Path, options: argparse.Namespace) -> str:
+    """The card of one model."""
+    run = RunFolder.open(path)
+    policy, solver = run.load_policy("own", print)
+    rows = [
+        ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
+        ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
+        *(_exact(policy) if _has_exact(path) else _by_matches(path, policy, options)),
+        *_made(path, run),
+    ]
+    text = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    check = "exploitability" if _has_exact(path) else "lbr"
+    return f"# {run.source.name}\n\n| | |\n|---|---|\n{text}\n\nCheck it with `deepcfr {check} models/{path.name}`.\n"
+
+
+def _has_exact(path: Path) -> bool:
+    source = RunFolder.open(path).source
+    return not (isinstance(source, PokerRules) and refusal(source))
+
+
+def _exact(policy: Policy) -> Iterator[tuple[str, str]]:
+    result = exploitability(policy, threads=THREADS)
+    first, second = result.best_response_values
+    yield "**exact NashConv**", f"**{result.nash_conv:.3f} {result.unit}**"
+    yield "exploitability, NashConv / 2", f"{result.exploitability:.3f} {result.unit}"
+    yield "best-response values", f"{first:.3f} as player 0, {second:.3f} as player 1"
+    yield "value to player 0", f"{result.value:.3f} {result.unit}"
+    yield "boards", f"{result.boards:,}: {result.boards_used}"
+
+
+def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    unit, boards = policy.game.milli_unit, options.boards
+    others: list[tuple[str, Policy]] = [(f"scripted:{style}", scripted_policy(style, policy.game)) for style in STYLES]
+    others += [(_title(rival), RunFolder.open(rival).load_policy("own", print)[0]) for rival in options.rivals]
+    found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
+    for name, other in others:
+        match = sampled_match(policy, other, DEALS, SEED, threads=THREADS)
+        found["matches"][name] = match.facts()
+        value = f"{match.value:+.1f} ± {match.interval:.1f} {unit}"
+        yield f"gains against `{name}`", f"{value}, {DEALS:,} duplicate deals, seed {SEED}"
+    mean, interval = dealer_value(policy, boards, SEED, threads=THREADS)
+    found["dealer_value"] = {"mean": mean, "interval": interval, "boards": boards}
+    yield "value to player 0 against itself", f"{mean:+.1f} ± {interval:.1f} {unit}, {boards} runouts"
+    bound = local_best_response(policy, boards, SEED, threads=THREADS)
+    found["local_best_response"] = bound.facts()
+    yield "a local best response gains", f"{bound.mean:.1f} ± {bound.interval:.1f} {unit} a seat, {boards} runouts"
+    if options.results:
+        write_atomically(RESULTS / options.results, json_bytes(found))
+
+
+def _title(path: Path) -> str:
+    return f"{path.name} of {json.loads((path / 'environment.json').read_text())['command']}"
+
+
+def _made(path: Path, run: RunFolder) -> Iterator[tuple[str, str]]:
+    made = json.loads((path / "environment.json").read_text())
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and file.name != "card.md")
+    yield "recipe", f"`{made['command']}`, seed {run.config.seed}; all settings in `config.toml`"
+    versions = f"torch {made['versions']['torch']}, {made['processor']}, {made['threads']} threads"
+    later = "".join(f", from iteration {r['iteration']} on {r['commit']}" for r in made.get("resumed", []))
+    yield "made with", f"commit {made['commit']}{later}, {versions}"
+    yield "size", f"{size / 1e6:.2f} MB, without memories: it plays and is measured, but cannot be trained on"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Shared parts of the experiments' pages: Markdown, existing runs and seeds, costs of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from deepcfr.errors import DeepCFRError
+from deepcfr.report.table import provenance
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.study import Job, difference, is_complete
+from experiments.studies import LEAST_SEEDS
+
+NOT_THERE = "not run"
+
+# Markdown
+
+
+def paragraphs(*texts: str) -> Iterator[str]:
+    """Texts with an empty line after each."""
+    for text in texts:
+        yield text
+        yield ""
+
+
+def table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """A table and an empty line; cells may hold bars."""
+    yield _row(head)
+    yield "|" + "---|" * len(head)
+    for cells in rows:
+        yield _row(cells)
+    yield ""
+
+
+def bullets(sentences: Iterable[str]) -> Iterator[str]:
+    """A list and an empty line; empty for no sentences."""
+    items = [f"* {sentence}" for sentence in sentences]
+    yield from (*items, "") if items else ()
+
+
+def not_run(studies: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The section of studies without runs, by title and command; empty if all have runs."""
+    items = [f"{title}: `{command}`" for title, command in studies]
+    if items:
+        yield from paragraphs("## Not run")
+        yield from bullets(items)
+
+
+def command(name: str, budget: str) -> str:
+    """The command that makes the runs of a study."""
+    return f"deepcfr reproduce {name} --budget {budget}"
+
+
+def joined(texts: Iterable[str]) -> str:
+    """The distinct texts, in order."""
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+# Runs
+
+
+def seeds_of(folder: Path, arm: str) -> set[int]:
+    """The seeds of an arm that have a run below a folder."""
+    names = (path.parent.name.removeprefix(f"{arm}-s") for path in folder.glob(f"{arm}-s*/config.toml"))
+    return {int(name) for name in names if name.isdigit()}
+
+
+def asked_seeds(found: Iterable[int]) -> range:
+    """All seeds up to the largest one found, at least as many as an interval needs."""
+    return range(max(LEAST_SEEDS, 1 + max(found, default=0)))
+
+
+def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -> str | None:
+    """The reason why the folder of a job does not hold its finished run, without a full stop; None if it does."""
+    if not (job.path / "config.toml").is_file():
+        return NOT_THERE
+    try:
+        run = RunFolder.open(job.path)
+        problem = difference(run.config, job.config)
+    except DeepCFRError as error:
+        return " ".join(error.problems).rstrip(".")
+    if problem:
+        return f"of other settings: {problem}"
+    if complete(run):
+        return None
+    lines = read_metrics(run.metrics_path)
+    return f"stopped at iteration {lines[-1]['iteration'] if lines else 0:,} of {run.config.iterations:,}"
+
+
+def made_by(paths: Iterable[Path]) -> tuple[str, str, str]:
+    """Commands, commits and hardware of the runs in some folders, each once."""
+    made = [provenance(path) for path in paths]
+    commands, commits, hardware = zip(*made, strict=True) if made else ((), (), ())
+    return joined(f"`{text}`" for text in commands), joined(map(short_commits, commits)), joined(hardware)
+
+
+def short_commits(commits: str) -> str:
+    """Commits in ten letters each, with a mark for changes."""
+    return ", then ".join(
+        one[:10] + ("+changes" if one.endswith("+changes") else "") for one in commits.split(", then ")
+    )

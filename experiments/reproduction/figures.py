@@ -1,0 +1,102 @@
+"""The figures of the reproduction report: curves of a study's arms with intervals over seeds, and regret with its bound.
+
+They show iterations and nodes touched, but no times, so the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from deepcfr.evaluation.intervals import Interval, interval_of
+from deepcfr.report.chart import Chart, Curve
+from deepcfr.report.figure import beside, positive_band
+from deepcfr.runs.study import flat_settings
+from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, final
+from experiments.studies import arm_config
+from experiments.theorem1.page import TheoremResult
+
+PUBLISHED_GAME = "fhp"  # the game of the paper's curves
+Evaluations = list[tuple[int, float, Interval]]  # iteration, mean nodes, NashConv
+
+
+def arm_curve(result: ArmResult) -> Evaluations:
+    """The evaluations that all of an arm's finished runs have, oldest first."""
+    runs = list(result.runs.values())
+    if not runs:
+        return []
+    shared = sorted(set.intersection(*({point.iteration for point in run.curve} for run in runs)))
+    curve = []
+    for iteration in shared:
+        nodes = [point.nodes for run in runs for point in run.curve if point.iteration == iteration]
+        value = at_iteration(result, iteration)
+        assert value is not None
+        curve.append((iteration, interval_of([float(n) for n in nodes]).mean, value))
+    return curve
+
+
+def study_picture(result: StudyResult) -> bytes:
+    """A study's curves against iterations, and against nodes touched or the swept setting, with 95 % intervals over seeds.
+
+    Points read off the paper's curves are hollow; they are drawn only for the paper's game.
+    """
+    shown = [(arm, curve) for arm in result.arms.values() if (curve := arm_curve(arm))]
+    by_iteration, by_nodes = [], []
+    for look, (arm, curve) in enumerate(shown):
+        label = f"{arm.arm.label} ({_seeds(len(arm.runs))})"
+        by_iteration.append(_line(label, look, [(float(t), value) for t, _, value in curve]))
+        by_nodes.append(_line(label, look, [(nodes, value) for _, nodes, value in curve]))
+        if arm.arm.published and arm.arm.published.curve and result.game == PUBLISHED_GAME:
+            theirs = tuple((float(t), float(value)) for t, value in arm.arm.published.curve)
+            by_iteration.append(Curve(f"{arm.arm.label}, the paper", "", look, theirs, hollow=True))
+    second = _sweep(result) if result.study.swept else _chart(_nodes_label(result), result.unit, by_nodes)
+    first = _chart("CFR iterations, or batches of episodes", result.unit, by_iteration)
+    return beside(f"Figure {result.study.figure}: {result.study.title}, on {result.game}", (first, second))
+
+
+def _nodes_label(result: StudyResult) -> str:
+    full_width = [
+        arm for arm in result.arms.values() if arm.arm.tabular and arm.arm.changes.get("solve.algorithm") != "mccfr"
+    ]
+    return "nodes touched" + (" (full-width solvers count every hand on every board)" if full_width else "")
+
+
+def _sweep(result: StudyResult) -> Chart:
+    """The last NashConv over the swept setting, with an interval where there are several seeds."""
+    points = []
+    for arm in result.arms.values():
+        value = final(arm)
+        if value is not None:
+            settings = flat_settings(arm_config(Path(), result.study, result.budget, arm.arm, 0))
+            points.append((float(settings[result.study.swept]), value))
+    points.sort(key=lambda point: point[0])
+    return _chart(f"{result.study.swept}, at the last iteration", result.unit, [_line("", 0, points)])
+
+
+def theorem_picture(result: TheoremResult) -> bytes:
+    """Measured average regret and its bound, if known, of the player whose regret is larger."""
+    curves = []
+    for look, arm in enumerate(result.arms):
+        label = f"{arm.label}: measured ({_seeds(arm.seeds)})"
+        curves.append(_line(label, look, [(float(point.iteration), point.regret) for point in arm.points]))
+        bound = tuple((float(point.iteration), point.bound) for point in arm.points if point.bound is not None)
+        if bound:
+            curves.append(Curve(f"{arm.label}: bound", "", look, bound, hollow=True))
+    chart = Chart("", "iterations T", f"average regret R / T, {result.unit}", tuple(curves), True, True, dots=True)
+    return beside(f"Average regret on {result.game} and the bound of Theorem 1", (chart,))
+
+
+def _chart(x: str, unit: str, curves: Sequence[Curve]) -> Chart:
+    return Chart("", x, f"exact NashConv, {unit}", tuple(curves), log_x=True, log_y=True, dots=True)
+
+
+def _line(label: str, look: int, points: Sequence[tuple[float, Interval]]) -> Curve:
+    """A line with its band; a single seed has no band."""
+    several = all(math.isfinite(value.half) for _, value in points)
+    band = tuple(positive_band(v.mean - v.half, v.mean + v.half, v.mean) for _, v in points) if several else ()
+    return Curve(label, "", look, tuple((x, value.mean) for x, value in points), band)
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' if count != 1 else ''}"

@@ -1,0 +1,215 @@
+"""The pages `docs/reproduction*.md`: results of the papers' experiments from run folders, with missing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from deepcfr.errors import ConfigError
+from deepcfr.files import write_atomically
+from deepcfr.runs.study import flat_settings
+from experiments.lin.figures import lin_picture
+from experiments.lin.page import lin_page, picture_name, read_all_lin
+from experiments.pages import bullets, command, made_by, not_run, paragraphs, table
+from experiments.reproduction.figures import study_picture, theorem_picture
+from experiments.reproduction.quick_game import game_lines
+from experiments.reproduction.results import ArmResult, StudyResult, Warn, final, read_study
+from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
+from experiments.studies import BUDGETS, STUDIES, Budget, Published, Statement, change_of, shared_config
+from experiments.table1.page import read_tables, table_page
+from experiments.theorem1.page import read_theorem, theorem_section
+from experiments.theorem1.runs import NAME as THEOREM
+
+PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
+FIGURES = "figures"
+
+_OPENING = """# Reproduction of the paper's experiments
+
+`deepcfr report` writes this page from the run folders of `deepcfr reproduce NAME`. *The paper* is Brown, Lerer, Gross
+and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Its table 1 has
+[a page of its own](reproduction-table1.md).
+
+* NashConv is exact: over all hands and all boards. Exploitability is half of it.
+* *Ours* is the mean over seeds with Student's 95 % interval, at the last iteration. *Ratio* is that mean over the
+  reference arm's.
+* *The paper* has values on FHP only, in mbb/g. On another game, compare ratios and not values. A cell is empty if
+  neither the text nor a curve gives the value.
+* A statement *holds* if the means have the stated order and the 95 % intervals do not overlap. This is stricter than
+  a difference that is significant at 5 %. It *does not hold* if the means have the opposite order and the intervals
+  do not overlap. All other cases are *not shown*, whatever the order of the means. For "not higher" and "levels off"
+  the whole 95 % interval of the difference (Welch's) must be inside the allowed range.
+* If an arm has more seeds than others, they may have been added because fewer seeds left a statement open. Its *holds* is
+  then slightly less certain than the intervals say.
+* Nodes touched are histories visited by traversals or episodes; full-width solvers count differently ([fhp.md](fhp.md)).
+* A repeated run on the same machine has the same results, apart from Monte Carlo CFR in several threads. Only the tables
+  under *Cost* change.
+"""
+
+
+def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
+    """Write the pages and their figures into `out`, from the run folders under `root`; returns the files.
+
+    A page without any run does not change, so runs of different machines may be reported one by one. Figures of studies
+    without a finished run are not drawn. Raises ConfigError if there are no runs and an existing page would be lost.
+    """
+    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in BUDGETS]
+    theorem, tables, lin = read_theorem(root), read_tables(root), read_all_lin(root)
+    started = bool(theorem.arms) or any(result.started for result in results)
+    pages: dict[str, Iterator[str]] = {}
+    if tables:
+        pages[TABLE_PAGE] = table_page(tables)
+    if any(found.started for found in lin):
+        pages[LIN_PAGE] = lin_page(lin, FIGURES)
+    if not (started or pages) and (out / PAGE).exists():
+        raise ConfigError(
+            f"There are no runs under '{root}', and '{out / PAGE}' would be replaced by an empty page. "
+            "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
+        )
+    if started or not pages:
+        picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
+        pages[PAGE] = chain(page_lines(results, root), theorem_section(theorem, picture))
+    files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
+    for result in results:
+        if result.started and any(arm.runs for arm in result.arms.values()):
+            files[f"{FIGURES}/{_picture_name(result)}.svg"] = study_picture(result)
+    if theorem.arms:
+        files[f"{FIGURES}/{THEOREM}.svg"] = theorem_picture(theorem)
+    for found in lin:
+        if found.started:
+            files[f"{FIGURES}/{picture_name(found)}.svg"] = lin_picture(found)
+    for name, data in files.items():
+        write_atomically(out / name, data)
+    return [out / name for name in files]
+
+
+def page_lines(results: Sequence[StudyResult], root: Path) -> Iterator[str]:
+    """The page up to the theorem: a summary of all statements, the settings, and each study."""
+    yield _OPENING
+    started = [result for result in results if result.started]
+    yield from _overview(started)
+    if any(result.budget == "quick" for result in started):
+        yield from game_lines(root)
+        yield from settings_lines("quick")
+    for result in started:
+        yield from _study_section(result)
+    yield from not_run((_title(result), _command(result)) for result in results if not result.started)
+
+
+def _overview(results: Sequence[StudyResult]) -> Iterator[str]:
+    yield from paragraphs("## Statements of the paper")
+    if not results:
+        yield from paragraphs("No study has been run yet.")
+        return
+    rows = (
+        (
+            result.study.name,
+            result.budget,
+            result.game,
+            statement.text,
+            f"**{judge_statement(statement, result).outcome}**",
+        )
+        for result in results
+        for statement in result.plan.statements
+    )
+    yield from table(("study", "budget", "game", "statement", "verdict"), rows)
+
+
+def settings_lines(budget: Budget) -> Iterator[str]:
+    """The settings of a budget's studies that differ from those at the paper's scale."""
+    here, there = (flat_settings(shared_config(one)) for one in (budget, "paper"))
+    yield from paragraphs("The quick studies share these settings, which differ from those at the paper's scale:")
+    rows = (
+        (f"`{key}`", str(here[key]), str(there[key]))
+        for key in sorted(here)
+        if here[key] != there[key] and not key.startswith(("runtime.", "evaluation."))
+    )
+    yield from table(("setting", "quick", "paper"), rows)
+
+
+def _study_section(result: StudyResult) -> Iterator[str]:
+    arms = result.arms.values()
+    rows = [run.row for arm in arms for run in arm.runs.values()]
+    yield from paragraphs(f"## {_title(result)}", f"{result.study.about} Command: `{_command(result)}`.")
+    if rows:
+        yield from paragraphs(f"![{result.study.title}]({FIGURES}/{_picture_name(result)}.svg)")
+    for number, statement in enumerate(result.plan.statements, start=1):
+        found = judge_statement(statement, result)
+        why = "" if found.outcome in ("holds", "cannot be said") else _why(statement, result)
+        yield f"{number}. {statement.text} ({statement.source}) **{found.outcome.capitalize()}**: {found.words}.{why}"
+    yield ""
+    head = ("arm", "changed", "seeds", f"ours, {result.unit}", "ratio", "the paper", "how read", "iterations",
+            "nodes touched", "verdict")  # fmt: skip
+    yield from table(head, (_result_row(name, result) for name in result.arms))
+    yield from paragraphs("Cost:")
+    yield from table(("arm", "wall time of a run, min", "hardware", "commit", "command"), map(_cost_row, arms))
+    hours = sum(row.seconds for row in rows) / 3600
+    yield from paragraphs(f"All {len(rows)} runs of this study, one after another: {hours:.1f} hours.")
+    if any(arm.missing for arm in arms):
+        yield from paragraphs("Missing:")
+        yield from bullets(_missing(result))
+
+
+def _why(statement: Statement, result: StudyResult) -> str:
+    """Possible reasons why a statement was not shown: the progress of the curves, and differences from the paper."""
+    moves = list(trends(statement, result))
+    moved = f" Between the last two evaluations NashConv went, on average, {', '.join(moves)}." if moves else ""
+    return moved + (f" {statement.otherwise}" if statement.otherwise else "")
+
+
+def _title(result: StudyResult) -> str:
+    return f"Figure {result.study.figure}: {result.study.title} ({result.study.name}, {result.budget}, {result.game})"
+
+
+def _picture_name(result: StudyResult) -> str:
+    return f"{result.study.name}-{result.budget}"
+
+
+def _command(result: StudyResult) -> str:
+    return command(result.study.name, result.budget)
+
+
+def _result_row(name: str, result: StudyResult) -> tuple[str, ...]:
+    arm = result.arms[name]
+    value, reference = final(arm), final(result.arms[result.plan.reference])
+    ratio = f"{value.mean / reference.mean:.2f}" if value and reference and reference.mean else ""
+    runs = arm.runs.values()
+    iterations = sorted({run.row.iterations for run in runs})
+    nodes = sorted(run.row.nodes_touched for run in runs)
+    return (
+        arm.arm.label,
+        change_of(arm.arm),
+        str(len(runs)),
+        str(value) if value else "missing",
+        ratio,
+        *_published(arm.arm.published),
+        ", ".join(f"{count:,}" for count in iterations),
+        f"{sum(nodes) / len(nodes):,.0f}" if nodes else "",
+        arm_verdict(name, result),
+    )
+
+
+def _published(published: Published | None) -> tuple[str, str]:
+    if published is None:
+        return "", ""
+    if published.nash_conv is not None:
+        return f"{published.nash_conv:g}", published.how
+    return (f"{published.ratio:g} × the reference" if published.ratio is not None else ""), published.how
+
+
+def _cost_row(arm: ArmResult) -> tuple[str, ...]:
+    rows = [run.row for run in arm.runs.values()]
+    minutes = [row.seconds / 60 for row in rows]
+    span = "" if not rows else f"{min(minutes):.1f}" + (f" to {max(minutes):.1f}" if len(rows) > 1 else "")
+    commands, commits, hardware = made_by(Path(row.run) for row in rows)
+    return arm.arm.label, span, hardware, commits, commands
+
+
+def _missing(result: StudyResult) -> Iterator[str]:
+    """Every run that is not in the tables, with the reason; seeds of an arm with the same reason are joined."""
+    for arm in result.arms.values():
+        reasons: dict[str, list[str]] = {}
+        for seed, reason in arm.missing.items():
+            reasons.setdefault(reason, []).append(str(seed))
+        for reason, seeds in reasons.items():
+            yield f"{arm.arm.label}, seed {', '.join(seeds)}: {reason}."

@@ -1,0 +1,186 @@
+"""Results of the runs of a study: means with 95 % intervals over seeds.
+
+All data are read from run folders. Runs that are missing, unfinished or of other settings are listed and omitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepcfr.config import AnyConfig, RunConfig
+from deepcfr.errors import ConfigError
+from deepcfr.evaluation.intervals import Interval, interval_of
+from deepcfr.games.presets import load_source
+from deepcfr.report.methods import Method
+from deepcfr.report.table import Row, row
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.study import Job
+from experiments.pages import NOT_THERE, asked_seeds, seeds_of, why_missing
+from experiments.reproduction.quick_game import equilibrium_job
+from experiments.studies import (
+    Arm,
+    Budget,
+    Plan,
+    Study,
+    arm_config,
+    arm_path,
+)
+
+Warn = Callable[[str], None]
+
+
+class Point(NamedTuple):
+    """An exact evaluation of a run."""
+
+    iteration: int
+    nodes: int
+    nash_conv: float  # in the game's milli unit
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """A finished run."""
+
+    row: Row
+    curve: tuple[Point, ...]
+    full_from: int | None  # the first iteration after which all its memories were full; None if never
+
+    @property
+    def last(self) -> float:
+        """NashConv at the end."""
+        return self.curve[-1].nash_conv
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """An arm's finished runs by seed, and the reasons why others are missing."""
+
+    arm: Arm
+    runs: Mapping[int, SeedRun]
+    missing: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The results of a study at one budget, from its folders."""
+
+    study: Study
+    budget: Budget
+    plan: Plan
+    game: str
+    unit: str
+    arms: Mapping[str, ArmResult]  # by name, in the plan's order
+
+    @property
+    def started(self) -> bool:
+        """Whether the study has a run that it does not share with other studies."""
+        own = [result for result in self.arms.values() if not result.arm.home or result.arm.home == self.study.name]
+        return any(result.runs or any(reason != NOT_THERE for reason in result.missing.values()) for result in own)
+
+
+# Running and reading
+
+
+def jobs_of(root: Path, study: Study, budget: Budget, seeds: int, names: Sequence[str] = ()) -> list[Job]:
+    """The runs of a study: all arms of seed 0, then all of seed 1 and so on, so that arms can be compared early.
+
+    At the quick budget the first one is the run for the equilibrium of its game. `names` selects arms.
+    Raises ConfigError for an unknown arm.
+    """
+    arms = study.plans[budget].arms
+    known = {arm.name: arm for arm in arms}
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigError(f"'{unknown[0]}' is no arm of {study.name}: {', '.join(known)} are.")
+    return [equilibrium_job(root)] * (budget == "quick") + [
+        Job(arm_path(root, study, budget, arm, seed), arm_config(root, study, budget, arm, seed), arm.buckets)
+        for seed in range(seeds)
+        for arm in arms
+        if not names or arm.name in names
+    ]
+
+
+def read_study(root: Path, study: Study, budget: Budget, warn: Warn) -> StudyResult:
+    """Read a study's arms from the folders under `root`, for every seed of any arm, and at least three."""
+    plan = study.plans[budget]
+    found = (seeds_of(arm_path(root, study, budget, arm, 0).parent, arm.name) for arm in plan.arms)
+    seeds = asked_seeds(chain.from_iterable(found))
+    arms = {arm.name: _read_arm(root, study, budget, arm, seeds, warn) for arm in plan.arms}
+    source = _game_of(study, budget)
+    return StudyResult(study, budget, plan, source[0], source[1], arms)
+
+
+def _game_of(study: Study, budget: Budget) -> tuple[str, str]:
+    source = load_source(arm_config(Path(), study, budget, study.plans[budget].arms[0], 0).game)
+    return source.name, source.milli_unit
+
+
+def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range, warn: Warn) -> ArmResult:
+    runs, missing = {}, {}
+    for seed in seeds:
+        job = Job(arm_path(root, study, budget, arm, seed), arm_config(root, study, budget, arm, seed))
+        if problem := why_missing(job):
+            missing[seed] = problem
+            continue
+        run = RunFolder.open(job.path)
+        lines = read_metrics(run.metrics_path)
+        points = (
+            Point(line["iteration"], line["total_nodes_touched"], line["evaluation"]["nash_conv"])
+            for line in lines
+            if "evaluation" in line
+        )
+        about = row(run, Method(arm.label, "deep", 0, ""), warn)
+        runs[seed] = SeedRun(about, tuple(points), _full_from(run.config, lines))
+    return ArmResult(arm, runs, missing)
+
+
+def _full_from(config: AnyConfig, lines: Sequence[Mapping[str, Any]]) -> int | None:
+    if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
+        return None
+    most = config.memory
+    for line in lines:
+        if (
+            min(line["advantage_samples"]) >= most.advantage_capacity
+            and line["strategy_samples"] >= most.strategy_capacity
+        ):
+            return int(line["iteration"])
+    return None
+
+
+# Values
+
+
+def final(result: ArmResult) -> Interval | None:
+    """NashConv at the end; None without a finished run."""
+    return interval_of([run.last for run in result.runs.values()]) if result.runs else None
+
+
+def at_iteration(result: ArmResult, iteration: int) -> Interval | None:
+    """NashConv at an iteration; None if no run was evaluated there."""
+    values = [point.nash_conv for run in result.runs.values() for point in run.curve if point.iteration == iteration]
+    return interval_of(values) if values else None
+
+
+def common_nodes(first: ArmResult, second: ArmResult) -> int | None:
+    """The most nodes that all runs of both arms have touched; None if a run was not evaluated before."""
+    runs = [*first.runs.values(), *second.runs.values()]
+    if not first.runs or not second.runs:
+        return None
+    nodes = min(run.curve[-1].nodes for run in runs)
+    return None if any(run.curve[0].nodes > nodes for run in runs) else nodes
+
+
+def at_nodes(result: ArmResult, nodes: int) -> Interval:
+    """NashConv after `nodes` nodes touched, by log-log interpolation between evaluations."""
+    values = []
+    for run in result.runs.values():
+        x, y = (np.log([getattr(point, name) for point in run.curve]) for name in ("nodes", "nash_conv"))
+        values.append(float(np.exp(np.interp(math.log(nodes), x, y))))
+    return interval_of(values)

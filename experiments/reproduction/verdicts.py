@@ -1,0 +1,199 @@
+"""Verdicts on the paper's statements from the runs of a study, in words with the deciding figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from deepcfr.evaluation.intervals import Interval, contrast, student_t_95
+from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, at_nodes, common_nodes, final
+from experiments.studies import Below, Filled, LevelsOff, NotAbove, Statement, Test
+
+Outcome = Literal["holds", "not shown", "does not hold", "cannot be said"]
+_WORST_FIRST: tuple[Outcome, ...] = ("cannot be said", "does not hold", "not shown", "holds")
+_MOST_SEEDS = 1_000
+_ALONE = "there is no interval of one seed"
+
+
+class Judgement(NamedTuple):
+    """The outcome of a test or a statement, in words."""
+
+    outcome: Outcome
+    words: str
+
+
+def judge_statement(statement: Statement, result: StudyResult) -> Judgement:
+    """A statement holds if all its tests do; its outcome is the worst of theirs."""
+    found = [judge(test, result) for test in statement.tests]
+    worst = min((one.outcome for one in found), key=_WORST_FIRST.index)
+    return Judgement(worst, "; ".join(one.words for one in found))
+
+
+def judge(test: Test, result: StudyResult) -> Judgement:
+    """The outcome of one test."""
+    if isinstance(test, Below):
+        return _judge_below(test, result)
+    if isinstance(test, NotAbove):
+        return _judge_not_above(test, result)
+    if isinstance(test, LevelsOff):
+        return _judge_levels_off(test, result)
+    return _judge_filled(test, result)
+
+
+def arms_of(test: Test) -> tuple[str, ...]:
+    """The names of a test's arms."""
+    if isinstance(test, Below):
+        return test.better, test.worse
+    if isinstance(test, NotAbove):
+        return test.arm, test.than
+    if isinstance(test, LevelsOff):
+        return test.small, test.middle, test.large
+    return (test.arm,)
+
+
+def _judge_below(test: Below, result: StudyResult) -> Judgement:
+    better, worse = result.arms[test.better], result.arms[test.worse]
+    pair: tuple[Interval | None, Interval | None] = None, None
+    if test.at == "equal nodes":
+        nodes = common_nodes(better, worse)
+        where = "at equal nodes" if nodes is None else f"at {nodes:,} nodes"
+        if nodes is not None:
+            pair = at_nodes(better, nodes), at_nodes(worse, nodes)
+    elif test.at == "the end":
+        pair, where = (final(better), final(worse)), "at the end"
+    else:
+        pair, where = (at_iteration(better, test.at), at_iteration(worse, test.at)), f"at iteration {test.at:,}"
+    if pair[0] is None or pair[1] is None:
+        return _unsaid(test, result, where)
+    return _compare(pair[0], pair[1], (better.arm.label, worse.arm.label), f"{result.unit} {where}")
+
+
+def _compare(low: Interval, high: Interval, labels: tuple[str, str], where: str) -> Judgement:
+    """The outcome of the claim that `low` is below `high` and their intervals do not overlap."""
+    figures = f"{labels[0]} {low}, {labels[1]} {high} {where}"
+    ordered = low.mean < high.mean
+    order = "the order is as stated" if ordered else "the means have the opposite order"
+    if min(low.count, high.count) < 2:
+        return Judgement("not shown", f"{figures}: {order}, but {_ALONE}")
+    if low.meets(high):
+        more = f", which {_seeds_to_part(low, high)}" if ordered else ""
+        return Judgement("not shown", f"{figures}: {order}, but the intervals overlap{more}")
+    if not ordered:
+        return Judgement("does not hold", f"{figures}: {order}, and the intervals do not overlap")
+    return Judgement("holds", f"{figures}: the intervals do not overlap")
+
+
+def _seeds_to_part(low: Interval, high: Interval) -> str:
+    """The number of seeds that would separate two intervals if means and scatter stayed the same, in words."""
+    apart = high.mean - low.mean
+    scatter = sum(one.error * math.sqrt(one.count) for one in (low, high))
+    for seeds in range(min(low.count, high.count) + 1, _MOST_SEEDS + 1):
+        if student_t_95(seeds - 1) * scatter / math.sqrt(seeds) < apart:
+            return f"about {seeds} seeds of each would separate them if means and scatter stayed the same"
+    return f"{_MOST_SEEDS:,} seeds would not separate them"
+
+
+def _judge_not_above(test: NotAbove, result: StudyResult) -> Judgement:
+    arm, than = result.arms[test.arm], result.arms[test.than]
+    own, other = final(arm), final(than)
+    if own is None or other is None:
+        return _unsaid(test, result, "at the end")
+    allowed = test.margin * other.mean
+    figures = f"{arm.arm.label} {own}, {than.arm.label} {other} {result.unit} at the end"
+    difference = contrast((1, own), (-1, other))
+    if difference.count < 2:
+        return Judgement("not shown", f"{figures}: {_ALONE}")
+    words = f"{figures}: the difference is {difference}, and {allowed:,.1f} ({test.margin:.0%}) count as none"
+    if difference.mean + difference.half <= allowed:
+        return Judgement("holds", words)
+    if difference.mean - difference.half > allowed:
+        return Judgement("does not hold", words)
+    return Judgement("not shown", words)
+
+
+def _judge_levels_off(test: LevelsOff, result: StudyResult) -> Judgement:
+    small, middle, large = (final(result.arms[name]) for name in arms_of(test))
+    if small is None or middle is None or large is None:
+        return _unsaid(test, result, "at the end")
+    labels = [result.arms[name].arm.label for name in arms_of(test)]
+    first = _compare(middle, small, (labels[1], labels[0]), f"{result.unit} at the end")
+    before = contrast((1 / test.steps, small), (-1 / test.steps, middle))
+    last = contrast((1, middle), (-1, large))
+    excess = contrast((1 + 1 / test.steps, middle), (-1, large), (-1 / test.steps, small))
+    words = (
+        f"{first.words}; of {test.steps} steps from {labels[0]} to {labels[1]} each gains {before} on average, the one to "
+        f"{labels[2]} {last}, which is {excess} more"
+    )
+    outcome: Outcome = "not shown"
+    if excess.mean + excess.half < 0:
+        outcome = "holds"
+    elif excess.mean > excess.half:
+        outcome = "does not hold"
+    return Judgement(min(first.outcome, outcome, key=_WORST_FIRST.index), words)
+
+
+def _judge_filled(test: Filled, result: StudyResult) -> Judgement:
+    arm = result.arms[test.arm]
+    if not arm.runs:
+        return _unsaid(test, result, "at the end")
+    since = [run.full_from for run in arm.runs.values()]
+    full = [iteration for iteration in since if iteration is not None]
+    if len(full) < len(since):
+        return Judgement("cannot be said", f"the memories of {arm.arm.label} were not full at the end")
+    first, last = min(full), max(full)
+    when = f"iteration {first:,}" if first == last else f"iterations {first:,} to {last:,}"
+    return Judgement("holds", f"the memories of {arm.arm.label} were full from {when} on")
+
+
+def _unsaid(test: Test, result: StudyResult, where: str) -> Judgement:
+    empty = [result.arms[name].arm.label for name in arms_of(test) if not result.arms[name].runs]
+    what = f"no finished run of {', '.join(empty)}" if empty else f"no evaluations {where}"
+    return Judgement("cannot be said", what)
+
+
+def trends(statement: Statement, result: StudyResult) -> Iterator[str]:
+    """For each arm that a statement compares at the end, its change between its last two evaluations."""
+    ends = (
+        test
+        for test in statement.tests
+        if isinstance(test, NotAbove) or (isinstance(test, Below) and test.at == "the end")
+    )
+    for name in dict.fromkeys(name for test in ends for name in arms_of(test)):
+        if words := _trend(result.arms[name]):
+            yield words
+
+
+def _trend(result: ArmResult) -> str:
+    shared = (
+        set.intersection(*({point.iteration for point in run.curve} for run in result.runs.values()))
+        if result.runs
+        else set()
+    )
+    if len(shared) < 2:
+        return ""
+    before, after = sorted(shared)[-2:]
+    old, new = at_iteration(result, before), at_iteration(result, after)
+    assert old is not None
+    assert new is not None
+    return f"{result.arm.label} from {old.mean:,.1f} at {before:,} to {new.mean:,.1f} at {after:,}"
+
+
+def arm_verdict(name: str, result: StudyResult) -> str:
+    """An arm compared with the reference, in words, and the outcomes of the statements that it decides."""
+    own, reference = final(result.arms[name]), final(result.arms[result.plan.reference])
+    parts = []
+    if name == result.plan.reference:
+        parts.append("the reference")
+    elif own is None or reference is None:
+        parts.append("cannot be compared: runs are missing")
+    elif min(own.count, reference.count) < 2:
+        parts.append(f"no difference from the reference shown: {_ALONE}")
+    elif own.meets(reference):
+        parts.append("no difference from the reference shown: the intervals overlap")
+    else:
+        parts.append(f"{'above' if own.mean > reference.mean else 'below'} the reference, the intervals do not overlap")
+    for number, statement in enumerate(result.plan.statements, start=1):
+        if name != result.plan.reference and any(name in arms_of(test) for test in statement.tests):
+            parts.append(f"statement {number} {judge_statement(statement, result).outcome}")
+    return "; ".join(parts)

@@ -1,0 +1,55 @@
+"""The experiments of the papers as data."""
+
+from experiments.studies.arms import (
+    abstraction_path,
+    arm_config,
+    arm_path,
+    change_of,
+    find_arm,
+    number_of_seeds,
+    shared_config,
+)
+from experiments.studies.plans import SHARED, STUDIES, base_arm
+from experiments.studies.records import (
+    BUDGETS,
+    LEAST_SEEDS,
+    Arm,
+    Below,
+    Budget,
+    Filled,
+    LevelsOff,
+    NotAbove,
+    Plan,
+    Published,
+    Statement,
+    Study,
+    StudyName,
+    Test,
+)
+
+__all__ = [
+    "BUDGETS",
+    "LEAST_SEEDS",
+    "SHARED",
+    "STUDIES",
+    "Arm",
+    "Below",
+    "Budget",
+    "Filled",
+    "LevelsOff",
+    "NotAbove",
+    "Plan",
+    "Published",
+    "Statement",
+    "Study",
+    "StudyName",
+    "Test",
+    "abstraction_path",
+    "arm_config",
+    "arm_path",
+    "base_arm",
+    "change_of",
+    "find_arm",
+    "number_of_seeds",
+    "shared_config",
+]

@@ -1,0 +1,71 @@
+"""Folders and configurations of the runs of a study's arms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from deepcfr.config import AnyConfig, RunConfig, config_from_table, solve_config_from_table
+from deepcfr.errors import ConfigError
+from experiments.studies.plans import SHARED
+from experiments.studies.records import Arm, Budget, Plan, Settings, Study
+
+
+def find_arm(plan: Plan, name: str) -> Arm:
+    """The arm with a name."""
+    return next(arm for arm in plan.arms if arm.name == name)
+
+
+def arm_path(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> Path:
+    """The run folder of an arm and a seed."""
+    return root / (arm.home or study.name) / budget / f"{arm.name}-s{seed}"
+
+
+def abstraction_path(root: Path, study: Study, budget: Budget, arm: Arm) -> Path:
+    """The folder of an arm's abstraction, which seeds share."""
+    return root / (arm.home or study.name) / budget / f"abstraction-{arm.buckets}"
+
+
+def arm_config(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> AnyConfig:
+    """The configuration of an arm's run. Raises ConfigError if the plan names an unknown setting."""
+    if arm.tabular:
+        settings = dict(arm.changes)
+        if arm.buckets:
+            settings["solve.abstraction"] = str(abstraction_path(root, study, budget, arm))
+        return solve_config_from_table(nested(settings | {"seed": seed}))
+    home = study.plans[budget].settings if not arm.home else {}  # a shared arm is the same in every study
+    return config_from_table(nested({**SHARED[budget], **home, **arm.changes, "seed": seed}))
+
+
+def shared_config(budget: Budget) -> RunConfig:
+    """The settings of all arms with networks at a budget."""
+    return config_from_table(nested(SHARED[budget]))
+
+
+def nested(settings: Settings) -> dict[str, Any]:
+    """Settings by dotted key as a table of sections."""
+    table: dict[str, Any] = {}
+    for dotted, value in settings.items():
+        section, _, key = dotted.rpartition(".")
+        (table.setdefault(section, {}) if section else table)[key] = value
+    return table
+
+
+def change_of(arm: Arm) -> str:
+    """The changes of an arm as text."""
+    if arm.tabular:
+        return f"solve.algorithm = {arm.changes['solve.algorithm']}" + (
+            f", {arm.buckets:,} buckets" if arm.buckets else ""
+        )
+    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items()) or "none"
+
+
+def number_of_seeds(asked: int | None, name: str, budget: Budget) -> int:
+    """The number of seeds: `asked`, or by default 3, and 1 for the quick table 1, where a seed takes over an hour.
+
+    Raises ConfigError for a number out of range.
+    """
+    seeds = asked if asked is not None else 1 if (name, budget) == ("table1", "quick") else 3
+    if not 1 <= seeds <= 1000:
+        raise ConfigError(f"--seeds must be between 1 and 1,000, but is {seeds}.")
+    return seeds

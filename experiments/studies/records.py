@@ -1,0 +1,109 @@
+"""Records of a study: a figure of the paper, its arms, and the tested statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Budget = Literal["quick", "paper"]
+StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp"]
+BUDGETS: tuple[Budget, ...] = get_args(Budget)
+LEAST_SEEDS = 3  # with fewer an interval is useless
+Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "sampling.traversals", with their values
+
+DIGITISED = "read off the published curve"
+STATED = "stated in the text"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published result of an arm: a NashConv on FHP in mbb/g, or its ratio to that of the reference arm."""
+
+    how: str  # how it was read
+    nash_conv: float | None = None
+    ratio: float | None = None
+    curve: tuple[tuple[int, float], ...] = ()  # points of its curve: CFR iteration, NashConv on FHP in mbb/g
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One curve of a figure; its runs differ by their seed only."""
+
+    name: str  # name of its folders
+    label: str
+    changes: Settings = field(default_factory=dict)  # changes to the settings of the plan
+    published: Published | None = None
+    home: str = ""  # the study whose folder has its runs, if not this one
+    tabular: bool = False  # a run of a tabular solver: `changes` are all its settings
+    buckets: int = 0  # buckets of the later round's abstraction, which is made first; 0 for none
+
+
+@dataclass(frozen=True)
+class Below:
+    """The arm `better` has a smaller NashConv than `worse`: at an iteration, at the end, or at equal nodes."""
+
+    better: str
+    worse: str
+    at: int | Literal["the end", "equal nodes"] = "the end"
+
+
+@dataclass(frozen=True)
+class NotAbove:
+    """At the end the whole 95 % interval of `arm` is at most a share `margin` above the NashConv of `than`."""
+
+    arm: str
+    than: str
+    margin: float = 0.15
+
+
+@dataclass(frozen=True)
+class LevelsOff:
+    """At the end the middle arm is below the small one, and the step to the large arm gains less than the earlier steps."""
+
+    small: str
+    middle: str
+    large: str
+    steps: int  # number of steps from small to middle, of the size of that from middle to large
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The memories of an arm were full before its end, as the arm requires."""
+
+    arm: str
+
+
+Test = Below | NotAbove | LevelsOff | Filled
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of the paper; it holds if all its tests hold."""
+
+    text: str
+    source: str
+    tests: tuple[Test, ...]
+    otherwise: str = ""  # differences from the paper at a budget, which are stated if it does not hold
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study at one budget."""
+
+    settings: Settings  # settings of all arms, which override those of the budget
+    arms: tuple[Arm, ...]
+    reference: str  # the arm to which ratios refer
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment of the paper."""
+
+    name: StudyName
+    figure: str
+    title: str
+    about: str  # the varied setting, and differences from the figure
+    plans: Mapping[Budget, Plan]
+    swept: str = ""  # a key with a number in each arm; the figure shows the last NashConv against it

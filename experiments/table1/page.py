@@ -1,0 +1,148 @@
+"""The page of table 1: published and played results, read from the folders of `table1`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepcfr.files import read_json
+from deepcfr.games.presets import load_rules
+from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.study import Job
+from experiments.pages import bullets, command, made_by, paragraphs, seeds_of, table, why_missing
+from experiments.studies import BUDGETS, Budget
+from experiments.table1.runs import (
+    ITSELF,
+    MARGIN,
+    NAME,
+    NFSP,
+    NFSP_PUBLISHED,
+    PLANS,
+    STYLES,
+    Plan,
+    deep_job,
+    recorded,
+    rival_jobs,
+    rival_names,
+)
+
+EQUILIBRIUM = {"hulh": (87.7, 89.7)}  # player 0's value, mbb/g (Bowling et al., Science 2015)
+_HOW = "stated in table 1"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The results of the table at one budget."""
+
+    budget: Budget
+    plan: Plan
+    game: str
+    unit: str
+    seeds: tuple[int, ...]  # seeds with a folder
+    matches: dict[tuple[int, str], dict[str, Any]]  # by seed and rival
+    left_out: dict[str, str]  # the reason why a baseline is not played, by name
+    missing: tuple[str, ...]  # sentences
+    cost: tuple[tuple[str, ...], ...]  # rows of finished runs
+
+
+def read_table(root: Path, budget: Budget, plan: Plan | None = None) -> Table:
+    """Read the table at one budget from the folders under `root`; `plan` replaces that of the budget."""
+    plan = plan or PLANS[budget]
+    folder, rules = root / NAME / budget, load_rules(plan.deep.game)
+    left_out = read_json(folder / "left-out.json") if (folder / "left-out.json").is_file() else {}
+    rivals = [baseline for baseline in plan.baselines if baseline.name not in left_out]
+    seeds = tuple(sorted(seeds_of(folder, "deep-cfr")))
+    jobs = [*(deep_job(folder, plan, seed) for seed in seeds or (0,)), *rival_jobs(folder, plan, rivals)]
+    names = rival_names(plan, rivals)
+    found = {(seed, name): recorded(folder, plan, seed, name) for seed in seeds for name in names}
+    problems = [(job, why_missing(job)) for job in jobs]
+    return Table(
+        budget,
+        plan,
+        rules.name,
+        rules.milli_unit,
+        seeds,
+        {place: result for place, result in found.items() if result},
+        left_out,
+        tuple(f"`{job.path.name}`: {problem}" for job, problem in problems if problem),
+        tuple(_cost_row(job) for job, problem in problems if not problem),
+    )
+
+
+def _cost_row(job: Job) -> tuple[str, ...]:
+    last = read_metrics(job.path / "metrics.jsonl")[-1]
+    _, commits, hardware = made_by([job.path])
+    done = f"{last['iteration']:,}", f"{last['total_nodes_touched']:,}", f"{last['seconds'] / 60:.1f}"
+    return f"`{job.path.name}`", *done, hardware, commits
+
+
+def read_tables(root: Path) -> tuple[Table, ...]:
+    """The table at every budget with results."""
+    return tuple(table for budget in BUDGETS if (table := read_table(root, budget)).seeds)
+
+
+def table_page(tables: Iterable[Table]) -> Iterator[str]:
+    """The page with these tables."""
+    yield from paragraphs(
+        "# Table 1: heads-up limit hold'em against card abstractions",
+        f"`deepcfr report` writes this page from the run folders of `deepcfr reproduce {NAME}`.",
+    )
+    for found in tables:
+        yield from table_lines(found)
+
+
+def table_lines(found: Table) -> Iterator[str]:
+    """The table at one budget."""
+    yield from paragraphs(
+        f"## The {found.budget} budget",
+        f"Command: `{command(NAME, found.budget)}`, game {found.game}. Gains of Deep CFR, with a 95 % "
+        f"interval over {found.plan.hands:,} sampled deals, each played in both seats ([matches.md](matches.md)). "
+        "There is one run of each baseline; the seeds are those of Deep CFR. The paper specifies its abstractions by "
+        "their size only; ours have the same sizes ([hulh.md](hulh.md)).",
+    )
+    seeds = (f"seed {seed}, {found.unit}" for seed in found.seeds)
+    yield from table(("against", "buckets a round", *seeds, "the paper, mbb/g", "how read"), _rows(found))
+    yield from bullets((*found.left_out.values(), *(f"Missing: {s}." for s in found.missing), *_dealer(found)))
+    if found.cost:
+        yield from table(("run", "iterations", "nodes touched", "minutes", "hardware", "commit"), found.cost)
+
+
+_ACTS = {"call": "always checks and calls", "uniform": "acts uniformly at random"}
+
+
+def _rows(found: Table) -> Iterator[tuple[str, ...]]:
+    for baseline in found.plan.baselines:
+        label = f"Linear MCCFR, {baseline.size} abstract decisions"
+        if baseline.minutes:
+            label += f", trained for {baseline.minutes:g} min"
+        published = "" if baseline.published is None else f"{baseline.published:+g} ± {MARGIN:g}"
+        yield _row(found, label, f"{baseline.buckets:,}", baseline.name, published)
+    yield _row(found, "NFSP", "", NFSP, f"{NFSP_PUBLISHED:+g} ± {MARGIN:g}")
+    for style in STYLES:
+        yield _row(found, f"a player that {_ACTS[style]}", "", style, "")
+
+
+def _row(found: Table, label: str, buckets: str, name: str, published: str) -> tuple[str, ...]:
+    cells = (_cell(found, seed, name) for seed in found.seeds)
+    return label, buckets, *cells, published, _HOW if published else ""
+
+
+def _cell(table: Table, seed: int, name: str) -> str:
+    match = table.matches.get((seed, name))
+    if match is None:
+        return "left out" if name in table.left_out else "not played"
+    return f"{match['mean']:+.1f} ± {match['interval']:.1f}"
+
+
+def _dealer(table: Table) -> Iterator[str]:
+    """The first seat's value in self-play, and that in equilibrium where it is known."""
+    for seed in table.seeds:
+        own = table.matches.get((seed, ITSELF))
+        if own is None:
+            continue
+        known = EQUILIBRIUM.get(table.game)
+        beside = f"; in equilibrium it is between {known[0]} and {known[1]}" if known else ""
+        value = f"{own['mean']:+.1f} ± {own['interval']:.1f} {table.unit}"
+        yield f"Seed {seed} against itself, on {table.plan.boards:,} runouts: the dealer gains {value}{beside}."

@@ -1,0 +1,1 @@
+"""Measured average regret and the bound of theorem 1: runs and their section."""

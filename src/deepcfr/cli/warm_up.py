@@ -1,0 +1,81 @@
+"""`python -m deepcfr.cli.warm_up`: compile the kernels of the commands; `make setup` runs it.
+
+Kernels are compiled for the types of their arguments, whatever their sizes, and kept on disk. So tiny runs of the commands
+in a temporary folder compile them all.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from unittest.mock import patch
+
+from deepcfr.cli import main
+
+_FIT = "--advantage.steps 1 --average.steps 1"
+_TRAIN = f"--cfr.iterations 1 {_FIT}"
+_LADDER = """\
+stack = 16
+ladder = [[4, 8], [50, 100]]
+measure = ["chips", "pot"]
+max_raises = [2, 2]
+all_in = [false, true]
+blinds = [1, 2]
+first_player = [0, 1]
+num_ranks = 3
+num_suits = 2
+hole_cards = 1
+board_cards = [0, 1]
+unit_chips = 2
+unit = "big blinds"
+milli_unit = "mbb/g"
+"""
+
+
+def _commands() -> Iterator[str]:
+    """Commands that together use all kernels; later ones use the folders of earlier ones."""
+    yield f"train kuhn --out kuhn {_TRAIN}"
+    yield f"train leduc --out leduc {_TRAIN} --sampling.traversals 20"
+    yield f"train leduc --out outcome {_TRAIN} --sampling.traversals 20 --sampling.kind outcome"
+    boards = "--sampling.kind public-chance --sampling.boards 2 --sampling.samples 8"
+    yield f"train fhp-mini --out mini {_TRAIN} --cfr.first-round table {boards}"
+    for algorithm, precision in (("cfr+", "float32"), ("linear-cfr", "int16"), ("dcfr", "float64")):
+        yield f"solve leduc --out {precision} --algorithm {algorithm} --precision {precision} --iterations 2"
+    for sampler in ("external", "outcome"):
+        yield f"solve leduc --out mccfr-{sampler} --algorithm mccfr --sampler {sampler} --traversals 9 --iterations 2"
+    yield "solve ladder.toml --out ladder --algorithm mccfr --traversals 20 --iterations 2"
+    yield "abstract fhp-mini --out buckets --buckets 4 8"
+    yield "match leduc float32 --hands 50"
+    yield "lbr leduc"
+    yield "lbr ladder --hands 5"
+    if find_spec("pyspiel"):
+        yield "solve openspiel:kuhn_poker --out openspiel --algorithm cfr+ --iterations 2"
+
+
+def warm_up() -> None:
+    """Run the commands. Raises SystemExit after printing the output of a command that fails."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        Path("ladder.toml").write_text(_LADDER, encoding="utf-8")
+        for command in _commands():
+            _run(command)
+
+
+def _run(command: str) -> None:
+    said = io.StringIO()
+    try:
+        with patch("sys.argv", ["deepcfr", *shlex.split(command)]), redirect_stdout(said), redirect_stderr(said):
+            main()
+    except SystemExit as end:
+        if end.code:
+            sys.stderr.write(f"deepcfr {command}\n{said.getvalue()}")
+            raise
+
+
+if __name__ == "__main__":
+    warm_up()

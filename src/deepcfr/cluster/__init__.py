@@ -1,0 +1,1 @@
+"""Runs in many processes: shard workers, parts of Monte Carlo CFR, learners, and Ray, which starts them."""

@@ -1,0 +1,309 @@
+"""Local best response in raise-ladder games: a lower bound on exploitability by sampled hands (Lisy and Bowling 2017).
+
+The rule is that of `deepcfr.evaluation.local_best_response`. The responder knows the policy, and so the probability of
+each private hand of the opponent after the opponent's actions. At every decision it takes the action that is best if
+the opponent may fold to its raise now and both players check and call from then on. A ladder game has no list of nodes,
+so hands are played one by one, as in the paper: cards and the opponent's actions are sampled, and the range covers all
+hands.
+
+The odds of a hand against another hand, if nobody bets any more, use all possible boards where there are at most
+`check_down.MOST_RUNOUTS` of them (in hold'em from the flop on), and otherwise a sample of boards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.check_down import (
+    MOST_RUNOUTS,
+    compare_pairs,
+    drop_shared,
+    fill_strengths,
+    runouts_after,
+)
+from deepcfr.evaluation.intervals import NORMAL_95
+from deepcfr.evaluation.local_best_response import LocalBestResponse, bound, checked_rounds
+from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.games.board_index import hand_images
+from deepcfr.games.cards import all_hands
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    CHIPS,
+    ENDED,
+    ROUND,
+    RUNG,
+    LadderGame,
+    advance,
+    first_positions,
+    gain,
+    is_legal,
+    raise_total,
+)
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import LadderPolicy
+from deepcfr.ranges.sweep import Scratch
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+
+MOST_HANDS = 20_000  # limit on a game's private hands, over which a range is tracked
+DEFAULT_HANDS = 1_000  # default number of deals
+_TOGETHER = 256  # runouts in one array of strengths
+Cards = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def ladder_best_response(
+    policy: LadderPolicy,
+    hands: int,
+    seed: int = 0,
+    *,
+    threads: int = 1,
+    rounds: Sequence[int] | None = None,
+    on_hands: Callable[[int, int], None] | None = None,
+) -> LocalBestResponse:
+    """The gain of a local best response against `policy` in `hands` deals, each played in both seats.
+
+    The responder follows its rule in `rounds` (default all) and calls in the others. The result does not depend on
+    `threads`. `on_hands(done, total)` reports progress. Raises ConfigError for fewer than two hands and for rounds that
+    the game does not have. Raises GameError for policies that draw one of several for each game, because a range covers
+    hands only, and for games with too many hands.
+    """
+    start = time.perf_counter()
+    if hands < 2:
+        raise ConfigError(f"A local best response needs at least 2 hands for its interval, but {hands} were asked for.")
+    _require_tracked(policy)
+    game = policy.game
+    responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
+    workers = Workers(threads)
+    won = np.empty((2, hands))
+    try:
+        for number, both in enumerate(workers.map(responder.gains, range(hands))):
+            won[:, number] = both
+            if on_hands:
+                on_hands(number + 1, hands)
+    finally:
+        workers.shutdown()
+    zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
+    first, second = won.mean(1).tolist()
+    return bound(policy, responder.rounds, (first, second), (zero, one, mean), start, hands=hands)
+
+
+def _require_tracked(policy: LadderPolicy) -> None:
+    """Raise GameError if the game has too many hands or the policy draws one of several policies for each game."""
+    game = policy.game
+    count = comb(game.rules.deck.num_cards, game.rules.hole_cards)
+    if count > MOST_HANDS:
+        raise GameError(f"{game.name} has {count:,} private hands, but a range is tracked over at most {MOST_HANDS:,}.")
+    if policy.draws:
+        raise GameError(
+            f"A local best response tracks the opponent's hands, but the policy ({policy.kind}) draws one of "
+            f"{policy.draws} policies for each game; ensembles by sum can be measured."
+        )
+
+
+class Odds:
+    """Mean results of a hand against every other hand if nobody bets any more; thread-safe."""
+
+    def __init__(self, game: LadderGame) -> None:
+        self.deck = game.rules.deck
+        self.holes = all_hands(self.deck.num_cards, self.deck.hole_cards)
+        self._deals_board = any(self.deck.board_cards)
+        self._scratch = Scratch()
+
+    def prepare(self) -> None:
+        """Compare all hands without a board, once for all threads; this takes seconds in hold'em."""
+        if self._deals_board:
+            _ = self._classes
+
+    def against_all(self, hand: int, board: tuple[int, ...]) -> Floats:
+        """The mean result (win 1, loss -1) of hand number `hand` against each hand, [H]; 0 where they share a card."""
+        if not board and self._deals_board:
+            return self._before_cards(hand)
+        row: Floats = self._compared(np.array([hand]), board)[0]
+        return row
+
+    def _before_cards(self, hand: int) -> Floats:
+        """The row of the hand's class, with columns permuted by the hand's renaming of suits."""
+        images, lowest, rows = self._classes
+        renaming = int((images[:, hand] == lowest[hand]).argmax())
+        number = int(np.searchsorted(rows[0], lowest[hand]))
+        found: Floats = rows[1][number, images[renaming]]
+        return found
+
+    @cached_property
+    def _classes(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], tuple[Ints, Floats]]:
+        """Images of hands under renamings of suits [S, H], the lowest image of each [H], and the rows of the lowest ones.
+
+        The rows are results of hands before any board card.
+        """
+        images = hand_images(self.deck.num_ranks, self.deck.num_suits, self.deck.hole_cards)
+        lowest = images.min(0)
+        classes = np.unique(lowest).astype(np.int64)
+        return images, lowest, (classes, self._compared(classes, ()))
+
+    def _compared(self, hands: Ints, board: tuple[int, ...]) -> Floats:
+        """Rows of `against_all` for several hands, [n, H], over all runouts or a sample."""
+        to_come = sum(self.deck.board_cards) - len(board)
+        runouts = runouts_after(self.deck, board, to_come) if to_come else np.zeros((1, 0), np.uint8)
+        total = np.zeros((len(hands), len(self.holes)), np.float32)
+        count = min(len(runouts), _TOGETHER) * len(self.holes)
+        strength = self._scratch.array("strength", ((count + 1) // 2,)).view(np.int32)[:count]
+        strength = strength.reshape(-1, len(self.holes))
+        for start in range(0, len(runouts), _TOGETHER):
+            some = runouts[start : start + _TOGETHER]
+            fill_strengths(np.array(board, np.uint8), some, self.holes, self.deck.num_suits, strength)
+            compare_pairs(strength[: len(some)], hands, total)
+        drop_shared(self.holes, hands, total)
+        rows: Floats = total.astype(np.float64) / self._comparisons(len(board), to_come, len(runouts))
+        return rows
+
+    def _comparisons(self, seen: int, to_come: int, runouts: int) -> float:
+        """The number of runouts that two disjoint hands leave possible: exact, or the expectation for a sample."""
+        left = self.deck.num_cards - seen
+        every, meet = comb(left, to_come), comb(left - 2 * self.deck.hole_cards, to_come)
+        return float(meet) if every <= MOST_RUNOUTS else runouts * meet / every
+
+
+class Responder:
+    """Plays single deals against a policy, by the rule in `rounds`; thread-safe."""
+
+    def __init__(self, policy: LadderPolicy, rounds: tuple[int, ...], seed: int) -> None:
+        self.policy, self.game, self.rounds = policy, policy.game, rounds
+        self.odds = Odds(policy.game)
+        self.odds.prepare()
+        self._deals, self._actions = (key(seed, "local best response", purpose) for purpose in ("deal", "action"))
+        self._draws = key(seed, "local best response", "draw")
+        # every round has at most an opening check, all rungs and a last call
+        self._most_actions = policy.game.rules.num_rounds * (policy.game.num_actions + 2)
+
+    def gains(self, number: int) -> tuple[float, float]:
+        """The responder's gains in a deal as player 0 and as player 1, in the game's unit."""
+        deck = self.game.rules.deck
+        cards = deal_cards(1, np.uint64(self._deals), number, deck.num_cards, self.game.slots)[0]
+        result = int(showdowns(cards[None], deck.hole_cards, deck.num_suits)[0])
+        chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions))
+        unit = self.game.rules.unit_chips
+        return (
+            Hand(self, cards, 0, number).play(chance.numpy(), result) / unit,
+            Hand(self, cards, 1, number).play(chance.numpy(), result) / unit,
+        )
+
+    def views(self, cards: Cards, seat: int, number: int) -> tuple[Ints, Floats]:
+        """The opponent's views [H, V] of a deal with each possible hand, and which hands are possible, [H] of 0, 1.
+
+        A hand that shares a card with a later board card is possible until that card is dealt. Its view has another
+        card in that place.
+        """
+        hole, holes = self.game.rules.hole_cards, self.odds.holes
+        own, theirs = (slice(hole * player, hole * (player + 1)) for player in (seat, 1 - seat))
+        deals = np.tile(cards, (len(holes), 1))
+        deals[:, theirs] = holes
+        possible = ~(holes[:, :, None] == cards[own]).any((1, 2))
+        board = deals[:, 2 * hole :]
+        taken = (board[:, :, None] == holes[:, None]).any(2) & possible[:, None]
+        used = np.concatenate([cards[own], cards[2 * hole :]])
+        spare = np.setdiff1d(np.arange(self.game.rules.deck.num_cards, dtype=np.uint8), used)[: 2 * hole]
+        order = (holes[:, :, None] == spare).any(1).argsort(1, kind="stable")  # cards not in the hand come first
+        rows, places = np.nonzero(taken)
+        board[rows, places] = spare[order[rows, (taken.cumsum(1) - 1)[rows, places]]]
+        deals[~possible] = cards  # any valid deal: these hands have weight 0
+        views = self.policy.look(deals, np.full(len(holes), number), self._draws)
+        return views, possible.astype(np.float64)
+
+
+class Hand:
+    """One deal with the responder in one seat: the betting so far, and the opponent's range."""
+
+    def __init__(self, responder: Responder, cards: Cards, seat: int, number: int) -> None:
+        self.responder, self.game, self.policy = responder, responder.game, responder.policy
+        self.cards, self.seat = cards, seat
+        self.views, self.range = responder.views(cards, seat, number)
+        hole = self.game.rules.hole_cards
+        numbers = [_hand_number(responder.odds.holes, cards[hole * p : hole * (p + 1)]) for p in (seat, 1 - seat)]
+        self.own, self.theirs = numbers
+        self._odds: dict[int, Floats] = {}  # by round
+
+    def play(self, chance: npt.NDArray[np.float32], result: int) -> int:
+        """The responder's gain in chips; `chance` holds the opponent's uniforms, `result` is player 0's showdown result."""
+        position = first_positions(self.game.ladder, 1)[0]
+        step = 0
+        while position[ENDED] == NOT_TERMINAL:
+            if position[ACTOR] == self.seat:
+                action = self.respond(position)
+            else:
+                strategies = self.strategies(position)
+                row = strategies[self.theirs].cumsum()
+                action = int((row <= chance[step] * row[-1]).sum())
+                self.range *= strategies[:, action]
+            advance(self.game.ladder, position, action)
+            step += 1
+        return int(gain(position, self.seat, result))
+
+    def respond(self, position: Ints) -> int:
+        """The responder's action; ties go to the check or call, then to the smallest raise."""
+        if position[ROUND] not in self.responder.rounds:
+            return CALL
+        values = self.values(position)
+        order = [CALL, *range(RUNG, len(values)), FOLD]
+        choice: int = order[int(values[order].argmax())]
+        return choice
+
+    def values(self, position: Ints) -> Floats:
+        """The responder's gain after each action [A] if both then check and call, in chips; -inf where illegal.
+
+        The gains are multiplied by the opponent's reach probability.
+        """
+        ladder, weights, odds = self.game.ladder, self.live(int(position[ROUND])), self.odds(int(position[ROUND]))
+        mine, other = (int(position[CHIPS + player]) for player in (self.seat, 1 - self.seat))
+        values = np.full(self.game.num_actions, -np.inf)
+        if is_legal(ladder, position, FOLD):
+            values[FOLD] = -mine * float(weights.sum())
+        values[CALL] = max(mine, other) * float(weights @ odds)
+        for action in range(RUNG, self.game.num_actions):
+            if not is_legal(ladder, position, action):
+                continue
+            total = raise_total(ladder, position, action - RUNG)
+            after = position.copy()
+            advance(ladder, after, action)
+            folded = weights * self.strategies(after)[:, FOLD]
+            values[action] = other * float(folded.sum()) + total * float((weights - folded) @ odds)
+        return values
+
+    def live(self, round_: int) -> Floats:
+        """The opponent's range [H], with 0 for hands that share a card with the board of a round."""
+        board = np.array(self._board(round_), np.uint8)
+        dead = (self.responder.odds.holes[:, :, None] == board).any((1, 2))
+        self.range[dead] = 0.0
+        return self.range
+
+    def strategies(self, position: Ints) -> Floats:
+        """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
+        alive = np.flatnonzero(self.live(int(position[ROUND])))
+        rows = np.zeros((len(self.range), self.game.num_actions))
+        positions = np.tile(position, (len(alive), 1))
+        rows[alive] = self.policy.probabilities(positions, np.ascontiguousarray(self.views[alive]))
+        return rows
+
+    def odds(self, round_: int) -> Floats:
+        """The responder's odds against every hand on the board of a round, [H]."""
+        if round_ not in self._odds:
+            self._odds[round_] = self.responder.odds.against_all(self.own, self._board(round_))
+        return self._odds[round_]
+
+    def _board(self, round_: int) -> tuple[int, ...]:
+        rules = self.game.rules
+        begin = 2 * rules.hole_cards
+        return tuple(self.cards[begin : begin + sum(rules.board_cards[: round_ + 1])].tolist())
+
+
+def _hand_number(holes: Cards, cards: Cards) -> int:
+    return int((holes == np.sort(cards)).all(1).argmax())

@@ -1,0 +1,280 @@
+"""External-sampling Monte Carlo CFR on raise-ladder games: betting is stepped, and tables are indexed directly.
+
+**Infosets.** A row of the tables stands for the round, the bucket of the player's cards, the number of earlier rounds
+in which each player raised (Lin 2024, figure 4), the octave of the pot at the start of the round, and all actions of
+the round. So a player remembers of earlier rounds who raised and how large the pot became, but not each rung. This is
+an abstraction with imperfect recall; it is exact where a game has one round.
+
+**Direct index instead of a hash.** All parts of a row's name are small numbers, so its index is a sum of products. The
+rows of a round with the same bucket, history and pot lie together, and a traversal visits most of them. Pages of zeros
+take no memory until a traversal visits them, and most impossible combinations are never touched.
+
+**Kernels.** Traversals run one after the other, depth first, on a stack of positions of a few kilobytes. Random choices
+are hashes of (stream, traversal, history), as in `deepcfr.sampling.mccfr`, so they do not depend on chunks or threads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    ENDED,
+    ENTRIES,
+    OPENED,
+    RAISED,
+    ROUND,
+    RUNG,
+    RUNGS,
+    START,
+    Ladder,
+    LadderGame,
+    advance,
+    begin,
+    gain,
+    is_legal,
+)
+from deepcfr.sampling.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
+from deepcfr.sampling.traversal_tree import Situations, address_of, uniform_at
+
+Table = npt.NDArray[np.floating] | npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_BRANCH = 1_000_003  # odd, so that histories of a traversal have different hashes
+
+
+class LadderLayout(NamedTuple):
+    """Index of a row: start + ((bucket * histories + history) * pots + pot) * block + offset of the round's actions."""
+
+    start: Ints  # [R]
+    block: Ints  # [R] entries for one bucket, history and pot
+    pots: Ints  # [R] number of octaves of the pot at the start of the round
+    offset: Ints  # [R, 2 << K] by opened << K | rungs; -1 where impossible
+    octave: int  # half of the smallest pot, in chips
+    size: int  # number of entries
+
+
+def ladder_layout(game: LadderGame, counts: tuple[int, ...]) -> LadderLayout:
+    """The layout of tables with `counts` buckets in each round. A row has entries for fold, call and higher rungs."""
+    ladder = game.ladder
+    rounds, most = len(ladder.length), ladder.rungs.shape[1]
+    offset = np.full((rounds, 2 << most), -1, np.int64)
+    start, block, pots = (np.zeros(rounds, np.int64) for _ in range(3))
+    size = 0
+    octave = max(game.rules.blinds)
+    for round_ in range(rounds):
+        own = int(ladder.length[round_])
+        for opened in (0, 1):
+            for chosen in range(1 << own):
+                if chosen.bit_count() <= ladder.most[round_]:
+                    offset[round_, opened << most | chosen] = block[round_]
+                    block[round_] += RUNG + own - chosen.bit_length()
+        largest = _largest_start(game, round_)
+        pots[round_] = (largest // octave).bit_length()
+        start[round_] = size
+        size += counts[round_] * (round_ + 1) ** 2 * int(pots[round_] * block[round_])
+    return LadderLayout(start, block, pots, offset, octave, size)
+
+
+def _largest_start(game: LadderGame, round_: int) -> int:
+    """The largest contribution of a player at the start of a round, in chips."""
+    rules, ladder = game.rules, game.ladder
+    if round_ == 0:
+        return max(rules.blinds)
+    if rules.measure[0] == "chips" and round_ == 1 and not rules.all_in[0]:
+        return min(max(*rules.blinds, *(int(rung) for rung in ladder.rungs[0])), rules.stack)
+    return rules.stack
+
+
+@nb.njit(cache=True, nogil=True)
+def row_of(layout: LadderLayout, position: Ints, bucket: int) -> int:
+    """Index of the first entry of a decision's row. Its entries are fold, call and the rungs above the last one."""
+    round_ = position[ROUND]
+    history = position[RAISED] * (round_ + 1) + position[RAISED + 1]
+    pot = 0
+    while layout.octave << (pot + 1) <= position[START]:
+        pot += 1
+    half = layout.offset.shape[1] // 2
+    within = layout.offset[round_, position[OPENED] * half + position[RUNGS]]
+    place = (bucket * (round_ + 1) ** 2 + history) * layout.pots[round_] + pot
+    return layout.start[round_] + place * layout.block[round_] + within
+
+
+@nb.njit(cache=True, nogil=True)
+def lowest_rung(position: Ints) -> int:
+    """The lowest rung above all chosen rungs."""
+    chosen, rung = position[RUNGS], 0
+    while chosen >> rung:
+        rung += 1
+    return rung
+
+
+@nb.njit(cache=True, nogil=True)
+def strategy_at(ladder: Ladder, table: Table, at: int, position: Ints, floor: float, legal: Ints, share: Floats) -> int:
+    """Legal actions and their probabilities: proportional to the row's positive entries, uniform where there are none.
+
+    Fills the first n places of `legal` and `share` and returns n. `floor` is applied as in `sampling.mccfr`.
+    """
+    count, total = 0, 0.0
+    lowest = lowest_rung(position)
+    for action in range(RUNG + ladder.length[position[ROUND]]):
+        if action >= RUNG and action - RUNG < lowest:
+            continue
+        if is_legal(ladder, position, action):
+            entry = action if action < RUNG else action - lowest
+            positive = max(float(table[at + entry]), 0.0)  # read once: another thread may change it
+            legal[count], share[count] = action, positive
+            total += positive
+            count += 1
+    normalise(share, 0, count, total, floor)
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def entry_of(position: Ints, action: int) -> int:
+    """The position of a legal action in its row."""
+    return action if action in (FOLD, CALL) else action - lowest_rung(position)
+
+
+class _Stack(NamedTuple):
+    """The histories from the root to the current node of a traversal, by depth D."""
+
+    position: Ints  # [D, ENTRIES]
+    address: Ints  # [D] a hash of the actions
+    row: Ints  # [D]
+    options: Ints  # [D] number of legal actions
+    at: Ints  # [D] the one being visited
+    legal: Ints  # [D, A]
+    share: Floats  # [D, A]
+    value: Floats  # [D, A] the traverser's values
+
+
+@nb.njit(cache=True, nogil=True)
+def _new_stack(ladder: Ladder) -> _Stack:
+    rounds, actions = len(ladder.length), RUNG + ladder.rungs.shape[1]
+    depth = rounds * (actions + 2) + 1  # per round an opening check, every rung and a last call; then the end
+    return _Stack(
+        np.zeros((depth, ENTRIES), np.int64), np.zeros(depth, np.int64), np.zeros(depth, np.int64),
+        np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros((depth, actions), np.int64),
+        np.zeros((depth, actions)), np.zeros((depth, actions)),
+    )  # fmt: skip
+
+
+class Run(NamedTuple):
+    """Parameters that all traversals of a call share."""
+
+    traverser: int
+    weight: float
+    stream: np.uint64
+    first: int  # number of the first traversal
+    unit: float  # chips of one unit
+    shape: int  # of payoffs, as an index into `sampling.mccfr.SHAPES`
+
+
+@nb.njit(cache=True, nogil=True)
+def _descend(ladder: Ladder, stack: _Stack, depth: int) -> int:
+    """Enter the history after action `at`. Returns the nodes touched: that history and the deals before it."""
+    before, after = stack.position[depth], stack.position[depth + 1]
+    action = stack.legal[depth, stack.at[depth]]
+    after[:] = before
+    advance(ladder, after, action)
+    stack.address[depth + 1] = (stack.address[depth] * _BRANCH + action + 1) & 0x7FFFFFFFFFF
+    return 1 + after[ROUND] - before[ROUND]
+
+
+@nb.njit(cache=True, nogil=True)
+def _traverse(
+    ladder: Ladder, layout: LadderLayout, regrets: Table, averages: Table, buckets: Ints, result: int, run: Run,
+    floor: float, regret_shape: int, address: np.uint64, stack: _Stack,
+) -> int:  # fmt: skip
+    """One traversal: all actions of the traverser and one sampled action of the opponent; returns the nodes touched.
+
+    The opponent's decisions add to the average strategy, because they are reached with the opponent's own probability.
+    """
+    begin(ladder, stack.position[0])
+    stack.address[0] = 0
+    depth, touched = 0, 2  # the deal and the root
+    while True:
+        position = stack.position[depth]
+        if position[ENDED] == NOT_TERMINAL:
+            actor = position[ACTOR]
+            row = row_of(layout, position, buckets[2 * position[ROUND] + actor])
+            share = stack.share[depth]
+            count = strategy_at(ladder, regrets, row, position, floor, stack.legal[depth], share)
+            stack.row[depth], stack.options[depth], stack.at[depth] = row, count, 0
+            if actor != run.traverser:
+                for i in range(count):
+                    averages[row + entry_of(position, stack.legal[depth, i])] += run.weight * share[i]
+                stack.at[depth] = sample(share, 0, count, uniform_at(address, stack.address[depth]))
+            touched += _descend(ladder, stack, depth)
+            depth += 1
+            continue
+        value = shaped(gain(position, run.traverser, result) / run.unit, run.shape)
+        while depth > 0:  # carry the value up until an action remains to be visited
+            depth -= 1
+            if stack.position[depth, ACTOR] != run.traverser:
+                continue
+            stack.value[depth, stack.at[depth]] = value
+            stack.at[depth] += 1
+            if stack.at[depth] < stack.options[depth]:
+                touched += _descend(ladder, stack, depth)
+                depth += 1
+                break
+            value = _credit(stack, depth, regrets, run.weight, regret_shape)
+        else:
+            return touched
+
+
+@nb.njit(cache=True, nogil=True)
+def _credit(stack: _Stack, depth: int, regrets: Table, weight: float, shape: int) -> float:
+    """Add the sampled regrets of a traverser's decision after all its actions were visited; returns its value."""
+    count, share, values = stack.options[depth], stack.share[depth], stack.value[depth]
+    value = 0.0
+    for i in range(count):
+        value += share[i] * values[i]
+    lowest = lowest_rung(stack.position[depth])
+    for i in range(count):
+        action = stack.legal[depth, i]
+        entry = action if action < RUNG else action - lowest
+        regrets[stack.row[depth] + entry] += weight * shaped(values[i] - value, shape)
+    return value
+
+
+@nb.njit(cache=True, nogil=True)
+def ladder_traversals(
+    ladder: Ladder, layout: LadderLayout, regrets: Table, averages: Table, situations: Situations, run: Run,
+    learning: Learning = PLAIN,
+) -> int:  # fmt: skip
+    """Run the external-sampling traversals from number `run.first` for one player; returns the nodes touched.
+
+    Adds `run.weight` times the traverser's sampled regrets to `regrets`, and `run.weight` times the opponent's strategy
+    to `averages`. Source: Lanctot et al. 2009, section 4.
+    """
+    stack = _new_stack(ladder)
+    touched = 0
+    for i in range(len(situations.results)):
+        address, floor = address_of(run.stream, run.first + i), floor_after(learning, run.first + i)
+        touched += _traverse(
+            ladder, layout, regrets, averages, situations.buckets[i], situations.results[i], run, floor,
+            learning.shape, address, stack,
+        )  # fmt: skip
+    return touched
+
+
+@nb.njit(cache=True, nogil=True)
+def table_strategies(ladder: Ladder, layout: LadderLayout, table: Table, positions: Ints, buckets: Ints) -> Floats:
+    """The probabilities of all actions at decisions `positions` [n, ENTRIES] with `buckets` [n], float64 [n, A]."""
+    actions = RUNG + ladder.rungs.shape[1]
+    result = np.zeros((len(positions), actions))
+    legal, share = np.empty(actions, np.int64), np.empty(actions)
+    for i in range(len(positions)):
+        at = row_of(layout, positions[i], buckets[i])
+        count = strategy_at(ladder, table, at, positions[i], 0.0, legal, share)
+        for j in range(count):
+            result[i, legal[j]] = share[j]
+    return result

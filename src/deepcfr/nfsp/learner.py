@@ -1,0 +1,90 @@
+"""A network that is trained by a few gradient steps in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import nn
+
+from deepcfr.errors import TrainingError
+from deepcfr.parallel import flushed_denormals
+from deepcfr.rng import generator
+from deepcfr.training.networks import SplitNetwork
+
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of each parameter
+
+
+class Learner:
+    """A network and its optimizer, whose state is kept between iterations; `clip` limits the gradient norm, if not 0."""
+
+    def __init__(self, network: SplitNetwork, optimizer: Literal["sgd", "adam"], clip: float) -> None:
+        self.network = network
+        self.updates = 0  # steps taken
+        self._clip = clip
+        self._parameters = list(network.parameters())
+        adam = optimizer == "adam"
+        self._optimizer: torch.optim.Optimizer = (
+            torch.optim.Adam(self._parameters, fused=True) if adam else torch.optim.SGD(self._parameters)
+        )
+
+    def descend(
+        self,
+        examples: int,
+        loss: Callable[[torch.Tensor], torch.Tensor],
+        steps: int,
+        batch_size: int,
+        learning_rate: float,
+        stream: int,
+    ) -> float:
+        """Take `steps` on mini-batches drawn with replacement from `examples`, and return their mean loss.
+
+        `loss(index)` is the mean loss of the examples `index`, int64 [batch_size]. Raises TrainingError if it is
+        not a number.
+        """
+        device = self._parameters[0].device
+        index = torch.randint(examples, (steps, batch_size), generator=generator(stream, str(device)), device=device)
+        total = torch.zeros((), device=device)
+        self._optimizer.param_groups[0]["lr"] = learning_rate
+        with flushed_denormals():
+            for some in index:
+                total += self._step(loss(some))
+        mean = float(total) / steps
+        if not mean < float("inf"):  # also true for NaN
+            raise TrainingError(
+                f"The loss is not a number after {self.updates} steps at learning rate {learning_rate:g}: "
+                "lower the learning rate or set a gradient clip."
+            )
+        return mean
+
+    def _step(self, loss: torch.Tensor) -> torch.Tensor:
+        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+        if self._clip:
+            nn.utils.clip_grad_norm_(self._parameters, self._clip)
+        self._optimizer.step()
+        self.updates += 1
+        return loss.detach()
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors of a checkpoint: weights, the optimizer's state, and the number of steps."""
+        tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        for position, parameter in enumerate(self._parameters):
+            for name, tensor in self._optimizer.state[parameter].items():
+                tensors[f"optimizer.{position}.{name}"] = tensor
+        return tensors | {"updates": torch.tensor(self.updates)}
+
+    def load_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Restore the state from the result of `tensors`."""
+        self.network.load_state_dict({name: tensors[f"network.{name}"] for name in self.network.state_dict()})
+        self.updates = int(tensors["updates"])
+        if "optimizer.0.step" not in tensors:
+            return
+        moments = {
+            position: {name: tensors[f"optimizer.{position}.{name}"] for name in _MOMENTS}
+            for position in range(len(self._parameters))
+            if f"optimizer.{position}.step" in tensors
+        }
+        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": moments})

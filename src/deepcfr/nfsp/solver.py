@@ -1,0 +1,365 @@
+"""Neural Fictitious Self-Play (Heinrich and Silver 2016), Algorithm 1, in batches of episodes.
+
+Every player has an action-value network Q, which learns a best response to the opponent from replayed transitions, and
+an average-policy network Pi, which imitates the player's own best responses. In each episode a player plays its best
+response with probability eta, and its average policy otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch.nn import functional
+
+from deepcfr.config import NFSPConfig, RunConfig
+from deepcfr.errors import NoPolicy
+from deepcfr.games.base import Deals, Game, card_codes
+from deepcfr.memory.reservoir import Memory, Store, bytes_per_sample
+from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
+from deepcfr.nfsp.episodes import Episodes, play_episodes
+from deepcfr.nfsp.learner import Learner
+from deepcfr.nfsp.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
+from deepcfr.nfsp.transitions import TransitionMemory, bytes_per_transition
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy
+from deepcfr.policies.network import NetworkPerPlayer, ToStrategy
+from deepcfr.rng import addressed_uniforms, generator, key
+from deepcfr.sampling.external import Strategy
+from deepcfr.training.losses import masked_softmax
+from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
+from deepcfr.types import Samples
+
+PLAYERS = (0, 1)
+_CHUNK = 2048  # episodes that advance together in one thread, so that their data fits in the cache
+
+
+@dataclass(frozen=True)
+class NFSPRecord:
+    """Figures of one iteration; pairs are for players 0 and 1."""
+
+    iteration: int
+    episodes: int
+    nodes_touched: int
+    evaluated: int  # infosets at which networks were evaluated
+    trained: int  # examples in the mini-batches of all four networks
+    play_seconds: float
+    fit_seconds: float
+    epsilon: float
+    q_loss: tuple[float, float]  # mean squared error of the iteration's steps, in squared units of the payoffs
+    policy_loss: tuple[float, float]  # mean cross-entropy
+    replay_samples: tuple[int, int]  # in the memories
+    reservoir_samples: tuple[int, int]
+
+    def figures(self) -> str:
+        """The figures that progress shows."""
+        return (
+            f"{self.episodes / max(self.play_seconds + self.fit_seconds, 1e-9):,.0f} episodes/s, "
+            f"loss {self.q_loss[0]:.2f} {self.q_loss[1]:.2f}"
+        )
+
+
+@dataclass(frozen=True)
+class AgentMemories:
+    """Each player's replay memory M_RL of transitions and reservoir M_SL of its own best responses."""
+
+    replay: tuple[TransitionMemory, TransitionMemory]
+    reservoir: tuple[Memory, Memory]
+
+    def named(self) -> list[tuple[str, Store]]:
+        """Every memory with its name in a checkpoint."""
+        replays = [(f"replay-{player}", memory) for player, memory in enumerate(self.replay)]
+        return [*replays, *((f"reservoir-{player}", memory) for player, memory in enumerate(self.reservoir))]
+
+
+@dataclass
+class NFSP:
+    """The NFSP solver; iterate over `iterations()` to advance it.
+
+    An iteration is a batch of episodes with the current networks, then some gradient steps of each network. Every
+    random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
+    """
+
+    game: Game
+    config: RunConfig
+    iteration: int = 0
+    nodes_touched: int = 0
+    values: tuple[Learner, Learner] = field(init=False)  # Q
+    targets: tuple[SplitNetwork, SplitNetwork] = field(init=False)  # the last copy of Q
+    averages: tuple[Learner, Learner] = field(init=False)  # Pi
+    memories: AgentMemories = field(init=False)
+    workers: Workers = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings, game = self.settings, self.game
+        self.values = (self._learner("value", 0), self._learner("value", 1))
+        self.averages = (self._learner("average", 0), self._learner("average", 1))
+        self.targets = (self._new_network("value", 0), self._new_network("value", 1))
+        encoding, device = game.encoding, game.device
+        replays = [TransitionMemory(encoding, settings.replay_capacity, device) for _ in PLAYERS]
+        reservoirs = [Memory(encoding, settings.reservoir_capacity, "reservoir", device) for _ in PLAYERS]
+        self.memories = AgentMemories((replays[0], replays[1]), (reservoirs[0], reservoirs[1]))
+        self.workers = Workers(self.config.runtime.threads if device == "cpu" else 1)
+
+    @property
+    def settings(self) -> NFSPConfig:
+        return self.config.nfsp
+
+    def iterations(self, _average_due: object = None, /) -> Iterator[NFSPRecord]:
+        """Algorithm 1's loop over episodes, from the current state to the configured number of iterations."""
+        while self.iteration < self.settings.iterations:
+            yield self._iterate()
+
+    def _iterate(self) -> NFSPRecord:
+        t, settings = self.iteration + 1, self.settings
+        start = time.perf_counter()
+        touched = evaluated = 0
+        for found in self._play(t):
+            touched += found.nodes_touched
+            evaluated += found.decisions
+            self._remember(found, t)
+        played = time.perf_counter()
+        jobs = [*((self._learn_values, player) for player in PLAYERS)]
+        jobs += [*((self._learn_average, player) for player in PLAYERS)]
+        losses = list(self.workers.map(lambda job: job[0](t, job[1]), jobs))
+        replay, reservoir = self.memories.replay, self.memories.reservoir
+        value_steps = sum(settings.q_steps for memory in replay if len(memory))
+        average_steps = sum(settings.policy_steps for memory in reservoir if len(memory))
+        self.iteration = t
+        self.nodes_touched += touched
+        return NFSPRecord(
+            iteration=t,
+            episodes=settings.episodes,
+            nodes_touched=touched,
+            evaluated=evaluated,
+            trained=settings.batch_size * (value_steps + average_steps),
+            play_seconds=played - start,
+            fit_seconds=time.perf_counter() - played,
+            epsilon=exploration(settings, t),
+            q_loss=(losses[0], losses[1]),
+            policy_loss=(losses[2], losses[3]),
+            replay_samples=(len(replay[0]), len(replay[1])),
+            reservoir_samples=(len(reservoir[0]), len(reservoir[1])),
+        )
+
+    def _play(self, t: int) -> Iterator[Episodes]:
+        """The episodes of an iteration in order, in chunks."""
+        total, epsilon = self.settings.episodes, exploration(self.settings, t)
+        values = [_Player.of(learner.network, partial(epsilon_greedy, epsilon=epsilon)) for learner in self.values]
+        averages = [_Player.of(learner.network, masked_softmax) for learner in self.averages]
+        deal, act = self._stream("deal", t), self._stream("action", t)
+
+        def run_chunk(first: int) -> Episodes:
+            deals = self.game.deal(min(_CHUNK, total - first), deal, first)
+            responding = self.modes(deals, t)
+            first_player, second = (
+                _mixed(self.game, deals, responding[:, player], player, values[player], averages[player])
+                for player in PLAYERS
+            )
+            return play_episodes(self.game, deals, (first_player, second), responding, act)
+
+        yield from self.workers.map(run_chunk, range(0, total, _CHUNK))
+
+    def modes(self, deals: Deals, t: int) -> torch.Tensor:
+        """Whether each player plays its best response (probability eta) or its average policy, bool [B, P]."""
+        players = torch.arange(len(PLAYERS), device=deals.traversal.device)
+        chance = addressed_uniforms(self._stream("mode", t), deals.traversal[:, None], players)
+        return chance < self.settings.anticipatory
+
+    def _remember(self, found: Episodes, t: int) -> None:
+        """Add every transition to the replay memory, and the best-response actions also to the reservoir."""
+        actions = self.game.encoding.num_actions
+        for player in PLAYERS:
+            transitions, responding = found.transitions[player], found.responding[player]
+            self.memories.replay[player].add(transitions, t)
+            taken = functional.one_hot(transitions.action[responding], actions).float()
+            times = torch.full((len(taken),), t, dtype=torch.int32, device=taken.device)
+            reservoir = self.memories.reservoir[player]
+            stream = self._stream("slot", t, player, reservoir.seen)
+            reservoir.add(Samples(transitions.infosets[responding], taken, times), stream)
+
+    def _learn_values(self, t: int, player: int) -> float:
+        """Train Q towards r + max Q', and copy it to the target network when due; returns the mean loss."""
+        learner, target, memory = self.values[player], self.targets[player], self.memories.replay[player]
+        settings, encoding = self.settings, self.game.encoding
+        if not len(memory) or not settings.q_steps:
+            return 0.0
+        if not learner.updates:
+            unit = _payoff_unit(memory)
+            for network in (learner.network, target):
+                network.scale.fill_(unit)
+
+        def loss(index: torch.Tensor) -> torch.Tensor:
+            if learner.updates % settings.target_every == 0:
+                target.load_state_dict(learner.network.state_dict())
+            return q_loss(learner.network, target, memory[index], encoding)
+
+        rate, stream = settings.q_learning_rate * rate_factor(settings, t), self._stream("value steps", t, player)
+        mean = learner.descend(len(memory), loss, settings.q_steps, settings.batch_size, rate, stream)
+        return mean * float(learner.network.scale) ** 2
+
+    def _learn_average(self, t: int, player: int) -> float:
+        """Train Pi towards the player's own best responses; returns the mean loss."""
+        learner, memory, settings = self.averages[player], self.memories.reservoir[player], self.settings
+        encoding = self.game.encoding
+        if not len(memory) or not settings.policy_steps:
+            return 0.0
+
+        def loss(index: torch.Tensor) -> torch.Tensor:
+            batch = memory[index]
+            logits = outputs_at(learner.network, batch.infosets, encoding)
+            return imitation_loss(logits, batch.target, encoding.legal[batch.infosets.node])
+
+        rate = settings.policy_learning_rate * rate_factor(settings, t)
+        stream = self._stream("average steps", t, player)
+        return learner.descend(len(memory), loss, settings.policy_steps, settings.batch_size, rate, stream)
+
+    def average_policy(self) -> Policy:
+        """Each player's average-policy network, the strategy that converges."""
+        networks = (self.averages[0].network, self.averages[1].network)
+        return NetworkPerPlayer(self.game, networks, masked_softmax, "NFSP's average-policy networks")
+
+    def current_policy(self) -> Policy:
+        """Each player's newest best response, without exploration."""
+        networks = (self.values[0].network, self.values[1].network)
+        return NetworkPerPlayer(self.game, networks, epsilon_greedy, "greedy in NFSP's action-value networks")
+
+    def policy(self, name: str) -> Policy:
+        """The strategy `current`, or the average for other names. Raises NoPolicy for snapshot policies."""
+        if name in ("sd-cfr", "smoothed"):
+            raise NoPolicy("is not a run of Deep CFR and has no snapshots: use --policy average.")
+        return self.current_policy() if name == "current" else self.average_policy()
+
+    @property
+    def average_iteration(self) -> int:
+        """The iteration of the average-policy networks."""
+        return self.iteration
+
+    def fit_average(self) -> None:
+        """Do nothing: the average-policy networks are trained in every iteration."""
+
+    def describe(self) -> str:
+        """One line with game, iterations, episodes, network size and seed."""
+        return (
+            f"NFSP on {self.game.name}: {self.settings.iterations} iterations of {self.settings.episodes:,} episodes, "
+            f"networks of {count_parameters(self.averages[0].network):,} parameters, seed {self.config.seed}"
+        )
+
+    def seconds_per_iteration(self) -> None:
+        """None: not known before an iteration has run."""
+
+    def state(self, memories: bool) -> State:
+        """The state for a checkpoint, with or without `memories`."""
+        tensors: Tensors = {}
+        for player in PLAYERS:
+            parts = {"value": self.values[player].tensors(), "average": self.averages[player].tensors()}
+            parts["target"] = dict(self.targets[player].state_dict())
+            for kind, items in parts.items():
+                tensors |= {f"{kind}-{player}.{name}": tensor.cpu().contiguous() for name, tensor in items.items()}
+        kept = self.memories.named() if memories else []
+        facts = {
+            "solver": "nfsp",
+            "game": self.game.name,
+            "iteration": self.iteration,
+            "nodes_touched": self.nodes_touched,
+            "memories": {name: memory.seen for name, memory in kept},
+        }
+        return State(facts, tensors, memory_arrays(kept))
+
+    def restore(self, saved: SavedState, memories: bool) -> None:
+        """Restore the state of a checkpoint, with or without `memories`."""
+        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        for player in PLAYERS:
+            self.values[player].load_tensors(saved.part(f"value-{player}."))
+            self.averages[player].load_tensors(saved.part(f"average-{player}."))
+            self.targets[player].load_state_dict(saved.part(f"target-{player}."))
+        restore_memories(self.memories.named() if memories else [], saved)
+
+    def memory_bytes(self, memories: bool) -> int:
+        """Bytes of the memories in a saved state, 0 without `memories`."""
+        return sum(memory.nbytes for _, memory in self.memories.named()) if memories else 0
+
+    def thin(self, keep_networks: int) -> None:
+        """Do nothing: there are no snapshots."""
+
+    def close(self) -> None:
+        """Do nothing: there are no other processes."""
+
+    def _learner(self, *purpose: str | int) -> Learner:
+        return Learner(self._new_network(*purpose), self.settings.optimizer, self.settings.clip)
+
+    def _new_network(self, *purpose: str | int) -> SplitNetwork:
+        return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
+
+    def _stream(self, *purpose: str | int) -> int:
+        return key(self.config.seed, "nfsp", *purpose)
+
+
+@dataclass(frozen=True)
+class _Player:
+    """A network with its encoded nodes, and the function that turns its outputs into a strategy."""
+
+    network: SplitNetwork
+    nodes: torch.Tensor  # float32 [K, D]
+    to_strategy: ToStrategy
+
+    @staticmethod
+    @torch.no_grad()
+    def of(network: SplitNetwork, to_strategy: ToStrategy) -> _Player:
+        return _Player(network, network.encode_nodes(), to_strategy)
+
+
+@torch.no_grad()
+def _mixed(
+    game: Game, deals: Deals, responding: torch.Tensor, player: int, response: _Player, average: _Player
+) -> Strategy:
+    """One player's strategy in some episodes: `response` where it is `responding`, bool [B], and `average` elsewhere."""
+    rounds = deals.views.shape[2]
+    views = deals.views[:, player].flatten(0, 1)
+    # many deals share a hand before the board, so distinct views are encoded once
+    _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
+    example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
+    example[view] = torch.arange(len(view), device=view.device)
+    kinds = [(kind, kind.network.encode_cards(views[example])) for kind in (average, response)]
+
+    @torch.no_grad()
+    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        result = torch.empty(len(node), game.encoding.num_actions, device=node.device)
+        mode = responding[row]
+        for mine, (kind, hands) in zip((~mode, mode), kinds, strict=True):
+            some = mine.nonzero()[:, 0]
+            if len(some):
+                at = node[some]
+                z = hands[view[row[some] * rounds + game.round[at]]].add_(kind.nodes[game.infoset[at]])
+                result[some] = kind.to_strategy(kind.network.joint(z), game.legal[at])
+        return result
+
+    return strategy
+
+
+def exploration(settings: NFSPConfig, t: int) -> float:
+    """Epsilon in iteration t, in proportion to 1 / sqrt(t) as in the paper."""
+    return settings.epsilon_start / math.sqrt(t)
+
+
+def rate_factor(settings: NFSPConfig, t: int) -> float:
+    """The factor on learning rates in iteration t."""
+    if settings.schedule == "constant":
+        return 1.0
+    return 0.5 * (1 + math.cos(math.pi * (t - 1) / settings.iterations))
+
+
+def memory_bytes(game: Game, settings: NFSPConfig) -> int:
+    """Bytes of a run's full memories."""
+    replay = bytes_per_transition(game.encoding) * settings.replay_capacity
+    return len(PLAYERS) * (replay + bytes_per_sample(game.encoding) * settings.reservoir_capacity)
+
+
+def _payoff_unit(memory: TransitionMemory) -> float:
+    """The root mean square of the payoffs in a memory, the unit of the networks' outputs; 1 if all payoffs are 0."""
+    mean = float(memory.filled("reward")[memory.filled("terminal")].double().square().mean())
+    return math.sqrt(mean) if mean > 0 else 1.0

@@ -1,0 +1,1 @@
+"""A person plays against an agent: single hands, terminal sessions, reviews of hands, and costs of decisions."""

@@ -1,0 +1,221 @@
+"""One hand between a person and an agent as a state machine, used by the terminal and the web pages.
+
+All randomness comes from the seed. Hand `h` is dealt from `key(seed, "play", h)`. The agent's actions use uniforms from
+`key(seed, "play", "agent")`, addressed by hand and decision. An agent that is a mixture draws one of its policies for
+each hand from `key(seed, "play", "draw")`. So the same actions of the person give the same session: seed, number and
+the person's actions determine a hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import GameError
+from deepcfr.games.cards import all_hands
+from deepcfr.games.hands import board_strengths
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.public_state import PublicState
+from deepcfr.games.rules import PokerRules
+from deepcfr.policies.base import Player
+from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.query import hand_strategy
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.external import sample_actions
+from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+
+Cards = tuple[int, ...]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A legal action at the current decision."""
+
+    action: int
+    name: str  # such as `call` or `raise to 4`
+    token: str  # what the person types for it
+
+
+@dataclass(frozen=True)
+class Step:
+    """An action that was taken."""
+
+    player: int
+    round: int
+    action: int
+    name: str
+    token: str
+
+
+class Hand:
+    """A hand from its deal to its end; only `act` changes its state.
+
+    The person is player 0 in hands with an even number, so the seats alternate. Amounts are in the game's unit. `cards`
+    replaces the deal from the seed. Raises GameError if the policy's game is not poker.
+    """
+
+    def __init__(self, policy: Player, seed: int, number: int, cards: npt.NDArray[np.uint8] | None = None) -> None:
+        game = policy.game
+        if not isinstance(game, PokerGame | LadderGame):
+            raise GameError(f"Only poker games can be played, but '{game.name}' is not one.")
+        self.policy, self.seed, self.number = policy, seed, number
+        self.person = number % 2
+        self.state: PublicState = game.state()
+        self.rules = rules = self.state.rules  # names cards and amounts
+        slots = 2 * rules.hole_cards + sum(rules.board_cards)
+        dealt = deal_cards(1, np.uint64(key(seed, "play", number)), 0, rules.num_cards, slots)
+        self.cards = (
+            dealt if cards is None else cards
+        )  # uint8 [1, slots]: player 0's hand, player 1's, the board in order
+        self.steps: list[Step] = []
+
+    def hole(self, player: int) -> Cards:
+        """The private cards of a player."""
+        held = self.rules.hole_cards
+        return tuple(self.cards[0, player * held : (player + 1) * held].tolist())
+
+    @property
+    def board(self) -> Cards:
+        """The public cards that have been dealt so far."""
+        return self.board_at(self.round)
+
+    def board_at(self, round_: int) -> Cards:
+        """The public cards of a round that the hand has reached."""
+        dealt = sum(self.rules.board_cards[: round_ + 1])
+        return tuple(self.cards[0, 2 * self.rules.hole_cards :][:dealt].tolist())
+
+    @property
+    def over(self) -> bool:
+        """Whether the hand has ended."""
+        return self.state.over
+
+    @property
+    def round(self) -> int:
+        """The betting round, from 0; the last one at every showdown."""
+        return self.state.round
+
+    @property
+    def showdown(self) -> bool:
+        """Whether the hand ended with both hands shown."""
+        return self.state.showdown
+
+    @property
+    def chips(self) -> tuple[float, float]:
+        """The contribution of each player to the pot."""
+        first, second = self.state.chips
+        return first / self.rules.unit_chips, second / self.rules.unit_chips
+
+    @property
+    def pot(self) -> float:
+        """The contributions of both players together."""
+        return self.state.pot
+
+    @property
+    def to_call(self) -> float:
+        """The amount that the player to act must add to call."""
+        return self.state.to_call
+
+    @property
+    def won(self) -> float:
+        """The person's gain; the hand must be over."""
+        result = int(showdowns(self.cards, self.rules.hole_cards, self.rules.num_suits)[0])
+        return self.state.gain(self.person, result)
+
+    @property
+    def persons_turn(self) -> bool:
+        """Whether it is the person's turn."""
+        return not self.over and self.state.actor == self.person
+
+    def choices(self) -> list[Choice]:
+        """The legal actions, ascending; empty once the hand is over."""
+        state = self.state
+        return [Choice(action, state.name(action), state.token(action)) for action in state.legal()]
+
+    def read(self, text: str) -> int | None:
+        """The legal action that a person means by `text`; None if there is none."""
+        return self.state.read(text.strip())
+
+    def act(self, action: int) -> Step:
+        """Apply an action of the player to act. Raises GameError if the hand is over or the action is not legal."""
+        choice = next((choice for choice in self.choices() if choice.action == action), None)
+        if choice is None:
+            raise GameError(f"Action {action} is not legal here.")
+        step = Step(self.state.actor, self.round, action, choice.name, choice.token)
+        self.state = self.state.after(action)
+        self.steps.append(step)
+        return step
+
+    def act_for_agent(self) -> Step:
+        """Apply an action of the agent, drawn from its policy. Raises GameError if it is not the agent's turn."""
+        if self.over or self.persons_turn:
+            raise GameError("It is not the agent's turn.")
+        policy = self.policy
+        if isinstance(policy, MixturePolicy):  # it plays one of its policies through the whole hand
+            policy = policy.draw(key(self.seed, "play", "draw"), self.number)
+        row = torch.from_numpy(self._row(policy)[None])
+        address = torch.tensor([self.number]), torch.tensor([self.state.place])
+        return self.act(int(sample_actions(row, addressed_uniforms(key(self.seed, "play", "agent"), *address))[0]))
+
+    def probabilities(self) -> dict[int, float]:
+        """The agent's strategy by legal action, with the cards and in the seat of the player to act."""
+        row = self._row(self.policy)
+        return {action: float(row[action]) for action in self.state.legal()}
+
+    def _row(self, policy: Player) -> Floats:
+        """A policy's strategy for the player to act, [A]."""
+        hole = np.array([self.hole(self.state.actor)], np.uint8)
+        row: Floats = self._strategies(policy, self.state, hole)[0]
+        return row
+
+    def _strategies(self, policy: Player, state: PublicState, holes: npt.NDArray[np.uint8]) -> Floats:
+        # an ensemble that draws one of its policies uses the same one through the whole hand
+        draw = self.number, key(self.seed, "play", "draw")
+        return hand_strategy(policy, state, holes, self.board_at(state.round), *draw)
+
+    def chances(self, holes: npt.NDArray[np.uint8], steps: int | None = None) -> Floats:
+        """The probability of the agent's actions in this hand if it held each of `holes` [H, hole cards], [H].
+
+        `holes` must share no card with the person's hand or the board. If `steps` is given, only the first `steps`
+        actions of the hand count.
+        """
+        result, replay = np.ones(len(holes)), self.again()
+        for step in self.steps[:steps]:
+            if step.player != self.person:
+                result *= self._strategies(self.policy, replay.state, holes)[:, step.action]
+            replay.act(step.action)
+        return result
+
+    def wins(self, holes: npt.NDArray[np.uint8]) -> Floats:
+        """The person's gain in the finished hand against each of `holes`, [H]."""
+        if not self.showdown:
+            return np.full(len(holes), self.won)
+        by_result = np.array([self.state.gain(0, result) for result in range(3)])
+        result = showdown_results(self.rules, self.hole(self.person), holes, self.board)
+        gains: Floats = by_result[result]  # a hand's gains are the same in both seats
+        return gains
+
+    def again(self) -> Hand:
+        """A copy of this hand before its first action."""
+        return Hand(self.policy, self.seed, self.number, self.cards)
+
+
+def free_holes(rules: PokerRules, dead: Cards) -> npt.NDArray[np.uint8]:
+    """Every private hand that has no card of `dead`, uint8 [H, hole cards]."""
+    holes = all_hands(rules.num_cards, rules.hole_cards)
+    return holes[~np.isin(holes, dead).any(1)]
+
+
+def showdown_results(
+    rules: PokerRules, hole: Cards, holes: npt.NDArray[np.uint8], board: Cards
+) -> npt.NDArray[np.int64]:
+    """0, 1 or 2 where `hole` loses to, ties with or beats each of `holes` on the complete board, [H]."""
+    cards = np.array(board, np.uint8)
+    mine = board_strengths(np.array([hole], np.uint8), cards, rules.num_suits)[0]
+    theirs = board_strengths(holes, cards, rules.num_suits)
+    result: npt.NDArray[np.int64] = 1 + (mine > theirs).astype(np.int64) - (mine < theirs)
+    return result

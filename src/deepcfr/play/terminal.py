@@ -1,0 +1,158 @@
+"""Play in the terminal: a person against an agent, in any poker game of the library."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+
+from deepcfr.errors import ConfigError
+from deepcfr.evaluation.intervals import NORMAL_95
+from deepcfr.games.cards import card_text
+from deepcfr.games.rules import PokerRules
+from deepcfr.play.hand import Hand
+from deepcfr.policies.base import Player
+from deepcfr.policies.query import round_name
+
+_SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
+
+
+@dataclass(frozen=True)
+class PlayResult:
+    """The person's result in a session; an unfinished hand does not count."""
+
+    hands: int
+    total: float  # sum of the gains, in the game's unit
+    mean_milli: float | None  # per hand, in the game's milli unit; None without a hand
+    interval_milli: float | None  # half-width of the mean's 95 % interval, milli unit; None for fewer than two hands
+
+
+class _Quit(Exception):
+    """The person asked to stop."""
+
+
+def play(
+    policy: Player,
+    console: Console,
+    read: Callable[[str], str] = input,
+    seed: int = 0,
+    hands: int | None = None,
+) -> PlayResult:
+    """Play `hands` hands against `policy`, or until the person quits if `hands` is None.
+
+    The person is player 0 in the first hand, and the seats change after every hand. `read` shows a prompt and returns a
+    line. `q`, end of file and Ctrl-C end the session and print its summary.
+
+    Raises ConfigError if `hands` is less than 1, and GameError if `policy` does not play poker.
+    """
+    if hands is not None and hands < 1:
+        raise ConfigError(f"The number of hands is {hands}, but must be at least 1.")
+    rules = Hand(policy, seed, 0).rules
+    table = Table(policy, console, read, seed)
+    results: list[float] = []
+    try:
+        while hands is None or len(results) < hands:
+            results.append(table.play_hand(len(results)))
+            table.say(_score(rules, summarise(results)) + "\n")
+    except (_Quit, EOFError, KeyboardInterrupt):
+        table.say("\nYou leave the table; the unfinished hand does not count.")
+    result = summarise(results)
+    table.say(f"[bold]Session:[/bold] {_score(rules, result)}")
+    return result
+
+
+def summarise(results: list[float]) -> PlayResult:
+    """The result of a session from its hands' gains `results`, in units, with a normal interval for the mean."""
+    hands = len(results)
+    mean = 1000 * sum(results) / hands if hands else None
+    half = 1000 * NORMAL_95 * statistics.stdev(results) / math.sqrt(hands) if hands > 1 else None
+    return PlayResult(hands, float(sum(results)), mean, half)
+
+
+class Table:
+    """A table where a person and an agent play one hand after the other."""
+
+    def __init__(self, policy: Player, console: Console, read: Callable[[str], str] = input, seed: int = 0) -> None:
+        self.policy, self.console, self.read, self.seed = policy, console, read, seed
+
+    def say(self, markup: str) -> None:
+        """Print a line of rich markup."""
+        self.console.print(markup, highlight=False, emoji=False)
+
+    def play_hand(self, number: int) -> float:
+        """Play hand number `number`, from 0, and return the person's gain in units.
+
+        Errors that `read` raises are not caught; the hand is then void.
+        """
+        hand = Hand(self.policy, self.seed, number)
+        self._open(hand)
+        while not hand.over:
+            round_ = hand.round
+            step = hand.act(self._ask(hand)) if hand.persons_turn else hand.act_for_agent()
+            self.say(f"  {'You' if step.player == hand.person else 'Agent'}: {step.name}")
+            if hand.round > round_:
+                self._show_round(hand)
+        return self._close(hand)
+
+    def _open(self, hand: Hand) -> None:
+        seat = "first" if hand.person == hand.rules.first_player[0] else "second"
+        self.say(f"[bold]Hand {hand.number + 1}[/bold]: you act {seat} in {round_name(hand.rules, 0)}.")
+        self.say(f"  Your cards: {cards_markup(hand.rules, hand.hole(hand.person))}")
+        self._show_round(hand)
+
+    def _show_round(self, hand: Hand) -> None:
+        shown = f" {cards_markup(hand.rules, hand.board)}," if hand.board else ""
+        name = round_name(hand.rules, hand.round).capitalize()
+        self.say(f"  {name}:{shown} pot {amount(hand.rules, hand.pot)}")
+
+    def _ask(self, hand: Hand) -> int:
+        """Ask the person until the answer is a legal action, and return it."""
+        keys = ", ".join(f"{choice.name} ({choice.token})" for choice in hand.choices())
+        owed = f", {amount(hand.rules, hand.to_call)} to call" if hand.to_call else ""
+        self.say(f"  Pot {amount(hand.rules, hand.pot)}{owed}.")
+        while True:
+            answer = self.read(f"  {keys} or quit (q)? ").strip().lower()
+            if answer == "q":
+                raise _Quit
+            action = hand.read(answer)
+            if action is not None:
+                return action
+            self.say(f"  {escape(repr(answer))} is not possible here: type the letter of {keys} or quit (q).")
+
+    def _close(self, hand: Hand) -> float:
+        """Show how the hand ended and both players' cards, and return the person's gain."""
+        rules, won = hand.rules, hand.won
+        end = "Showdown" if hand.showdown else "Fold"
+        yours, theirs = (cards_markup(rules, hand.hole(player)) for player in (hand.person, 1 - hand.person))
+        self.say(f"  {end}: you had {yours}, the agent had {theirs}.")
+        outcome = f"You {'win' if won > 0 else 'lose'} {amount(rules, abs(won))}" if won else "The pot is split"
+        self.say(f"  {outcome}.")
+        return won
+
+
+def cards_markup(rules: PokerRules, cards: Sequence[int]) -> str:
+    """Cards as rich markup: rank and suit as text, in four colours if the deck has the standard suits."""
+    return " ".join(_card_markup(rules, int(card)) for card in cards)
+
+
+def _card_markup(rules: PokerRules, card: int) -> str:
+    text = escape(card_text(rules, card))
+    style = _SUIT_STYLES.get(rules.suit_symbols[card % rules.num_suits]) if rules.num_suits > 1 else None
+    return f"[{style}]{text}[/{style}]" if style else text
+
+
+def amount(rules: PokerRules, units: float, sign: str = "") -> str:
+    """An amount with its unit in words, such as `1 ante` or `2.5 big blinds`; `sign="+"` also shows a plus sign."""
+    return f"{units:{sign}g} {rules.unit.removesuffix('s') if abs(units) == 1 else rules.unit}"
+
+
+def _score(rules: PokerRules, result: PlayResult) -> str:
+    if result.mean_milli is None:
+        return "no hand was finished."
+    text = f"{result.hands} {'hand' if result.hands == 1 else 'hands'}, {amount(rules, result.total, '+')}"
+    text += f", {result.mean_milli:+.0f} {rules.milli_unit}"
+    return f"{text} ± {result.interval_milli:.0f}." if result.interval_milli is not None else f"{text}."

@@ -1,0 +1,202 @@
+"""Policies from tables: over the infosets of a poker game or an explicit tree, and over boards of a full-width solver."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import GameError
+from deepcfr.games.base import Game
+from deepcfr.games.cards import all_hands, extend_board, pack_cards
+from deepcfr.games.explicit import Floats
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.policies.base import Policy
+from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.kernels import match_regrets
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.tables import Table
+from deepcfr.types import Infosets
+
+_ROWS = 65_536  # infosets in one query of a policy
+
+
+class TreePolicy(Policy):
+    """Probabilities in a table, float64 [K, L]: a row for each infoset, a column for each of its legal actions.
+
+    Columns beyond the legal actions of an infoset are 0. Raises GameError for a table that is not a policy of `game`.
+    """
+
+    def __init__(self, game: OpenSpielGame, table: Floats, kind: str = "table") -> None:
+        self.game: Game = game
+        self.kind = kind
+        self._positions = game.positions
+        self.table = np.ascontiguousarray(table, np.float64)
+        tree = game.explicit
+        if self.table.shape != tree.legal.shape:
+            raise GameError(
+                f"A policy of '{game.name}' is a table of shape {tree.legal.shape}, not {self.table.shape}."
+            )
+        wrong = (self.table < 0) | (self.table > 0) & ~tree.legal
+        bad = wrong.any(1) | ~(np.abs(self.table.sum(1) - 1) < 1e-4)  # also true for NaN
+        if bad.any():
+            infoset = int(bad.argmax())
+            raise GameError(
+                f"The probabilities at the infoset {tree.infoset_names[infoset]!r} of '{game.name}' are "
+                f"{self.table[infoset].tolist()}, not a distribution over its {tree.infoset_actions[infoset]} actions."
+            )
+        self._table = torch.from_numpy(self.table).to(game.device)
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        node = infosets.node.long()
+        position = self._positions[node]
+        return self._table[node].gather(1, position.clamp(min=0)) * (position >= 0)
+
+
+def table_of(policy: Policy) -> Floats:
+    """The table [K, L] of any policy of an OpenSpiel game, with rows that sum to 1 in double precision.
+
+    Raises GameError for a policy of another kind of game.
+    """
+    game = policy.game
+    if not isinstance(game, OpenSpielGame):
+        raise GameError(f"Tables over explicit trees are for OpenSpiel games only, but '{game.name}' is not one.")
+    if isinstance(policy, TreePolicy):
+        return policy.table
+    table = np.zeros(game.explicit.legal.shape)
+    for start in range(0, len(table), _ROWS):
+        nodes = torch.arange(start, min(start + _ROWS, len(table)), device=game.device)
+        cards = torch.empty(len(nodes), 0, dtype=torch.uint8, device=game.device)
+        rows = policy.probabilities(Infosets(nodes, cards)).double().gather(1, game.columns[nodes])
+        table[start : start + _ROWS] = rows.cpu().numpy()
+    table *= game.explicit.legal
+    table /= table.sum(1, keepdims=True)  # network outputs are in single precision
+    return table
+
+
+def tree_policy(policy: Policy) -> TreePolicy:
+    """Convert any policy of an OpenSpiel game to a `TreePolicy` of the same kind."""
+    table = table_of(policy)
+    assert isinstance(policy.game, OpenSpielGame)
+    return TreePolicy(policy.game, table, policy.kind)
+
+
+class RangePolicy(Policy):
+    """Probabilities proportional to the positive entries of tables (average strategy or regrets), uniform without any.
+
+    The tables belong to `boards`, on which exact evaluation runs.
+    """
+
+    boards: Boards
+    game: PokerGame
+    whole_rounds = True
+
+    def __init__(self, boards: Boards, tables: list[Table], kind: str) -> None:
+        self.boards, self.game, self.kind = boards, boards.game, kind
+        self._tables = tables
+        local = np.zeros(self.game.tree.num_decisions, np.int64)
+        for tree in boards.rounds:
+            local[tree.nodes] = np.arange(len(tree.nodes))
+        self._local = local
+
+    def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        weight = self._tables[board.round].load(board)
+        strategy = np.empty_like(weight)
+        for node in range(len(tree.nodes)):
+            match_regrets(tree.first_edge, node, weight, strategy)
+        return strategy
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        node = infosets.node.numpy().astype(np.int64)
+        packed = pack_cards(infosets.cards.numpy())
+        rounds = self.game.tree.round[node]
+        result = np.zeros((len(node), self.game.encoding.num_actions))
+        for round_, tree in enumerate(self.boards.rounds):
+            keys, board_of, view_of = self._views[round_]
+            here = np.flatnonzero(rounds == round_)
+            place = np.searchsorted(keys, packed[here])
+            for index in np.unique(board_of[place]):
+                rows = here[board_of[place] == index]
+                board = self.boards.kept[round_][index]
+                edge = tree.edge_node[:, None] == self._local[node[rows]]
+                strategy = self.on_board(tree, board)[:, view_of[np.searchsorted(keys, packed[rows])]]
+                edges, columns = np.nonzero(edge)
+                result[rows[columns], tree.edge_action[edges]] = strategy[edges, columns]
+        return torch.from_numpy(result)
+
+    @cached_property
+    def _views(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """For each round all views as packed cards, ascending, with their board and their column on it."""
+        found = []
+        for boards in self.boards.kept:
+            packed = np.concatenate([pack_cards(board.view_cards) for board in boards])
+            board_of = np.repeat(np.arange(len(boards)), [len(board) for board in boards])
+            view_of = np.concatenate([np.arange(len(board)) for board in boards])
+            order = np.argsort(packed)
+            found.append((packed[order], board_of[order], view_of[order]))
+        return found
+
+
+class TablePolicy(Policy):
+    """Probabilities in tables, one for each round: float [nodes of the round, views of the round, A].
+
+    The views of a round are the distinct cards of its infosets in the game's encoding, in the order of `round_views`.
+    """
+
+    game: PokerGame
+    kind = "table"
+
+    def __init__(self, game: PokerGame, tables: list[npt.NDArray[np.float64]]) -> None:
+        self.game = game
+        self.tables = [torch.from_numpy(table) for table in tables]
+        self._keys = [torch.from_numpy(pack_cards(view)) for view in round_views(game)]
+        self._local = torch.zeros(game.tree.num_decisions, dtype=torch.int64)
+        for round_, table in enumerate(self.tables):
+            nodes = (game.round[: game.tree.num_decisions] == round_).nonzero()[:, 0]
+            if table.shape != (len(nodes), len(self._keys[round_]), game.encoding.num_actions):
+                raise GameError(
+                    f"The table of round {round_} has shape {list(table.shape)}, which does not fit {game.name}."
+                )
+            self._local[nodes] = torch.arange(len(nodes))
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        node = infosets.node.long()
+        packed = torch.from_numpy(pack_cards(infosets.cards.numpy()))
+        result = torch.empty(len(infosets), self.game.encoding.num_actions, dtype=torch.float64)
+        for round_, table in enumerate(self.tables):
+            here = self.game.round[node] == round_
+            column = torch.searchsorted(self._keys[round_], packed[here])
+            result[here] = table[self._local[node[here]], column]
+        return result
+
+
+def round_views(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
+    """The distinct cards, uint8 [V, C], that a player can see in each round, in ascending order of `pack_cards`."""
+    rules = game.rules
+    holes = all_hands(rules.num_cards, rules.hole_cards)
+    boards: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
+    views = []
+    for new_cards in rules.board_cards:
+        if new_cards:
+            boards = [
+                ((*board, *map(int, cards)), (*groups, new_cards))
+                for board, groups in boards
+                for cards in extend_board(
+                    board, groups, new_cards, rules.num_ranks, rules.num_suits, merge=game.suits == "canonical"
+                ).cards
+            ]
+        views.append(_distinct(np.concatenate([_views_on(game, holes, board) for board, _ in boards])))
+    return views
+
+
+def _views_on(game: PokerGame, holes: npt.NDArray[np.uint8], board: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    live = holes[~np.isin(holes, board).any(axis=1)]
+    return game.views_of(live, board)
+
+
+def _distinct(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    _, first = np.unique(pack_cards(rows), return_index=True)
+    return rows[first]

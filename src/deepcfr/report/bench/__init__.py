@@ -1,1 +1,0 @@
-"""Speeds: ours against a peer in the same process."""

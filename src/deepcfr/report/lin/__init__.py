@@ -1,1 +1,0 @@
-"""Lin's experiments: runs, matches, and their page."""

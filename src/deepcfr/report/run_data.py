@@ -1,0 +1,182 @@
+"""Data of the page of a run: its configuration, its environment, and its metrics, thinned if they are long."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepcfr.config import AnyConfig, RunConfig
+from deepcfr.defaults import default_config, default_solve_config
+from deepcfr.errors import CheckpointError
+from deepcfr.files import read_json
+from deepcfr.report.chart import figure
+from deepcfr.runs.folder import RunFolder
+
+MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
+_METHODS = {
+    "deep-cfr": "Deep CFR",
+    "nfsp": "NFSP",
+    "mccfr": "Monte Carlo CFR",
+    "cfr": "CFR",
+    "cfr+": "CFR+",
+    "linear-cfr": "Linear CFR",
+    "dcfr": "Discounted CFR",
+}
+_UNREAD = {  # sections that a solver does not read
+    "nfsp": ("cfr", "sampling", "memory", "advantage", "average"),
+    "deep-cfr": ("nfsp",),
+}
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The data of a run folder at one moment."""
+
+    name: str
+    config: AnyConfig
+    game: str
+    unit: str  # the milli unit, such as mbb/g
+    environment: dict[str, Any]  # empty if not recorded
+    lines: tuple[dict[str, Any], ...]  # of metrics, oldest first
+    every: int  # `lines` has every `every`-th iteration, and all with an evaluation
+    size: int  # bytes of the metrics when they were read, or a little less
+
+    @property
+    def method(self) -> str:
+        """The name of the run's method."""
+        return _METHODS[self.config.solver if isinstance(self.config, RunConfig) else self.config.solve.algorithm]
+
+    @property
+    def family(self) -> str:
+        """The kind of its metrics: of deep-cfr, nfsp or tabular solvers."""
+        return self.config.solver if isinstance(self.config, RunConfig) else "tabular"
+
+    @property
+    def full_width(self) -> bool:
+        """Whether it counts nodes of full-width passes, not of sampled histories."""
+        return not isinstance(self.config, RunConfig) and self.config.solve.algorithm != "mccfr"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has done its last iteration or used its time."""
+        return bool(self.lines) and finished_at(self.config, self.lines[-1])
+
+    @property
+    def iterations(self) -> str:
+        """Iterations done as text, with the total if it has not finished."""
+        done = self.lines[-1]["iteration"] if self.lines else 0
+        return f"{done:,}" if self.finished else f"{done:,} of {self.config.iterations:,}"
+
+    @property
+    def nash_conv(self) -> str:
+        """The last exact NashConv as text, in the milli unit; a dash if there is none."""
+        values = [value for line in self.lines if (value := nash_conv(line)) is not None]
+        return figure(values[-1]) if values else "–"
+
+    @property
+    def evaluated(self) -> list[dict[str, Any]]:
+        """The lines with an exact evaluation."""
+        return [line for line in self.lines if nash_conv(line) is not None]
+
+
+def read_run(path: Path, name: str) -> RunData:
+    """Read a run folder; `name` is its name on pages. Raises CheckpointError, ConfigError, GameError if it is damaged."""
+    run = RunFolder.open(path)
+    try:
+        environment = read_json(path / "environment.json")
+    except CheckpointError:
+        environment = {}  # the page says that it was not recorded
+    size = run.metrics_path.stat().st_size if run.metrics_path.is_file() else 0
+    lines, every = read_thinned(run.metrics_path, MOST_LINES)
+    return RunData(name, run.config, run.source.name, run.source.milli_unit, environment, tuple(lines), every, size)
+
+
+def read_thinned(path: Path, most: int) -> tuple[list[dict[str, Any]], int]:
+    """About `most` evenly spaced lines of metrics, all with an evaluation, and the last one, up to the first damaged line.
+
+    Returns also the step between lines. Empty without a file.
+    """
+    if not path.is_file():
+        return [], 1
+    raw = path.read_bytes().splitlines()
+    every = max(1, -(-len(raw) // most))
+    chosen = (i for i, text in enumerate(raw) if i % every == 0 or i >= len(raw) - 2 or b'"evaluation"' in text)
+    return list(_whole(raw[i] for i in chosen)), every
+
+
+def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], int]:
+    """At most `most` lines of metrics after the byte `after`, and the byte at which to continue.
+
+    A shorter file was rewritten by a resumed run and is read from its start. An incomplete last line is not read yet.
+    """
+    if not path.is_file():
+        return [], 0
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        at = file.seek(after if after <= size else 0)
+        lines: list[dict[str, Any]] = []
+        while len(lines) < most and (text := file.readline()).endswith(b"\n"):
+            at += len(text)
+            lines += _whole([text])
+    return lines, at
+
+
+def _whole(texts: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for text in texts:
+        try:
+            line = json.loads(text, parse_constant=lambda _: None)  # NaN and Infinity are not JSON
+        except ValueError:
+            return
+        if not isinstance(line, dict) or not isinstance(line.get("iteration"), int):
+            return
+        yield line
+
+
+def finished_at(config: AnyConfig, line: dict[str, Any]) -> bool:
+    """Whether a run ends with this line of metrics: its last iteration, or the first one after its time limit."""
+    limit = 60 * config.runtime.minutes or math.inf
+    return bool(line["iteration"] >= config.iterations or (number(line, "seconds") or 0.0) >= limit)
+
+
+def number(line: dict[str, Any], key: str, index: int | None = None) -> float | None:
+    """A finite number of a line of metrics, with `index` one of a pair; None if there is none."""
+    value = line.get(key)
+    if index is not None:
+        value = value[index] if isinstance(value, list) and len(value) > index else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def nash_conv(line: dict[str, Any]) -> float | None:
+    """The exact NashConv of a line of metrics, in the game's milli unit; None if it has none."""
+    evaluation = line.get("evaluation")
+    return number(evaluation, "nash_conv") if isinstance(evaluation, dict) else None
+
+
+def settings(run: RunData) -> dict[str, Any]:
+    """All settings that the run's solver reads, by dotted name."""
+    return _flat(run.config)
+
+
+def default_settings(run: RunData) -> dict[str, Any]:
+    """The default settings of the run's game and solver."""
+    config = run.config
+    plain = default_config(config.game, config.solver) if isinstance(config, RunConfig) else default_solve_config()
+    return _flat(dataclasses.replace(plain, game=config.game))
+
+
+def _flat(config: AnyConfig) -> dict[str, Any]:
+    unread = _UNREAD[config.solver] if isinstance(config, RunConfig) else ()
+    flat: dict[str, Any] = {}
+    for section, value in dataclasses.asdict(config).items():
+        if not isinstance(value, dict):
+            flat[section] = value
+        elif section not in unread:
+            flat |= {f"{section}.{key}": item for key, item in value.items()}
+    return flat

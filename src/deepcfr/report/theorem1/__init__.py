@@ -1,1 +1,0 @@
-"""Measured average regret beside the bound of theorem 1: runs and their section."""

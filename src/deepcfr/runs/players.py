@@ -1,0 +1,131 @@
+"""Load players by name, for everything that plays: matches, tournaments, bounds, the terminal, the pages, the dealer.
+
+A name is a run folder; `scripted:STYLE`; `STYLE:PLAYER`, another player in a style such as tight; or
+`ensemble:RULE:PLAYER,PLAYER`, several players as one, by the rule sum, mixture or member.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.match.record import require_same_game
+from deepcfr.games.base import Game
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.presets import NOT_LISTED
+from deepcfr.ladder.policies import ladder_ensemble, ladder_scripted, ladder_style
+from deepcfr.policies.base import LadderPolicy, Player, Policy
+from deepcfr.policies.ensemble import ensemble
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import STYLES, styled
+from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers.build import Solver
+
+SCRIPTED = "scripted:"
+ENSEMBLE = "ensemble:"
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # meant as a style before a colon: no drive and no path
+Warn = Callable[[str], None]
+
+
+AnyGame = Game | LadderGame
+
+
+def load_players(names: Sequence[str], which: str, warn: Warn, game: AnyGame | None = None) -> list[Player]:
+    """The policies under `names`: `which` one of each run folder, and styles and ensembles made of them.
+
+    Scripted styles play `game`, by default that of the first run. Raises ConfigError if there is neither and for unknown
+    styles, GameError for different games and for unknown scripted styles and rules, and what loading a run raises.
+    """
+    paths = dict.fromkeys(path for name in names for path in runs_of(name))
+    loaded = {path: load_run(RunFolder.open(Path(path)), which, warn)[0] for path in paths}
+    games = ([game] if game else []) + [policy.game for policy in loaded.values()]
+    if not games:
+        raise ConfigError(f"Scripted styles play the game of a run, but none is among {', '.join(names)}.")
+    for one, other in combinations(games, 2):
+        require_same_game(one, other)
+    return [_player(name, loaded, games[0]) for name in names]
+
+
+def load_listed(names: Sequence[str], which: str, warn: Warn, game: Game | None = None) -> list[Policy]:
+    """As `load_players`, for what needs a listed betting tree. Raises GameError for a raise-ladder game."""
+    policies = []
+    for player in load_players(names, which, warn, game):
+        if isinstance(player, LadderPolicy):
+            raise GameError(NOT_LISTED.format(player.game.name))
+        policies.append(player)
+    return policies
+
+
+def load_run(run: RunFolder, which: str, warn: Warn) -> tuple[Player, Solver]:
+    """A strategy of a run, and the solver that it comes from. Raises the errors of loading it."""
+    return run.load_player(which, warn)
+
+
+def made_of(name: str, policy: Player) -> Player:
+    """The player under a name that mentions one run, made of that run's policy."""
+    return _player(name, dict.fromkeys(runs_of(name), policy), policy.game)
+
+
+def runs_of(name: str) -> list[str]:
+    """The run folders that a player's name mentions. Raises ConfigError for an unknown style."""
+    if name.startswith(SCRIPTED):
+        return []
+    if name.startswith(ENSEMBLE):
+        _, members = _ensemble_parts(name)
+        return [path for member in members for path in runs_of(member)]
+    style, _, rest = name.partition(":")
+    if style in STYLES and rest:
+        return runs_of(rest)
+    if rest and _WORD.fullmatch(style) and not Path(name).exists():
+        raise _no_style(style, "or write scripted:STYLE or ensemble:RULE:RUN,RUN")
+    return [name]
+
+
+def with_styles(names: Sequence[str], styles: Sequence[str]) -> tuple[str, ...]:
+    """The names, each followed by its run in each style, or in all of them. Raises ConfigError for an unknown style."""
+    wanted = STYLES if "all" in styles else tuple(styles)
+    for style in wanted:
+        if style not in STYLES:
+            raise _no_style(style, "or all")
+    return tuple(each for name in names for each in (name, *(f"{style}:{name}" for style in wanted if runs_of(name))))
+
+
+def _no_style(style: str, others: str) -> ConfigError:
+    return ConfigError(f"'{style}' is not a style of play. Choose one of {', '.join(STYLES)}, {others}.")
+
+
+def _ensemble_parts(name: str) -> tuple[str, list[str]]:
+    rule, colon, members = name.removeprefix(ENSEMBLE).partition(":")
+    if not colon or not all(members.split(",")):
+        raise ConfigError(f"'{name}' names no ensemble: write ensemble:RULE:RUN,RUN.")
+    return rule, members.split(",")
+
+
+class _Kinds(NamedTuple):
+    """Makers of the policies of one kind of game."""
+
+    scripted: Callable[..., Player]
+    styled: Callable[..., Player]
+    ensemble: Callable[..., Player]
+
+
+_LISTED = _Kinds(scripted_policy, styled, ensemble)
+_LADDER = _Kinds(ladder_scripted, ladder_style, ladder_ensemble)
+
+
+def _player(name: str, loaded: Mapping[str, Player], game: AnyGame) -> Player:
+    """The player under a name; scripted styles play `game`."""
+    kinds = _LADDER if isinstance(game, LadderGame) else _LISTED
+    style, _, rest = name.partition(":")
+    if name.startswith(SCRIPTED):
+        return kinds.scripted(rest, game)
+    if name.startswith(ENSEMBLE):
+        rule, members = _ensemble_parts(name)
+        return kinds.ensemble([_player(member, loaded, game) for member in members], rule)
+    if style in STYLES and rest:
+        return kinds.styled(_player(rest, loaded, game), style)
+    return loaded[name]

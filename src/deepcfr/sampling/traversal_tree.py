@@ -1,0 +1,216 @@
+"""Games for traversals of Monte Carlo CFR: one tree form for poker and for explicit trees, and the chance of deals.
+
+A game is a `TraversalTree`: positions whose children are contiguous and follow them, with or without chance nodes. A
+decision position and the bucket of the acting player's cards select a row of the tables; regrets and average strategies
+are one flat array each. Poker positions are those of the public tree, and chance is in the deals; explicit trees have
+chance nodes and a single bucket.
+
+A player's rows of one betting round and one bucket are adjacent, so a traversal reads them with few cache misses.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.abstraction.texture import Buckets
+from deepcfr.games.betting import PublicTree
+from deepcfr.games.explicit import ExplicitTree
+from deepcfr.games.hands import strength
+from deepcfr.games.poker import PokerGame, payoff_table
+from deepcfr.types import TERMINAL
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+
+
+class TraversalTree(NamedTuple):
+    """A game as arrays for traversals; position 0 is the root."""
+
+    actor: Small  # [N] 0, 1, TERMINAL or CHANCE
+    first_child: Small  # [N]; the a-th legal action or chance outcome leads to first_child + a
+    num_children: Small  # [N]
+    start: Ints  # [N] first entry of the position and bucket 0 in the tables
+    stride: Ints  # [N] number of entries from one bucket to the next
+    column: Small  # [N] index of the acting player's bucket in a deal's buckets
+    payoff: Floats  # [N, results] to player 0 at terminal positions, by the deal's result
+    chance: Floats  # [N] probability of the chance outcome that leads here
+    histories: Small  # [N] nodes touched by a visit: the position and the deals between its parent and it
+
+
+class TableLayout(NamedTuple):
+    """The table entries of a poker game's public nodes: the i-th legal action is at start + bucket * stride + i."""
+
+    start: Ints  # [decision nodes]
+    stride: Ints  # [decision nodes]
+    size: int  # total number of entries
+
+
+class Situations(NamedTuple):
+    """The chance outcomes of B traversals that are drawn before the first action."""
+
+    buckets: Ints  # [B, columns]
+    results: Ints  # [B], columns of `TraversalTree.payoff`
+
+
+def table_layout(tree: PublicTree, counts: tuple[int, ...]) -> TableLayout:
+    """The layout of tables with `counts` buckets in each round: blocks by round and player, and by bucket within them."""
+    decisions = tree.num_decisions
+    start, stride = np.zeros(decisions, np.int64), np.zeros(decisions, np.int64)
+    widths = tree.legal[:decisions].sum(1)
+    size = 0
+    for round_, count in enumerate(counts):
+        for player in range(2):
+            nodes = np.flatnonzero((tree.round[:decisions] == round_) & (tree.actor[:decisions] == player))
+            ends = np.cumsum(widths[nodes])
+            width = int(ends[-1]) if len(nodes) else 0
+            start[nodes] = size + ends - widths[nodes]
+            stride[nodes] = width
+            size += int(count) * width
+    return TableLayout(start, stride, size)
+
+
+def poker_traversal_tree(game: PokerGame, layout: TableLayout) -> TraversalTree:
+    """The public tree of a poker game; column 2r + p of a deal's buckets is the bucket of player p in round r."""
+    tree = game.tree
+    public, first_child = _depth_first(tree)
+    decisions = np.flatnonzero(tree.actor[public] != TERMINAL)
+    start, stride = np.zeros(len(public), np.int64), np.zeros(len(public), np.int64)
+    start[decisions] = layout.start[public[decisions]]
+    stride[decisions] = layout.stride[public[decisions]]
+    actor = tree.actor[public]
+    return TraversalTree(
+        actor=actor.astype(np.int32),
+        first_child=first_child,
+        num_children=tree.legal[public].sum(1).astype(np.int32),
+        start=start,
+        stride=stride,
+        column=np.where(actor == TERMINAL, 0, 2 * tree.round[public] + actor).astype(np.int32),
+        payoff=payoff_table(game.rules, tree)[public],
+        chance=np.ones(len(public)),
+        histories=(1 + game.deals_before.cpu().numpy()[public]).astype(np.int32),
+    )
+
+
+def _depth_first(tree: PublicTree) -> tuple[Ints, Small]:
+    """An order of public nodes with contiguous siblings and close subtrees, and the position of every first child."""
+    public, stack = [0], [0]
+    first_child = np.zeros(tree.num_nodes, np.int32)
+    while stack:
+        position = stack.pop()
+        first_child[position] = len(public)
+        for child in tree.child[public[position]]:
+            if child >= 0:
+                stack.append(len(public))
+                public.append(int(child))
+    return np.array(public), first_child
+
+
+def explicit_traversal_tree(tree: ExplicitTree) -> TraversalTree:
+    """A tree of all histories; the actions of infoset k follow those of infosets 0 .. k - 1 in the tables."""
+    ends = np.cumsum(tree.infoset_actions)
+    starts = np.append(ends - tree.infoset_actions, 0)  # infoset -1 of nodes without an actor gets the appended 0
+    nodes = len(tree.actor)
+    return TraversalTree(
+        actor=tree.actor.astype(np.int32),
+        first_child=tree.first_child.astype(np.int32),
+        num_children=tree.num_children.astype(np.int32),
+        start=starts[tree.infoset].astype(np.int64),
+        stride=np.zeros(nodes, np.int64),
+        column=np.zeros(nodes, np.int32),
+        payoff=tree.payoff[:, None].astype(np.float64),
+        chance=tree.chance.astype(np.float64),
+        histories=np.ones(nodes, np.int32),
+    )
+
+
+# Chance
+
+
+def poker_situations(abstraction: Buckets, count: int, stream: int, first: int) -> Situations:
+    """Buckets of both players in every round, and the showdown, of the deals `first` .. of `PokerGame.deal_cards`."""
+    rules = abstraction.rules
+    slots = 2 * rules.hole_cards + sum(rules.board_cards)
+    return situations_of(abstraction, deal_cards(count, np.uint64(stream), first, rules.num_cards, slots))
+
+
+def situations_of(abstraction: Buckets, cards: npt.NDArray[np.uint8]) -> Situations:
+    """The situations of given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
+    rules = abstraction.rules
+    hole = rules.hole_cards
+    buckets = np.empty((len(cards), 2 * rules.num_rounds), np.int64)
+    seen = 2 * hole
+    for round_, new_cards in enumerate(rules.board_cards):
+        seen += new_cards
+        board = np.ascontiguousarray(cards[:, 2 * hole : seen])
+        for player in range(2):
+            own = np.ascontiguousarray(cards[:, player * hole : (player + 1) * hole])
+            buckets[:, 2 * round_ + player] = abstraction.buckets(round_, own, board)
+    return Situations(buckets, showdowns(cards, hole, rules.num_suits))
+
+
+def explicit_situations(count: int) -> Situations:
+    """The situations of `count` traversals of a tree with chance nodes."""
+    return Situations(np.zeros((count, 1), np.int64), np.zeros(count, np.int64))
+
+
+# The constants of `deepcfr.rng.addressed_uniforms`; numba would turn a mixture of signed and unsigned integers into floats.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xD1342543DE82EF95)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31, _S40 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(40)
+
+
+@nb.njit(cache=True, nogil=True)
+def _mix(x: np.uint64) -> np.uint64:
+    x = (x ^ (x >> _S30)) * _MIX_1
+    x = (x ^ (x >> _S27)) * _MIX_2
+    return x ^ (x >> _S31)
+
+
+@nb.njit(cache=True, nogil=True)
+def address_of(stream: np.uint64, traversal: int) -> np.uint64:
+    """The part of `deepcfr.rng.addressed_uniforms` that is common to a traversal."""
+    return _mix(np.uint64(traversal) * _GOLDEN + stream)
+
+
+@nb.njit(cache=True, nogil=True)
+def uniform_at(address: np.uint64, place: int) -> float:
+    """The uniform of `deepcfr.rng.addressed_uniforms` at (traversal, place)."""
+    return (_mix(address + np.uint64(place) * _SECOND) >> _S40) * 2.0**-24
+
+
+@nb.njit(cache=True, nogil=True)
+def deal_cards(count: int, stream: np.uint64, first: int, num_cards: int, slots: int) -> npt.NDArray[np.uint8]:
+    """The same cards as `PokerGame.deal_cards`, uint8 [B, slots], without an array of uniforms."""
+    cards = np.empty((count, slots), np.uint8)
+    deck = np.empty(num_cards, np.uint8)
+    for row in range(count):
+        for card in range(num_cards):
+            deck[card] = card
+        address = address_of(stream, first + row)
+        for slot in range(slots):
+            pick = slot + int(uniform_at(address, slot) * (num_cards - slot))
+            cards[row, slot] = deck[pick]
+            deck[pick] = deck[slot]
+    return cards
+
+
+@nb.njit(cache=True, nogil=True)
+def showdowns(cards: npt.NDArray[np.uint8], hole: int, num_suits: int) -> Ints:
+    """0, 1 or 2 for a lost, tied or won showdown of player 0, int64 [B]."""
+    results = np.empty(len(cards), np.int64)
+    hand = np.empty(cards.shape[1] - hole, np.uint8)
+    for row in range(len(cards)):
+        hand[hole:] = cards[row, 2 * hole :]
+        hand[:hole] = cards[row, :hole]
+        own = strength(hand, num_suits)
+        hand[:hole] = cards[row, hole : 2 * hole]
+        other = strength(hand, num_suits)
+        results[row] = 1 + (own > other) - (own < other)
+    return results

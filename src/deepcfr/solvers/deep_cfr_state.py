@@ -1,0 +1,190 @@
+"""The state of a run of Deep CFR: networks, memories, the first round's table and snapshots; its policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from deepcfr.config import RunConfig
+from deepcfr.errors import NoPolicy
+from deepcfr.games.base import Game
+from deepcfr.games.poker import poker_game
+from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
+from deepcfr.parallel import Workers
+from deepcfr.policies.base import Policy
+from deepcfr.policies.first_round import FirstRound, WithFirstRound
+from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
+from deepcfr.rng import generator, key
+from deepcfr.solvers.board_collector import BoardCollector
+from deepcfr.solvers.collector import Collecting, Collector, Current
+from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.solvers.histories import PLAYERS, HistoryCollector
+from deepcfr.solvers.memories import Memories
+from deepcfr.solvers.snapshots import Snapshots
+from deepcfr.training.fit import FitResult
+from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
+
+
+@dataclass
+class DeepCFRState:
+    """The state of a run, all that a checkpoint needs, and the policies that it holds.
+
+    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
+    """
+
+    game: Game
+    config: RunConfig
+    collecting: Collecting | None = None  # None is in this process
+    iteration: int = 0
+    nodes_touched: int = 0
+    average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
+    advantage_networks: list[SplitNetwork] = field(init=False)  # V_p of each player p
+    average_network: SplitNetwork | None = field(init=False, default=None)  # Pi
+    table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
+    collector: Collector = field(init=False)  # runs traversals and fits
+    snapshots: Snapshots = field(init=False)
+    workers: Workers = field(init=False)
+    _average_fit: FitResult | None = field(init=False, default=None)  # of this iteration, if it ran beside other fits
+
+    def __post_init__(self) -> None:
+        self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
+        cfr, sampling, game = self.config.cfr, self.config.sampling, self.game
+        if self.config.advantage.pot_units or (sampling.kind == "external" and sampling.chance_control_variate):
+            poker_game(game)
+        on_cores = game.device == "cpu" or sampling.kind == "public-chance"  # boards are swept by the processor
+        self.workers = Workers(self.config.runtime.threads if on_cores else 1)
+        self.table = FirstRoundTable(poker_game(game), cfr) if cfr.first_round == "table" else None
+        self.snapshots = Snapshots(game, self.config)
+        if self.collecting:
+            self.collector = self.collecting(game, self.config, self.table)
+        elif sampling.kind == "public-chance":
+            self.collector = BoardCollector(poker_game(game), self.config, self.table, self.workers)
+        else:
+            self.collector = HistoryCollector(game, self.config, self.workers)
+
+    @property
+    def memories(self) -> Memories:
+        """M_p of advantages for each player p, and M_Pi of strategies."""
+        return self.collector.memories
+
+    def first_round_strategy(self) -> FirstRound | None:
+        """sigma^t in the first betting round where a table plays it, else None."""
+        return self.table.strategy() if self.table else None
+
+    def current(self) -> Current:
+        """sigma^t, from the networks and the table as they are."""
+        fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
+        compressed = self.memories.compression(fit) > 0
+        matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
+        return Current(matching, self.first_round_strategy())
+
+    def current_policy(self) -> Policy:
+        """The strategy of the newest iteration as a policy."""
+        return self.current().policy()
+
+    def average_policy(self) -> Policy:
+        """The average strategy as a policy; `fit_average` must have run."""
+        assert self.average_network is not None
+        policy = AveragePolicy(self.game, self.average_network)
+        return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
+
+    def sd_cfr_policy(self) -> Policy:
+        """The exact average of the snapshots; there must be one."""
+        return self.snapshots.sd_cfr_policy()
+
+    def smoothed_policy(self) -> Policy:
+        """Regret matching on the mean of the later networks; with a table, its average plays the first round."""
+        return self.snapshots.smoothed_policy(self.table.average_strategy() if self.table else None)
+
+    def policy(self, name: str) -> Policy:
+        """The strategy with the given name; names and errors as in `Solver.policy`."""
+        if name == "current":
+            return self.current_policy()
+        if name in ("sd-cfr", "smoothed"):
+            self.snapshots.require(name)
+            return self.sd_cfr_policy() if name == "sd-cfr" else self.smoothed_policy()
+        if self.average_network is None:
+            raise NoPolicy(
+                "has no average-strategy network yet: 'deepcfr resume {run}' fits one at its end, and --policy current "
+                "uses the newest iteration's strategy."
+            )
+        return self.average_policy()
+
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        sampling = self.config.sampling
+        if sampling.kind == "public-chance":
+            sampled = f"about {sampling.boards:,} boards"
+        else:
+            sampled = f"{sampling.traversals:,} traversals, {sampling.kind} sampling"
+        return (
+            f"Deep CFR on {self.game.name}: {self.config.cfr.iterations} iterations of {sampled}, "
+            f"networks of {count_parameters(self.advantage_networks[0]):,} parameters, seed {self.config.seed}"
+        )
+
+    def seconds_per_iteration(self) -> None:
+        """None: unknown before an iteration has run."""
+
+    def state(self, memories: bool) -> State:
+        """The state that a checkpoint stores; without `memories` it can be played but not trained."""
+        networks = {"advantage-0": self.advantage_networks[0], "advantage-1": self.advantage_networks[1]}
+        if self.average_network is not None:
+            networks["average"] = self.average_network
+        weights = {
+            f"{name}.{key}": tensor.cpu().contiguous()
+            for name, network in networks.items()
+            for key, tensor in network.state_dict().items()
+        }
+        kept = self.memories.named() if memories else []
+        facts = {
+            "solver": "deep-cfr",
+            "game": self.game.name,
+            "iteration": self.iteration,
+            "nodes_touched": self.nodes_touched,
+            "memories": {name: memory.seen for name, memory in kept},
+            "average_iteration": self.average_iteration,
+        }
+        return State(facts, weights | self.snapshots.tensors() | self._tables(), memory_arrays(kept))
+
+    def restore(self, saved: SavedState, memories: bool) -> None:
+        """Restore the result of `state`; without `memories` only what play needs."""
+        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        self.average_iteration = int(saved.facts["average_iteration"])
+        for player in PLAYERS:
+            self.advantage_networks[player].load_state_dict(saved.part(f"advantage-{player}."))
+        if average := saved.part("average."):
+            self.average_network = self.new_average_network()
+            self.average_network.load_state_dict(average)
+        self.snapshots.restore(saved)
+        for name, table in self._tables().items():
+            table.copy_(saved.tensors[name])
+        restore_memories(self.memories.named() if memories else [], saved)
+
+    def memory_bytes(self, memories: bool) -> int:
+        """Bytes of the large arrays of `state`, without copying anything from a device."""
+        kept = self.memories.named() if memories else []
+        return sum(memory.nbytes for _, memory in kept) + self.snapshots.nbytes
+
+    def thin(self, keep_networks: int) -> None:
+        """Keep every `keep_networks`-th snapshot, counted back from the newest, or none if it is 0."""
+        self.snapshots.thin(keep_networks)
+
+    def close(self) -> None:
+        """End the processes that this one started."""
+        self.collector.close()
+
+    def _tables(self) -> Tensors:
+        """The first round's table, if there is one, in the solver's own memory."""
+        arrays = self.table.arrays() if self.table else {}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def new_average_network(self) -> SplitNetwork:
+        """An average-strategy network with this iteration's random weights."""
+        return self._new_network("average", self.iteration)
+
+    def _new_network(self, *purpose: str | int) -> SplitNetwork:
+        return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
+
+    def _stream(self, *purpose: str | int) -> int:
+        return key(self.config.seed, *purpose)

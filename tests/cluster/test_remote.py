@@ -1,0 +1,254 @@
+"""Shards in other processes, here played by objects of this one: the same samples and networks as without them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier, Event, Semaphore
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import torch
+from test_shards import CONFIG, LEDUC, contents
+
+from deepcfr.cluster.remote import RemoteCollector
+from deepcfr.cluster.shard_host import ShardHost
+from deepcfr.config import CFRConfig, ExternalSampling, RunConfig, RuntimeConfig
+from deepcfr.errors import WorkerLost
+from deepcfr.files import read_json
+from deepcfr.games.base import Game
+from deepcfr.games.presets import GameSource, load_game
+from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
+from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.train import train
+from deepcfr.solvers import simultaneous
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.training.fit import FitResult, fit
+from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.shards import ShardedExamples
+from hosts_here import HostsHere
+
+
+class Shards(HostsHere):
+    """What they are given cannot be written to, as it could not be in another process."""
+
+    def __init__(self, game: Game, config: RunConfig, count: int) -> None:
+        super().__init__(config.memory.shards, count, lambda numbers, _: ShardHost(game, config, numbers))
+        self.puts = 0
+        self.traversers: list[int] = []  # of traversals that have begun and are not fetched
+
+    def put(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        self.puts += 1
+        kept = {name: array.copy() for name, array in value.items()}
+        for array in kept.values():
+            array.flags.writeable = False
+        return kept
+
+
+def remote(count: int, kept: list[Shards] | None = None) -> Any:
+    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+        hosts = Shards(game, config, count)
+        if kept is not None:
+            kept.append(hosts)
+        return RemoteCollector(game, config, table, hosts)
+
+    return collecting
+
+
+def finished(config: RunConfig, collecting: Any = None, game: Game = LEDUC) -> DeepCFR:
+    solver = DeepCFR(game, config, collecting)
+    for _ in solver.iterations():
+        pass
+    solver.fit_average()
+    return solver
+
+
+def assert_same(one: DeepCFR, other: DeepCFR) -> None:
+    mine, theirs = contents(one), contents(other)
+    assert list(mine) == list(theirs)
+    for name, columns in mine.items():
+        assert all(torch.equal(column, theirs[name][c]) for c, column in columns.items()), name
+    networks = zip(
+        [*one.advantage_networks, one.average_network], [*other.advantage_networks, other.average_network], strict=True
+    )
+    for network, same in networks:
+        assert network is not None
+        assert same is not None
+        state = same.state_dict()
+        assert all(torch.equal(weight, state[name]) for name, weight in network.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("draw", "updates", "merge"),
+    [
+        ("uniform", "alternating", False),
+        ("uniform", "alternating", True),
+        ("balanced", "alternating", False),
+        ("balanced", "simultaneous", True),
+    ],
+)
+def test_one_process_and_three_hold_and_learn_the_same(draw: Any, updates: Any, merge: bool) -> None:
+    cfr, average = replace(CONFIG.cfr, updates=updates), replace(CONFIG.average, merge_infosets=merge)
+    config = replace(
+        CONFIG, cfr=cfr, advantage=replace(CONFIG.advantage, draw=draw, merge_infosets=merge), average=average
+    )
+    alone = finished(config)
+    assert alone.nodes_touched > 0
+    for count in (1, 3):
+        other = finished(config, remote(count))
+        assert other.nodes_touched == alone.nodes_touched
+        assert_same(alone, other)
+
+
+@pytest.mark.parametrize("updates", ["alternating", "simultaneous"])
+def test_a_table_of_the_first_round_is_the_same_too(updates: Any) -> None:
+    cfr = CFRConfig(iterations=2, first_round="table", updates=updates)
+    sampling = ExternalSampling(traversals=40, chunk=9, chance_control_variate=True)
+    config = replace(CONFIG, game="fhp-mini", cfr=cfr, sampling=sampling, network=replace(CONFIG.network, width=8))
+    game = load_game("fhp-mini")
+    alone, other = finished(config, game=game), finished(config, remote(2), game)
+    assert alone.table
+    assert other.table
+    assert np.abs(alone.table.regret).sum() > 0
+    assert all(np.array_equal(a, other.table.arrays()[name]) for name, a in alone.table.arrays().items())
+    assert_same(alone, other)
+
+
+def test_networks_are_sent_once_after_each_fit() -> None:
+    kept: list[Shards] = []
+    finished(CONFIG, remote(2, kept))
+    assert kept[0].puts == 2 + 2 * CONFIG.cfr.iterations - 1  # the fit that ends the run is asked for no more
+
+
+@pytest.mark.parametrize("side_by_side", [2, 3])
+def test_simultaneous_fits_run_beside_the_other_players_traversals(side_by_side: int) -> None:
+    """The hosts end player 1's traversals only when player 0's fit has begun, and fits only when all are there."""
+    fitting, together = Event(), Barrier(side_by_side, timeout=60)
+    average_due = side_by_side == 3
+
+    class Waiting(Shards):
+        def fetch(self, found: Any) -> Any:
+            if isinstance(found, list) and found and self.traversers.pop(0) == 1:
+                assert fitting.wait(60)
+            return found
+
+        def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
+            if method == "collect":
+                self.traversers.append(arguments[1])
+            return super().begin(host, method, *arguments, results=results)
+
+    def fit_together(*arguments: Any) -> FitResult:
+        fitting.set()
+        together.wait()
+        return fit(*arguments)
+
+    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+        hosts = Waiting(game, config, 2)
+        return RemoteCollector(game, config, table, hosts, fit_together, side_by_side)
+
+    solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
+    record = next(solver.iterations(lambda _: average_due))
+    assert record.traversal_seconds >= 0
+    assert record.fit_seconds > 0
+    alone = DeepCFR(LEDUC, solver.config)
+    assert record.trained == next(alone.iterations()).trained
+    if average_due:
+        assert solver.average_network
+        fitted, weights = solver.fit_average(), solver.average_network.encode_nodes()
+        assert replace(fitted, seconds=0.0) == replace(alone.fit_average(), seconds=0.0)
+        assert alone.average_network
+        assert torch.equal(weights, alone.average_network.encode_nodes())
+    for one, other in zip(solver.advantage_networks, alone.advantage_networks, strict=True):
+        assert torch.equal(one.encode_nodes(), other.encode_nodes())
+
+
+def test_after_a_fit_is_lost_no_other_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One fit at a time: all have been asked for when the first fails, and the second ends when the rest is cancelled."""
+    begun: list[str] = []
+    asked, cancelled = Semaphore(0), Event()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **more: Any) -> Any:
+            found = super().submit(*arguments, **more)
+            asked.release()
+            return found
+
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            cancelled.set()
+            super().shutdown(wait=wait)
+
+    def lost(network: SplitNetwork, examples: ShardedExamples, *_: Any) -> FitResult:  # noqa: ARG001
+        begun.append(examples.order.memory)
+        if len(begun) == 1:
+            assert all(asked.acquire(timeout=60) for _ in range(3))
+        else:
+            assert cancelled.wait(60)
+        raise WorkerLost("gone")
+
+    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
+        return RemoteCollector(game, config, table, Shards(game, config, 2), lost, 1)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(simultaneous, "ThreadPoolExecutor", Pool)
+    solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
+    with pytest.raises(WorkerLost):
+        next(solver.iterations(lambda _: True))
+    assert begun[0] == "advantage-0"
+    assert "strategy" not in begun
+
+
+def test_a_checkpoint_goes_on_with_other_processes(tmp_path: Path) -> None:
+    """Saved by two, taken up by three, by none, and the other way round: as if nothing had happened."""
+    whole = finished(CONFIG)
+    for first, second in ((remote(2), remote(3)), (remote(2), None), (None, remote(2))):
+        begun = DeepCFR(LEDUC, CONFIG, first)
+        next(begun.iterations())
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        save_checkpoint(folder, begun, "fingerprint", 1.0, keep=1)
+        found = newest_checkpoint(folder, "fingerprint", pytest.fail)
+        assert found
+        solver = DeepCFR(LEDUC, CONFIG, second)
+        restore(solver, found)
+        for _ in solver.iterations():
+            pass
+        solver.fit_average()
+        assert_same(whole, solver)
+
+
+class Losing:
+    """A cluster in this process whose workers are lost in every iteration from the third on."""
+
+    is_here = True
+
+    def connect(self) -> None:
+        """It is here."""
+
+    def collecting(self, source: GameSource) -> Any:  # noqa: ARG002
+        class Lost(Shards):
+            def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
+                if method == "collect" and arguments[0] >= 3:
+                    raise WorkerLost("A worker was lost.")
+                return super().begin(host, method, *arguments, results=results)
+
+        return lambda game, config, table: RemoteCollector(game, config, table, Lost(game, config, 2))
+
+
+def test_a_run_gives_up_after_three_losses_and_goes_on_without_a_cluster(tmp_path: Path) -> None:
+    config = replace(
+        CONFIG, cfr=replace(CONFIG.cfr, iterations=3), runtime=RuntimeConfig(threads=1, checkpoint_every=2)
+    )
+    folder, observer = RunFolder.create(tmp_path / "run", config), Mock()
+    with pytest.raises(WorkerLost, match="was lost"):
+        train(folder, observer, Losing())  # type: ignore[arg-type]
+    said = [call.args[0] for call in observer.warn.call_args_list]
+    assert len(said) == 2
+    assert all("goes on from iteration 2" in sentence for sentence in said)
+    assert [loss["goes_on_from"] for loss in read_json(folder.path / "environment.json")["losses"]] == [2, 2, 2]
+    assert train(folder, observer, None).finished
+    solver, _ = folder.load_solver(pytest.fail, memories=True)
+    assert isinstance(solver, DeepCFR)
+    assert_same(finished(config), solver)

@@ -1,0 +1,42 @@
+"""The plain Python solver that the compiled one is measured by does the same, and the measurement has its figures."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+from deepcfr.config import TabularConfig
+from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import load_game
+from deepcfr.solvers.mccfr import MCCFR
+from experiments.bench.plain_mccfr import PlainMCCFR
+from experiments.bench.threads import Workload, bench_threads
+
+
+@pytest.mark.parametrize("game", [load_game("leduc"), load_openspiel_game("kuhn_poker")], ids=lambda game: game.name)
+def test_plain_python_and_the_compiled_solver_find_the_same_regrets(game: PokerGame | OpenSpielGame) -> None:
+    config = TabularConfig("mccfr", 4, traversals=200, precision="float64")
+    compiled, plain = MCCFR(game, config, seed=3), PlainMCCFR(MCCFR(game, config, seed=3))
+    deque(compiled.iterations(), maxlen=0)
+    touched = sum(record.nodes_touched for record in plain.iterations())
+    assert touched == compiled.nodes_touched
+    for name, rows in (("regret", plain.regrets), ("average", plain.averages)):
+        table = np.zeros_like(compiled.arrays()[name])
+        for row, entries in rows.items():
+            table[row : row + len(entries)] = entries
+        assert np.abs(table).max() > 10
+        np.testing.assert_allclose(table, compiled.arrays()[name], rtol=1e-9, atol=1e-9)
+
+
+def test_the_measurement_has_both_ratios() -> None:
+    said: list[str] = []
+    facts = bench_threads(1, said.append, Workload("leduc", 5, repetitions=1, traversals=200, plain_traversals=20))
+    assert facts["python_ratio"] == pytest.approx(facts["threads_nodes_per_second"] / facts["python_nodes_per_second"])
+    assert facts["threads_ratio"] == pytest.approx(
+        facts["threads_nodes_per_second"] / facts["one_thread_nodes_per_second"]
+    )
+    assert facts["python_nodes_per_second"] > 0
+    assert (facts["game"], facts["seed"], facts["threads"], len(said)) == ("leduc", 1, 2, 2)

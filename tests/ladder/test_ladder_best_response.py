@@ -1,0 +1,232 @@
+"""Local best response in ladder games: deal by deal what a plain player does, and less than a best response gains."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from command_line import deepcfr, problem
+from deepcfr.abstraction.buckets import lossless
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    CHIPS,
+    ENDED,
+    ROUND,
+    RUNG,
+    LadderGame,
+    advance,
+    first_positions,
+    gain,
+    legal_actions,
+    raise_total,
+)
+from deepcfr.ladder.best_response import DEFAULT_HANDS, Hand, Odds, Responder, ladder_best_response
+from deepcfr.ladder.policies import LadderTable, LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
+from deepcfr.ladder.traversals import ladder_layout
+from deepcfr.policies.base import LadderPolicy
+from deepcfr.rng import addressed_uniforms
+from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration
+
+
+def random_table(seed: int, rules: LadderRules = TWO_ROUNDS) -> LadderTable:
+    game = LadderGame(rules)
+    buckets = lossless(game.rules.deck)
+    size = ladder_layout(game, buckets.counts).size
+    return LadderTable(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
+
+
+class Plain:
+    """A player of games with one card each that keeps the opponent's range in a dictionary and lists all boards."""
+
+    def __init__(self, policy: LadderPolicy, own: int, seat: int, board: list[int]) -> None:
+        self.policy, self.game, self.own, self.seat, self.board = policy, policy.game, own, seat, board
+        self.range = {card: 1.0 for card in range(self.game.rules.deck.num_cards) if card != own}
+
+    def seen(self, round_: int) -> list[int]:
+        return self.board[: sum(self.game.rules.board_cards[: round_ + 1])]
+
+    def completions(self, card: int, round_: int) -> list[list[int]]:
+        """All deals of player 0's card, player 1's card and the board, with the opponent's `card`."""
+        hands = [self.own, card] if self.seat == 0 else [card, self.own]
+        left = [c for c in range(self.game.rules.deck.num_cards) if c not in (*hands, *self.seen(round_))]
+        to_come = sum(self.game.rules.board_cards) - len(self.seen(round_))
+        return [[*hands, *self.seen(round_), *more] for more in combinations(left, to_come)]
+
+    def strategy(self, card: int, position: np.ndarray) -> np.ndarray:
+        deal = np.array(self.completions(card, int(position[ROUND]))[:1], np.uint8)
+        return self.policy.probabilities(position[None], self.policy.look(deal, np.zeros(1, np.int64), 0))[0]
+
+    def odds(self, card: int, round_: int) -> float:
+        deals = np.array(self.completions(card, round_), np.uint8)
+        mean = float((showdowns(deals, 1, self.game.rules.num_suits) - 1).mean())
+        return mean if self.seat == 0 else -mean
+
+    def alive(self, round_: int) -> dict[int, float]:
+        return {card: weight for card, weight in self.range.items() if card not in self.seen(round_)}
+
+    def watch(self, position: np.ndarray, action: int) -> None:
+        alive = self.alive(int(position[ROUND]))
+        self.range = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
+
+    def values(self, position: np.ndarray) -> dict[int, float]:
+        """What each legal action gains by Lisy and Bowling's rule."""
+        round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
+        mine, other = position[CHIPS + self.seat], position[CHIPS + 1 - self.seat]
+        values: dict[int, float] = {}
+        for action in np.flatnonzero(legal_actions(self.game.ladder, position[None])[0]).tolist():
+            if action == FOLD:
+                values[action] = -mine * sum(alive.values())
+            elif action == CALL:
+                values[action] = max(mine, other) * sum(w * self.odds(card, round_) for card, w in alive.items())
+            else:
+                total = raise_total(self.game.ladder, position, action - RUNG)
+                after = position.copy()
+                advance(self.game.ladder, after, action)
+                values[action] = 0.0
+                for card, weight in alive.items():
+                    folds = self.strategy(card, after)[FOLD]
+                    values[action] += weight * (folds * other + (1 - folds) * total * self.odds(card, round_))
+        return values
+
+    def act(self, position: np.ndarray) -> int:
+        """The best action; of equal ones a call, then the smallest raise."""
+        values = self.values(position)
+        best = max(values.values())
+        return next(a for a in sorted(values, key=lambda a: (a == FOLD, a)) if values[a] >= best - 1e-12)
+
+
+def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: int) -> float:
+    """What the plain player gains in a deal; at all its decisions the other one finds the same value of every action."""
+    game = policy.game
+    cards = deal_cards(1, np.uint64(responder._deals), number, game.rules.deck.num_cards, game.slots)
+    views = policy.look(cards, np.array([number]), 0)
+    chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
+    player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
+    hand = Hand(responder, cards[0], seat, number)
+    position, step = first_positions(game.ladder, 1)[0], 0
+    while position[ENDED] == NOT_TERMINAL:
+        if position[ACTOR] == seat:
+            wanted = np.full(game.num_actions, -np.inf)
+            for choice, value in player.values(position).items():
+                wanted[choice] = value
+            np.testing.assert_allclose(hand.values(position), wanted, atol=1e-12)
+            action = player.act(position)
+        else:
+            row = policy.probabilities(position[None], views)[0]
+            action = int((np.cumsum(row) <= chance[step] * row.sum()).sum())
+            player.watch(position, action)
+            hand.range *= hand.strategies(position)[:, action]
+        advance(game.ladder, position, action)
+        step += 1
+    result = int(showdowns(cards, 1, game.rules.num_suits)[0])
+    return gain(position, seat, result) / game.rules.unit_chips
+
+
+@pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
+def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
+    policy = random_table(3, rules)
+    responder = Responder(policy, tuple(range(rules.num_rounds)), seed=7)
+    found = [responder.gains(number) for number in range(40)]
+    wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
+    np.testing.assert_allclose(found, wanted)
+    assert len(set(found)) > 5
+
+
+def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
+    policy = random_table(1)
+    result = ladder_best_response(policy, 400, seed=2, threads=2)
+    best = [1000 * Enumeration(policy).best_response(player) for player in (0, 1)]
+    assert result.mean - result.interval > 0
+    assert result.mean - 2 * result.interval < sum(best) / 2
+    assert result.mean == pytest.approx(sum(result.seats) / 2)
+    again = ladder_best_response(policy, 400, seed=2)
+    assert (again.seats, again.interval) == (result.seats, result.interval)  # whatever the threads
+    assert "a lower bound on its exploitability" in result.describe()
+
+
+def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
+    """Who always calls never folds, so a raise gains where the odds are above 0, and the largest one the most."""
+    policy = ladder_scripted("call", LadderGame(TWO_ROUNDS))
+    responding, calling = (ladder_best_response(policy, 300, rounds=rounds) for rounds in ((0, 1), (1,)))
+    assert responding.mean > calling.mean + responding.interval > 0
+    assert responding.rounds == (0, 1)
+    assert calling.rounds == (1,)
+
+
+def test_hands_that_hold_a_card_of_the_board_are_only_asked_about_before_it() -> None:
+    """Win rates of lossless buckets know no hand that shares a card with the board."""
+    style = ladder_style(random_table(1), "tight-aggressive")
+    assert ladder_best_response(style, 12).hands == 12
+
+
+def test_odds_in_holdem_are_those_of_all_runouts() -> None:
+    odds = Odds(LadderGame(LADDERS["hunl-ladder"]))
+    holes = odds.holes
+    own, other, shared = 700, 41, int(np.flatnonzero((holes == holes[700][0]).any(1))[0])
+    flop = (8, 23, 49)
+    assert not set(flop) & {*holes[own].tolist(), *holes[other].tolist()}
+    found = odds.against_all(own, flop)
+    left = [c for c in range(52) if c not in (*flop, *holes[own], *holes[other])]
+    deals = np.array([[*holes[own], *holes[other], *flop, *more] for more in combinations(left, 2)], np.uint8)
+    assert len(deals) == 990
+    assert found[other] == pytest.approx((showdowns(deals, 2, 4) - 1).mean())
+    assert found[shared] == 0
+    river = (*flop, 2, 30)
+    wins = showdowns(np.array([[*holes[own], *holes[other], *river]], np.uint8), 2, 4)[0] - 1
+    assert odds.against_all(own, river)[other] == wins
+
+
+def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
+    odds = Odds(LadderGame(TWO_ROUNDS))
+    for hand in range(6):
+        deals = [[hand, other, board] for other in range(6) for board in range(6) if len({hand, other, board}) == 3]
+        results = showdowns(np.array(deals, np.uint8), 1, 2) - 1
+        wanted = np.zeros(6)
+        np.add.at(wanted, [other for _, other, _ in deals], results / 4)
+        np.testing.assert_allclose(odds.against_all(hand, ()), wanted)
+
+
+def test_impossible_requests_are_refused_in_a_sentence() -> None:
+    policy = random_table(1)
+    with pytest.raises(ConfigError, match="at least 2 hands for its interval, but 1 were asked for"):
+        ladder_best_response(policy, 1)
+    with pytest.raises(ConfigError, match="The rounds of two-rounds are 0 to 1, but 2 was given"):
+        ladder_best_response(policy, 10, rounds=(2,))
+    with pytest.raises(ConfigError, match="no round was given"):
+        ladder_best_response(policy, 10, rounds=())
+    drawn = ladder_ensemble([random_table(1), random_table(2)], "mixture")
+    for each in (drawn, ladder_style(drawn, "tight")):
+        with pytest.raises(GameError, match="draws one of 2 policies for each game; ensembles by sum can be measured"):
+            ladder_best_response(each, 10)
+    both = ladder_ensemble([random_table(1), LadderUniform(LadderGame(TWO_ROUNDS))], "sum")
+    assert ladder_best_response(both, 10).hands == 10
+
+
+def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
+    (tmp_path / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
+    run = ("--out", tmp_path / "run", "--algorithm", "mccfr", "--iterations", 5, "--traversals", 20)
+    assert deepcfr("solve", tmp_path / "two.toml", *run, "--runtime.threads", 1, "--json").status == 0
+    ways = ("--hands", 20, "--threads", 1)
+    facts = deepcfr("lbr", tmp_path / "run", *ways, "--json").json
+    assert (facts["hands"], facts["exact"], facts["rounds"]) == (20, False, [0, 1])
+    assert facts["interval"] > 0
+    assert "20 deals in both seats" in deepcfr("lbr", tmp_path / "run", *ways).out
+    assert DEFAULT_HANDS == 1_000  # as the help says
+    monkeypatch.setattr("deepcfr.ladder.best_response.DEFAULT_HANDS", 20)
+    assert deepcfr("lbr", tmp_path / "run", "--threads", 1, "--json").json["mean"] == facts["mean"]
+    assert "give --hands and no --boards" in problem(deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5))
+    style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
+    assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
+    assert style["mean"] == pytest.approx(ladder_best_response(LadderUniform(LadderGame(TWO_ROUNDS)), 20).mean)
+    assert "--hands is for raise-ladder games" in problem(deepcfr("lbr", "models/kuhn", "--hands", 5))

@@ -1,0 +1,108 @@
+"""The ladder solver: small games close to equilibrium by enumeration, settings that matter, compact strategies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deepcfr.config import RunConfig, SolveConfig, TabularConfig
+from deepcfr.errors import CheckpointError, ConfigError
+from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.ladder.policies import FULL, LadderTable, LadderUniform, expand
+from deepcfr.ladder.solver import LadderMCCFR, build_ladder_solver
+from deepcfr.runs.costs import cost_notes
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
+
+
+def solved(rules: LadderRules, threads: int = 1, **settings: Any) -> LadderMCCFR:
+    config = SolveConfig(solve=TabularConfig(algorithm="mccfr", **settings))
+    solver = build_ladder_solver(LadderGame(rules), replace(config, runtime=replace(config.runtime, threads=threads)))
+    for _ in solver.iterations():
+        pass
+    solver.workers.shutdown()
+    return solver
+
+
+@pytest.fixture(scope="module")
+def one_round() -> LadderMCCFR:
+    return solved(ONE_ROUND, iterations=600, traversals=100)
+
+
+def test_a_game_of_one_round_is_solved(one_round: LadderMCCFR) -> None:
+    uniform = Enumeration(LadderUniform(one_round.game)).nash_conv()
+    reached = Enumeration(one_round.average_policy()).nash_conv()
+    assert uniform > 1_000
+    assert 0 <= reached < 0.05 * uniform
+    assert 0 <= Enumeration(one_round.current_policy()).nash_conv() < uniform
+
+
+def test_a_game_of_two_rounds_comes_close_though_it_forgets_some_betting() -> None:
+    solver = solved(TWO_ROUNDS, threads=2, iterations=300, traversals=150)
+    uniform = Enumeration(LadderUniform(solver.game)).nash_conv()
+    assert 0 <= Enumeration(solver.average_policy()).nash_conv() < 0.25 * uniform
+
+
+def test_the_compact_strategy_is_the_same_to_a_rounding(one_round: LadderMCCFR) -> None:
+    plain, data = one_round.average_policy(), dict(one_round.state(memories=False).arrays)["average-compact"]
+    small = LadderTable(plain.game, plain.buckets, expand(data, plain.layout.size))
+    positions = np.stack(decisions(plain.game))
+    for bucket in range(5):
+        views = np.full((len(positions), 2), bucket)
+        before, after = plain.probabilities(positions, views), small.probabilities(positions, views)
+        np.testing.assert_allclose(after.sum(1), 1)
+        np.testing.assert_allclose(after, before, atol=1.5 / FULL)
+    assert Enumeration(small).nash_conv() < Enumeration(plain).nash_conv() + 50
+    for damaged in (data[:-3], np.append(data[:9], data[:9])):
+        with pytest.raises(CheckpointError, match="The compact strategy is damaged"):
+            expand(damaged, plain.layout.size)
+
+
+def test_y1_and_no_floor_are_plain_and_the_others_are_not() -> None:
+    few = {"iterations": 5, "traversals": 50}
+    plain = solved(TWO_ROUNDS, **few).arrays()
+    for settings in ({"reward_shape": "y1", "reward_on": "regret"}, {"exploration_start": 0.0}):
+        same = solved(TWO_ROUNDS, **few, **settings).arrays()
+        assert all(np.array_equal(plain[name], same[name]) for name in plain)
+    for settings in (
+        {"reward_shape": "y2"}, {"reward_shape": "y3", "reward_on": "regret"}, {"exploration_start": 0.05},
+    ):  # fmt: skip
+        other = solved(TWO_ROUNDS, **few, **settings).arrays()
+        assert not np.array_equal(plain["regret"], other["regret"])
+
+
+def test_a_floor_keeps_every_action_alive_until_its_last_game() -> None:
+    floored = {"exploration_start": 0.05, "exploration_slope": 0.0, "weighting": "uniform", "traversals": 1}
+    solver = solved(ONE_ROUND, iterations=400, exploration_end=1_000, **floored)
+    average = solver.average_policy()
+    positions = np.stack(decisions(solver.game))
+    visited = np.stack([average.probabilities(positions, np.full((len(positions), 2), b)) for b in range(5)])
+    assert visited[visited > 0].min() > 0.0499
+
+
+def test_what_cannot_be_is_one_sentence() -> None:
+    hunl = LADDERS["hunl-ladder"]
+    sentences = {
+        "The algorithm of a Monte Carlo solver must be mccfr, but is 'cfr+'.": {
+            "algorithm": "cfr+", "abstraction": "texture",
+        },
+        "hunl-ladder is solved with external sampling only, but the sampler is 'outcome'.": {
+            "algorithm": "mccfr", "sampler": "outcome", "abstraction": "texture",
+        },
+        "The abstraction 'runs/k' of hunl-ladder is in a folder, but was not loaded from it.": {
+            "algorithm": "mccfr", "abstraction": "runs/k",
+        },
+        "Round 4 of hunl-ladder has 123,156,254 distinct hands, and a lossless abstraction numbers at most 20,000,000: use "
+        "--abstraction texture or a folder.": {"algorithm": "mccfr"},
+    }  # fmt: skip
+    for sentence, settings in sentences.items():
+        with pytest.raises(ConfigError) as error:
+            build_ladder_solver(LadderGame(hunl), SolveConfig(solve=TabularConfig(**settings)))  # type: ignore[arg-type]
+        assert error.value.problems == (sentence,)
+    with pytest.raises(ConfigError, match="needs at least 1 thread, but 'threads' is 0"):
+        solved(ONE_ROUND, threads=0)
+    with pytest.raises(ConfigError, match=r"is too large to list.*neither Deep CFR nor exact evaluation"):
+        cost_notes(RunConfig(game="hunl-ladder"), hunl)

@@ -1,0 +1,152 @@
+"""Ladder traversals against a plain recursion that knows no stacks and no bits, and the layout of their tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from deepcfr.abstraction.buckets import lossless
+from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    ENDED,
+    OPENED,
+    RAISED,
+    ROUND,
+    RUNGS,
+    START,
+    LadderGame,
+    advance,
+    first_positions,
+    gain,
+    legal_actions,
+)
+from deepcfr.ladder.traversals import Run, entry_of, ladder_layout, ladder_traversals, row_of
+from deepcfr.rng import key
+from deepcfr.sampling.mccfr import PLAIN, Learning, shaped
+from deepcfr.sampling.traversal_tree import address_of, poker_situations, uniform_at
+from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
+
+GAMES = pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
+STREAM = key(3, "action")
+
+
+@GAMES
+def test_rows_of_different_names_never_overlap(rules: LadderRules) -> None:
+    game, counts = LadderGame(rules), (5, 7)[: rules.num_rounds]
+    layout = ladder_layout(game, counts)
+    owner: dict[int, tuple[int, ...]] = {}
+    for position in decisions(game):
+        octave = int(position[START] // max(rules.blinds)).bit_length()
+        name = *(int(position[e]) for e in (ROUND, OPENED, RUNGS, RAISED, RAISED + 1)), octave
+        for bucket in range(counts[position[ROUND]]):
+            row = row_of(layout, position, bucket)
+            for action in np.flatnonzero(legal_actions(game.ladder, position[None])[0]):
+                at = row + entry_of(position, action)
+                assert 0 <= at < layout.size
+                assert owner.setdefault(at, (*name, bucket, int(action))) == (*name, bucket, action)
+    assert len(owner) > 50
+
+
+def test_the_tables_of_the_papers_game_are_of_the_size_that_is_said() -> None:
+    layout = ladder_layout(LadderGame(LADDERS["hunl-ladder"]), (169, 10, 10, 10))
+    # 63 sets of rungs and none, opened or not: 2 + the rungs above the highest one, each
+    block = 2 * (8 + sum(2 ** (top - 1) * (2 + 6 - top) for top in range(1, 7)))
+    assert layout.block.tolist() == [2 * (6 + sum(2 ** (top - 1) * (2 + 4 - top) for top in range(1, 5))), *[block] * 3]
+    assert layout.pots.tolist() == [1, 5, 7, 7]
+    assert layout.size == 169 * layout.block[0] + 10 * block * (4 * 5 + 9 * 7 + 16 * 7)
+
+
+class Plain:
+    """External sampling as a recursion (Lanctot et al. 2009, section 4), with the kernel's random numbers."""
+
+    def __init__(self, game: LadderGame, regrets: np.ndarray, counts: tuple[int, ...], learning: Learning) -> None:
+        self.game, self.layout, self.learning = game, ladder_layout(game, counts), learning
+        self.regrets, self.averages = regrets.copy(), np.zeros_like(regrets)
+        self.touched = 0
+
+    def strategy(self, position: np.ndarray, bucket: int, traversal: int) -> tuple[list[int], list[int], np.ndarray]:
+        actions = np.flatnonzero(legal_actions(self.game.ladder, position[None])[0]).tolist()
+        row = row_of(self.layout, position, bucket)
+        entries = [row + entry_of(position, action) for action in actions]
+        positive = np.maximum(self.regrets[entries], 0)
+        share = positive / positive.sum() if positive.sum() > 0 else np.full(len(actions), 1 / len(actions))
+        learning = self.learning
+        floor = max(0.0, learning.start + learning.slope * (learning.games + traversal))
+        if learning.games + traversal < learning.end and floor > 0:
+            least = min(floor, 1 / len(actions))
+            share = least + (1 - len(actions) * least) * share
+        return actions, entries, share
+
+    def value(
+        self, position: np.ndarray, run: Run, traversal: int, buckets: np.ndarray, result: int, path: int
+    ) -> float:
+        self.touched += 1
+        if position[ENDED] != NOT_TERMINAL:
+            return float(shaped(gain(position, run.traverser, result) / run.unit, run.shape))
+        actor, round_ = position[ACTOR], position[ROUND]
+        actions, entries, share = self.strategy(position, buckets[2 * round_ + actor], traversal)
+
+        def after(action: int) -> float:
+            child = position.copy()
+            advance(self.game.ladder, child, action)
+            self.touched += int(child[ROUND] - round_)
+            step = (path * 1_000_003 + action + 1) & 0x7FFFFFFFFFF
+            return self.value(child, run, traversal, buckets, result, step)
+
+        if actor != run.traverser:
+            self.averages[entries] += run.weight * share
+            uniform = uniform_at(np.uint64(address_of(run.stream, run.first + traversal)), path)
+            ends = np.cumsum(share)
+            return after(actions[min(int((ends <= uniform).sum()), len(actions) - 1)])
+        values = np.array([after(action) for action in actions])
+        value = float(share @ values)
+        for entry, each in zip(entries, values, strict=True):
+            self.regrets[entry] += run.weight * shaped(each - value, self.learning.shape)
+        return value
+
+
+@pytest.mark.parametrize(
+    ("rules", "learning", "shape"),
+    [
+        (ONE_ROUND, PLAIN, 0),
+        (TWO_ROUNDS, PLAIN, 0),
+        (TWO_ROUNDS, Learning(0.04, -1e-3, 35, 20, 0), 1),
+        (replace(TWO_ROUNDS, name="all-in", all_in=(True, True)), Learning(shape=2), 3),
+    ],
+)
+def test_a_traversal_is_the_plain_recursion(rules: LadderRules, learning: Learning, shape: int) -> None:
+    game, buckets = LadderGame(rules), lossless(rules.deck)
+    layout = ladder_layout(game, buckets.counts)
+    start = np.random.default_rng(4).normal(size=layout.size)
+    for traverser in (0, 1):
+        plain = Plain(game, start, buckets.counts, learning)
+        regrets, averages = start.copy(), np.zeros(layout.size)
+        run = Run(traverser, 3.0, np.uint64(STREAM), 0, float(rules.unit_chips), shape)
+        situations = poker_situations(buckets, 40, key(1, "deal"), 0)
+        touched = ladder_traversals(game.ladder, layout, regrets, averages, situations, run, learning)
+        for traversal, (own, result) in enumerate(zip(situations.buckets, situations.results, strict=True)):
+            plain.value(first_positions(game.ladder, 1)[0], run, traversal, own, int(result), 0)
+        np.testing.assert_allclose(regrets, plain.regrets, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(averages, plain.averages, rtol=1e-12)
+        assert touched == plain.touched + 40  # the first deal of each
+        assert averages.sum() > 0
+
+
+def test_traversals_do_not_depend_on_chunks() -> None:
+    game, buckets = LadderGame(TWO_ROUNDS), lossless(TWO_ROUNDS.deck)
+    layout = ladder_layout(game, buckets.counts)
+    tables = []
+    for sizes in ((30,), (7, 23)):
+        regrets, averages = np.zeros((2, layout.size))
+        first = 0
+        for size in sizes:
+            run = Run(0, 1.0, np.uint64(STREAM), first, 2.0, 0)
+            situations = poker_situations(buckets, size, key(1, "deal"), first)
+            ladder_traversals(game.ladder, layout, regrets, averages, situations, run, PLAIN)
+            first += size
+        tables.append((regrets, averages))
+    np.testing.assert_array_equal(tables[0], tables[1])

@@ -1,0 +1,227 @@
+"""Break the program on purpose, one line at a time, and see that a test fails: `python tests/mutants.py [WORDS]`.
+
+Every mutant is applied in a copy of the tree, and the tests named with it run there. What it prints, docs/testing.md lists.
+WORDS choose the mutants whose descriptions contain one of them. It takes half an hour.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Mutant(NamedTuple):
+    what: str  # is broken
+    file: str  # under src/deepcfr
+    old: str  # occurs once
+    new: str
+    tests: str  # arguments of pytest, under tests
+
+
+MUTANTS = (
+    # Weights and chance of iterations
+    Mutant("panel means with plain instead of linear weights", "solvers/memories.py",
+           "memory.average(batch.samples, iteration_weight(t, weighting) / snapshot_weight(t, t, weighting))",
+           "memory.average(batch.samples, 1 / t)", "solvers/test_iterations.py"),
+    Mutant("average_weighting ignored in the fit of the average network", "solvers/deep_cfr.py",
+           "strategy_examples(WEIGHTS[self.config.cfr.of_averages]", "strategy_examples(WEIGHTS[self.config.cfr.weighting]",
+           "solvers/test_iterations.py"),
+    Mutant("the same deals in every iteration", "solvers/histories.py",
+           'deals = game.deal(count, self.stream("deal"), first)',
+           'deals = game.deal(count, key(self._config.seed, "deal"), first)', "solvers/test_iterations.py"),
+    Mutant("the same actions in every iteration of external sampling", "solvers/histories.py",
+           '(mine, theirs), self.stream("action"), self._t, off)', '(mine, theirs), 1, self._t, off)',
+           "solvers/test_iterations.py"),
+    Mutant("the same boards in every iteration", "solvers/board_collector.py", 'self._stream("boards", t, traverser)',
+           'self._stream("boards")', "solvers/test_iterations.py"),
+    Mutant("the advantage fit's stream without t", "solvers/deep_cfr.py", 'self._stream("advantage fit", t, player)',
+           'self._stream("advantage fit", player)', "solvers/test_iterations.py"),
+    Mutant("the average fit's stream without t", "solvers/deep_cfr.py", 'self._stream("average fit", t)',
+           'self._stream("average fit")', "solvers/test_iterations.py"),
+    Mutant("snapshots ignore cfr.fallback", "solvers/snapshots.py",
+           "(networks[0], networks[1]), self._config.cfr.fallback)", '(networks[0], networks[1]), "highest")',
+           "solvers/test_iterations.py"),
+    Mutant("smoothing takes the later half with >=", "policies/snapshots.py",
+           "if 2 * snapshot.iteration > newest.iteration", "if 2 * snapshot.iteration >= newest.iteration",
+           "solvers/test_iterations.py"),
+    Mutant("the learners' share of a batch rounded down", "cluster/team.py", "return -(-batch // self.size)",
+           "return batch // self.size", "cluster/test_team.py"),
+    Mutant("Linear CFR's weights without t", "training/examples.py", "return iteration.float() * (2.0 / newest)",
+           "return torch.ones(len(iteration), device=iteration.device)", "training/test_fit.py -k weight"),
+    Mutant("averages of DCFR weighted by t instead of t^2", "training/examples.py",
+           "return 3 * (iteration.float() / newest).square()", "return 2 * (iteration.float() / newest)",
+           "solvers/test_iterations.py"),
+    # Secrets of a hand
+    Mutant("the page's state carries board cards before they are dealt", "web/table.py",
+           '"board": texts(hand, hand.board),', '"board": texts(hand, hand.board_at(hand.rules.num_rounds - 1)),',
+           "web/test_secrets.py"),
+    Mutant("earlier steps show later boards", "web/table.py", '"board": texts(hand, hand.board_at(step.round)),',
+           '"board": texts(hand, hand.board),', "web/test_secrets.py"),
+    Mutant("the result is told before the end", "web/table.py", '"result": self._result() if hand.over else None,',
+           '"result": {"agent_cards": texts(hand, hand.hole(1 - hand.person))},', "web/test_secrets.py"),
+    Mutant("a seed that was shown predicts later hands", "web/table.py", 'key(self._secret, "web", number)',
+           'key(self._secret, "web")', "web/test_secrets.py"),
+    Mutant("seat cookie without HttpOnly", "web/play.py", "httponly=True", "httponly=False", "web/test_secrets.py"),
+    Mutant("seat cookie without SameSite", "web/play.py", 'samesite="strict"', 'samesite="none"', "web/test_secrets.py"),
+    # Sampling
+    Mutant("advantages without the baseline", "sampling/external.py",
+           "advantage = (action_values[mine] - values[mine, None]) * game.legal[node]",
+           "advantage = action_values[mine] * game.legal[node]", "sampling/test_external.py"),
+    Mutant("player 1's payoffs with player 0's sign in external sampling", "sampling/external.py",
+           "values[over] = sign * paid", "values[over] = paid", "sampling/test_external.py"),
+    Mutant("external sampling plays the traverser's own strategy only", "sampling/external.py",
+           "taken[mine] = game.legal[node[mine]]", "taken[mine] = weight[mine] > 0.2", "sampling/test_external.py"),
+    Mutant("actions drawn uniformly", "sampling/external.py", "upper = probabilities.cumsum(1)",
+           "upper = (probabilities > 0).float().cumsum(1)", "sampling/test_external.py"),
+    Mutant("outcome sampling does not divide by its probability", "sampling/outcome.py",
+           "of_taken = values[level.row] / level.drawn", "of_taken = values[level.row]",
+           "sampling/test_outcome.py -k unbiased"),
+    Mutant("outcome sampling without exploration", "sampling/outcome.py",
+           "mixed = exploration * (legal / legal.sum(1, keepdim=True)) + (1 - exploration) * sigma", "mixed = sigma",
+           "sampling/test_outcome.py"),
+    Mutant("copies of outcome sampling always rounded down", "sampling/outcome.py",
+           'copies = (inverse + addressed_uniforms(key(stream, "copies"), address, node)).long()',
+           "copies = inverse.long()", "sampling/test_outcome.py -k unbiased"),
+    # Memories
+    Mutant("a reservoir replaces slots below its capacity only", "memory/reservoir.py",
+           "drawn = (chance * (arrival + 1)).long()", "drawn = (chance * self.capacity).long()",
+           "memory/test_reservoir.py"),
+    Mutant("a reservoir off by one", "memory/reservoir.py", "drawn = (chance * (arrival + 1)).long()",
+           "drawn = (chance * arrival).long()", "memory/test_reservoir.py"),
+    Mutant("the reservoir's count is not advanced", "memory/reservoir.py", "self.seen += count", "self.seen = count",
+           "memory/test_reservoir.py"),
+    Mutant("merged targets without weights", "memory/reservoir.py",
+           'weighted = self.filled("target").double() * weight[:, None].double()',
+           'weighted = self.filled("target").double()', "training/test_fit.py -k merging"),
+    # Losses, fits, networks
+    Mutant("illegal actions count in the advantage loss", "training/losses.py",
+           '(functional.mse_loss(predicted, advantage, reduction="none") * legal)',
+           '(functional.mse_loss(predicted, advantage, reduction="none"))', "training/test_losses.py"),
+    Mutant("the strategy loss has no weights", "training/losses.py",
+           'strategy, reduction="none").sum(1).mul(weight).sum()', 'strategy, reduction="none").sum(1).sum()',
+           "training/test_losses.py"),
+    Mutant("illegal actions take part in the softmax", "training/losses.py",
+           "return logits.masked_fill(~legal, -torch.inf).softmax(-1)", "return logits.softmax(-1)",
+           "training/test_losses.py"),
+    Mutant("the cosine falls to a half only", "training/fit.py",
+           "0.5 * (1 + math.cos(math.pi * step / config.steps))",
+           "0.5 * (1 + math.cos(math.pi * step / config.steps / 2))", "training/test_fit.py -k rate"),
+    Mutant("Muon without the square root of its size", "training/muon.py",
+           "alpha=-learning_rate * 0.2 * math.sqrt(max(matrix.shape))", "alpha=-learning_rate * 0.2",
+           "training/test_muon.py"),
+    # Regret matching and tables
+    Mutant("regret matching plays negative advantages", "policies/network.py",
+           "positive = advantage.clamp(min=0) * legal", "positive = advantage.abs() * legal",
+           "policies/test_regret_matching.py"),
+    Mutant("the uniform fallback plays illegal actions", "policies/network.py", "other = legal.to(advantage.dtype)",
+           "other = torch.ones_like(advantage)", "policies/test_regret_matching.py"),
+    Mutant("the first round's regrets without weights", "solvers/first_round.py", "self.regret[edge] += weight * gain",
+           "self.regret[edge] += gain", "solvers/test_first_round.py"),
+    Mutant("the first round's average without reach", "solvers/first_round.py",
+           "self.average[edge] += weight * reach[self.tree.edge_slot[edge]]", "self.average[edge] += weight * sigma[edge]",
+           "solvers/test_first_round.py"),
+    Mutant("mixtures do not weigh by reach", "policies/mixture.py",
+           "weights = np.where(reached.sum(-1, keepdims=True) > 0, reached, plain)", "weights = plain",
+           "policies/test_mixture.py"),
+    # Games
+    Mutant("one raise more than the cap", "games/betting.py", "state.raises < rules.max_raises[state.round]",
+           "state.raises <= rules.max_raises[state.round]", "games/test_betting.py"),
+    Mutant("folding without a bet", "games/betting.py", "fold = [FOLD] if state.to_call > 0 else []", "fold = [FOLD]",
+           "games/test_betting.py"),
+    Mutant("the pot counted without the call in a raise of its size", "games/betting.py",
+           "called + max(2 * called * size // 100, state.last_raise)",
+           "called + max(sum(state.chips) * size // 100, state.last_raise)", "games/test_pot_betting.py"),
+    Mutant("ties are paid to player 0", "games/poker.py", "np.stack([lose, np.zeros_like(lose), win], axis=1)",
+           "np.stack([lose, win, win], axis=1)", "games/test_poker.py"),
+    Mutant("five to ace is no straight", "games/hands.py", "straight[mask] = 4", "straight[mask] = 0",
+           "games/test_hands.py"),
+    Mutant("a full house counts its second pair as the first", "games/hands.py",
+           "return (FULL_HOUSE << 20) | (rank << 16) | (_top(rest) << 12)", "return (FULL_HOUSE << 20) | (rank << 16)",
+           "games/test_hands.py"),
+    # Evaluation
+    Mutant("hands that share a card are counted twice", "ranges/kernels.py",
+           "out[k] = total[k] - first[k] - second[k] + mine[k]", "out[k] = total[k] - first[k] - second[k]",
+           "ranges/test_kernels.py"),
+    Mutant("NashConv of one player only", "evaluation/exploitability.py",
+           "nash_conv = 1000 * sum(result.best_response)", "nash_conv = 2000 * result.best_response[0]",
+           "evaluation/test_exploitability.py"),
+    Mutant("intervals of few numbers by the normal distribution", "evaluation/intervals.py",
+           "return float(stdtrit(degrees, 0.975))", "return NORMAL_95", "evaluation report experiments -k interval"),
+    # Runs
+    Mutant("streams do not depend on the seed", "rng.py", "text = repr((int(seed), *purpose)).encode()",
+           "text = repr(purpose).encode()", "test_rng.py"),
+    Mutant("metrics after a checkpoint are kept twice", "runs/metrics.py", 'if record["iteration"] <= iteration]',
+           'if record["iteration"] <= iteration + 1]', "runs/test_metrics.py"),
+    Mutant("a torn last line of metrics stops the reader", "runs/metrics.py",
+           "        except ValueError:\n            break",
+           "        except KeyError:\n            break", "runs/test_metrics.py"),
+)  # fmt: skip
+
+
+def first_failure(tree: Path, tests: str, kernels: str | None) -> str | None:
+    """The first of some tests that fails in a tree, or None if all pass."""
+    words = tests.split()
+    paths = [
+        word if word.startswith("-") or before == "-k" else f"tests/{word}"
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+    environment = os.environ | {"PYTHONPATH": str(tree / "src")} | ({"NUMBA_CACHE_DIR": kernels} if kernels else {})
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "--tb=no", "-p", "no:cacheprovider", *paths]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+    if done.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    assert failed, done.stdout + done.stderr
+    return failed[1]
+
+
+def killer(mutant: Mutant, tree: Path) -> str | None:
+    """The first test that fails on a mutant, or None if all pass."""
+    path = tree / "src/deepcfr" / mutant.file
+    whole = path.read_text(encoding="utf-8")
+    assert whole.count(mutant.old) == 1, f"{mutant.file} does not contain once: {mutant.old}"
+    path.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        with tempfile.TemporaryDirectory() as kernels:  # a changed kernel must be compiled into its callers again
+            return first_failure(tree, mutant.tests, kernels if "njit" in whole else None)
+    finally:
+        path.write_text(whole, encoding="utf-8")
+
+
+def copy_of_the_tree(folder: Path) -> Path:
+    """The files that git knows, as they are now."""
+    found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, found.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def main() -> None:
+    """Try the mutants and print a row of a table for each."""
+    words = sys.argv[1:]
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.what for word in words)]
+    survived = 0
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copy_of_the_tree(Path(folder) / "tree")
+        for tests in dict.fromkeys(mutant.tests for mutant in chosen):
+            failed = first_failure(tree, tests, None)
+            assert failed is None, f"{failed} fails without a mutant"
+        for mutant in chosen:
+            test = killer(mutant, tree)
+            survived += test is None
+            print(f"| {mutant.what} | `{mutant.file}` | {f'`{test}`' if test else '**survived**'} |", flush=True)
+    print(f"{len(chosen) - survived} of {len(chosen)} mutants are killed.")
+    sys.exit(survived > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Hands as the terminal and the web play them: whose turn it is, what is legal, and what might have been."""
+
+import numpy as np
+import pytest
+
+from deepcfr.errors import GameError
+from deepcfr.games.cards import cards_text
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS
+from deepcfr.ladder.policies import LadderScripted, LadderUniform
+from deepcfr.play.hand import Hand, free_holes
+from deepcfr.play.review import adjusted_result, decisions
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.query import hand_strategy, query
+from ladder_games import TWO_ROUNDS
+
+LADDER = LadderGame(TWO_ROUNDS)
+
+
+def finish(hand: Hand, token: str = "c") -> Hand:
+    """Play on to the end; the person takes one action as long as it is legal, and calls."""
+    while not hand.over:
+        if hand.persons_turn:
+            action = hand.read(token)
+            hand.act(action if action is not None else 1)
+        else:
+            hand.act_for_agent()
+    return hand
+
+
+def test_nothing_is_done_out_of_turn_or_against_the_rules() -> None:
+    hand = Hand(UniformPolicy(PokerGame(PRESETS["leduc"])), 0, 0)
+    with pytest.raises(GameError, match="not the agent's turn"):
+        hand.act_for_agent()
+    with pytest.raises(GameError, match="Action 0 is not legal here"):
+        hand.act(0)
+    assert (hand.steps, hand.read("f"), hand.read(" K ")) == ([], None, 1)
+    finish(hand)
+    with pytest.raises(GameError, match="Action 1 is not legal here"):
+        hand.act(1)
+    with pytest.raises(GameError, match="not the agent's turn"):
+        hand.act_for_agent()
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_the_same_actions_make_the_same_hand(number: int) -> None:
+    for policy in (UniformPolicy(PokerGame(PRESETS["fhp-mini"])), LadderUniform(LADDER)):
+        hand = finish(Hand(policy, 9, number))  # type: ignore[arg-type]
+        again = hand.again()
+        assert again.steps == []
+        for step in hand.steps:
+            again.act(step.action)
+        assert (again.steps, again.won, again.board, again.over) == (hand.steps, hand.won, hand.board, True)
+        assert hand.steps[0].player == hand.rules.first_player[0]
+        assert [step.player == hand.person for step in hand.steps].count(True) == len(decisions(hand))
+
+
+@pytest.mark.parametrize("token", ["c", "r4", "f"])
+@pytest.mark.parametrize("number", range(4))
+def test_a_ladder_hand_against_every_hand_of_the_agent(token: str, number: int) -> None:
+    hand = finish(Hand(LadderUniform(LADDER), 5, number), token)
+    holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
+    assert np.allclose(hand.chances(holes), hand.chances(holes)[0])  # uniform play tells nothing
+    wins = hand.wins(holes)
+    mine = [place for place, hole in enumerate(holes.tolist()) if tuple(hole) == hand.hole(1 - hand.person)]
+    assert wins[mine[0]] == hand.won
+    assert adjusted_result(hand) == pytest.approx(wins.mean())
+    if not hand.showdown:
+        assert set(wins) == {hand.won}
+
+
+def test_a_ladder_agent_does_what_its_policy_says() -> None:
+    hand = Hand(LadderScripted(LADDER, raises=True), 1, 1)
+    assert not hand.persons_turn
+    assert hand.act_for_agent().token == "r2"
+    assert [choice.token for choice in hand.choices()] == ["f", "c", "r4"]
+    assert hand.read("r4.0") == hand.choices()[-1].action
+    assert (hand.pot, hand.to_call, hand.chips) == (3.0, 1.0, (2.0, 1.0))
+    assert hand.chances(free_holes(hand.rules, hand.hole(1))).tolist() == [1.0] * 5
+
+
+def test_strategies_of_all_hands_are_those_of_single_ones() -> None:
+    game = PokerGame(PRESETS["fhp-mini"])
+    policy, board = UniformPolicy(game), (1, 6, 11)
+    holes = free_holes(game.rules, board)
+    assert len(holes) == 17 * 16 // 2
+    node = int(game.tree.child[int(game.tree.child[0, 2]), 1])
+    table = hand_strategy(policy, game.state(node), holes, board)
+    for place in (0, 40, 135):
+        text = f"{cards_text(game.rules, holes[place])} / rc / {cards_text(game.rules, board)}"
+        assert list(query(policy, text).probabilities.values()) == pytest.approx(table[place, 1:].tolist())

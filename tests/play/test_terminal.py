@@ -1,0 +1,327 @@
+"""A session in the terminal: what is shown is what was played, and what was played is what is paid."""
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from phevaluator import evaluate_cards
+from rich.console import Console
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.cards import cards_text
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.play.terminal import PlayResult, amount, cards_markup, play, summarise
+from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.query import listed_infosets, parse_situation
+from deepcfr.rng import key
+from deepcfr.types import Infosets
+
+GAMES = {name: PokerGame(rules) for name, rules in PRESETS.items()}
+
+
+class Script:
+    """Answers for `read`, one after the other and then end of file, keeping the prompts; exceptions are raised."""
+
+    def __init__(self, answers: Iterable[str | type[BaseException]]) -> None:
+        self.answers = iter(answers)
+        self.prompts: list[str] = []
+
+    def __call__(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        answer = next(self.answers, EOFError)
+        if isinstance(answer, str):
+            return answer
+        raise answer
+
+
+class Always(UniformPolicy):
+    """The first of `order` that is legal."""
+
+    def __init__(self, game: PokerGame, order: str) -> None:
+        super().__init__(game)
+        self.order = ["fcr".index(letter) for letter in order]
+        self.asked: list[Infosets] = []
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        self.asked.append(infosets)
+        legal = self.game.encoding.legal[infosets.node]
+        chosen = next(action for action in self.order if legal[0, action])
+        return torch.nn.functional.one_hot(torch.tensor([chosen]), 3).float()
+
+
+def session(
+    policy: Policy, read: Callable[[str], str], seed: int = 0, hands: int | None = None
+) -> tuple[PlayResult, list[str]]:
+    """The result and the lines that the person sees."""
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    result = play(policy, console, read, seed, hands)
+    return result, console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+def hands_of(lines: list[str]) -> list[list[str]]:
+    """The lines of every hand that was finished."""
+    text = "\n".join(lines)
+    parts = [part.splitlines() for part in re.split(r"(?=^Hand \d+:)", text, flags=re.M)[1:]]
+    return [part for part in parts if any(line.startswith(("  Showdown", "  Fold")) for line in part)]
+
+
+def better(rules: PokerRules, mine: list[str], theirs: list[str], board: list[str]) -> int:
+    """1, 0 or -1 if the first hand wins, ties or loses, by another evaluator than the library's."""
+    if rules.hole_cards == 2:
+        one, two = (evaluate_cards(*hand, *board) for hand in (mine, theirs))
+        return (one < two) - (one > two)
+    scores = [(bool(board) and hand[0][0] == board[0][0], "JQK".index(hand[0][0])) for hand in (mine, theirs)]
+    return (scores[0] > scores[1]) - (scores[0] < scores[1])
+
+
+def replay(rules: PokerRules, lines: list[str]) -> float:
+    """What the person won in a hand, from nothing but what was shown: actions, boards and hands."""
+    person = int("you act second" in lines[0])
+    chips, round_, board = list(rules.blinds), 0, list[str]()
+    for line in lines:
+        if match := re.match(r"  (You|Agent): (\w+)$", line):
+            actor = person if match[1] == "You" else 1 - person
+            if match[2] != "fold":
+                top = chips[1 - actor]
+                raised = 3 * top if rules.betting == "pot" else top + rules.raise_size[round_]
+                capped = min(raised, rules.stack) if rules.betting == "pot" else raised
+                chips[actor] = capped if match[2] in ("bet", "raise") else top
+            elif actor == person:
+                return -chips[person] / rules.unit_chips
+            else:
+                return chips[1 - person] / rules.unit_chips
+        elif match := re.match(r"  (?:Round \d|Pre-flop|Flop|Turn|River): (?:(.*), )?pot ([\d.]+) ", line):
+            board = match[1].split() if match[1] else []
+            round_ = next(r for r in range(4) if sum(rules.board_cards[: r + 1]) == len(board))
+            assert float(match[2]) == sum(chips) / rules.unit_chips
+        elif match := re.match(r"  Pot ([\d.]+) [a-z ]+(?:, ([\d.]+) [a-z ]+ to call)?\.$", line):
+            owed = chips[1 - person] - chips[person]
+            assert [float(match[1]), float(match[2] or 0)] == [sum(chips) / rules.unit_chips, owed / rules.unit_chips]
+        elif match := re.match(r"  Showdown: you had (.*), the agent had (.*)\.$", line):
+            assert chips[0] == chips[1]
+            mine, theirs = match[1].split(), match[2].split()
+            assert len({*mine, *theirs, *board}) == 2 * rules.hole_cards + sum(rules.board_cards)
+            return better(rules, mine, theirs, board) * chips[0] / rules.unit_chips
+    raise AssertionError("the hand has no end")
+
+
+def shown_result(lines: list[str]) -> float:
+    text = next(line for line in lines if re.match(r"  (You (win|lose)|The pot)", line))
+    match = re.match(r"  You (win|lose) ([\d.]+) ", text)
+    return (1 if match[1] == "win" else -1) * float(match[2]) if match else 0.0
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("answers", ["c", "rc", "ffcrcc", "rrrrcrcf"])
+def test_results_are_those_of_an_independent_replay(name: str, answers: str) -> None:
+    if not PRESETS[name].limp:
+        answers = answers.replace("c", "cr")  # who may not call raises instead
+    script = Script(answers[i % len(answers)] for i in range(3000))
+    result, lines = session(UniformPolicy(GAMES[name]), script, seed=5, hands=40)
+    played = hands_of(lines)
+    replayed = [replay(PRESETS[name], hand) for hand in played]
+    assert len(played) == result.hands == 40
+    assert [shown_result(hand) for hand in played] == replayed
+    assert result.total == sum(replayed)
+    assert result.mean_milli == pytest.approx(1000 * np.mean(replayed))
+    assert result.interval_milli == pytest.approx(1000 * 1.959964 * np.std(replayed, ddof=1) / 40**0.5, rel=1e-6)
+
+
+def test_the_cards_are_those_dealt_from_the_seed_and_seats_alternate() -> None:
+    game = GAMES["hulh"]
+    _, lines = session(Always(game, "c"), Script("c" * 100), seed=11, hands=6)
+    for hand, shown in enumerate(hands_of(lines)):
+        cards = game.deal_cards(1, key(11, "play", hand))[0]
+        seats = [cards_text(game.rules, cards[:2]), cards_text(game.rules, cards[2:4])]
+        mine, theirs = seats if hand % 2 == 0 else seats[::-1]
+        assert shown[0] == f"Hand {hand + 1}: you act {'first' if hand % 2 == 0 else 'second'} in pre-flop."
+        assert f"  Your cards: {mine}" in shown
+        assert f"  Showdown: you had {mine}, the agent had {theirs}." in shown
+        assert any(line.startswith(f"  River: {cards_text(game.rules, cards[4:])}, pot ") for line in shown)
+
+
+def test_deals_are_made_of_the_cards_dealt() -> None:
+    game = GAMES["fhp"]
+    cards = game.deal_cards(50, 7, first=3)
+    assert all(len(set(row)) == 7 for row in cards.tolist())
+    assert torch.equal(game.deals_of(cards).views, game.deal(50, 7, first=3).views)
+    assert np.array_equal(cards[20:], game.deal_cards(30, 7, first=23))
+
+
+def test_the_agent_knows_its_own_cards_and_no_others() -> None:
+    game = GAMES["fhp"]
+    agent = Always(game, "rc")
+    _, lines = session(agent, Script("c" * 100), seed=2, hands=2)
+    first, second = hands_of(lines)
+    texts = []
+    # The agent raises before the flop and bets on it: as player 1 of hand 1, then as player 0 of hand 2.
+    for hand, betting, flop_betting in ((first, "c", ""), (second, "", "c")):
+        hole = next(re.search(r"the agent had (.*)\.", line)[1] for line in hand if "Showdown" in line)  # type: ignore[index]
+        flop = next(re.search(r"Flop: (.*), pot", line)[1] for line in hand if "Flop" in line)  # type: ignore[index]
+        texts += [f"{hole} / {betting}", f"{hole} / {betting}r / {flop} / {flop_betting}"]
+    situations = [parse_situation(game.state(), text) for text in texts]
+    expected = [listed_infosets(game, s.state, np.array([s.hole], np.uint8), s.board) for s in situations]  # type: ignore[arg-type]
+    assert len(agent.asked) == len(expected)
+    for asked, wanted in zip(agent.asked, expected, strict=True):
+        assert torch.equal(asked.node, wanted.node)
+        assert torch.equal(asked.cards, wanted.cards)
+
+
+def test_the_agent_samples_from_its_policy() -> None:
+    game = GAMES["kuhn"]
+
+    class Biased(UniformPolicy):
+        def probabilities(self, infosets: Infosets) -> torch.Tensor:
+            legal = self.game.encoding.legal[infosets.node]
+            return torch.tensor([[0.0, 0.8, 0.2]]) if not legal[0, 0] else torch.tensor([[0.3, 0.7, 0.0]])
+
+    _, lines = session(Biased(game), Script("r" if i % 2 == 0 else "c" for i in range(4000)), seed=1, hands=1500)
+    counts = {name: lines.count(f"  Agent: {name}") for name in ("check", "bet", "fold", "call")}
+    for name, other, share in (("check", "bet", 0.8), ("call", "fold", 0.7)):
+        total = counts[name] + counts[other]
+        assert total > 300
+        assert abs(counts[name] - share * total) < 4 * (share * (1 - share) * total) ** 0.5
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_session_is_reproducible_from_its_seed(name: str) -> None:
+    runs = [session(UniformPolicy(GAMES[name]), Script("crc" * 100), seed, hands=8) for seed in (4, 4, 5)]
+    assert runs[0] == runs[1]
+    assert runs[0][1] != runs[2][1]
+
+
+def test_invalid_answers_say_what_is_allowed_and_ask_again() -> None:
+    # The person calls, the agent raises to 2, the person to 3, the agent to 4: now only fold and call are left.
+    wrong = ["", "x", "r", "b", "fold", "[red]", "c c"]
+    script = Script(["c", "r", *wrong, " F "])
+    result, lines = session(Always(GAMES["fhp"], "rc"), script, hands=1)
+    keys = "fold (f), call (c) or quit (q)"
+    complaints = [line.strip() for line in lines if "is not possible here" in line]
+    assert complaints == [f"{text!r} is not possible here: type the letter of {keys}." for text in wrong]
+    assert script.prompts[2:] == [f"  {keys}? "] * (len(wrong) + 1)
+    assert result == PlayResult(1, -3.0, -3000.0, None)
+
+
+def test_prompts_name_the_legal_actions() -> None:
+    script = Script("ccq")
+    session(Always(GAMES["fhp"], "rc"), script)
+    assert script.prompts == [
+        "  fold (f), call (c), raise (r) or quit (q)? ",
+        "  fold (f), call (c), raise (r) or quit (q)? ",
+        "  fold (f), call (c), raise (r) or quit (q)? ",
+    ]
+    script = Script("kq")
+    session(Always(GAMES["leduc"], "c"), script)
+    assert script.prompts == ["  check (c), bet (r) or quit (q)? "] * 2
+
+
+def test_aliases_do_the_same() -> None:
+    def shown(letters: str) -> tuple[PlayResult, list[str]]:
+        result, lines = session(UniformPolicy(GAMES["leduc"]), Script(letters * 100), seed=8, hands=10)
+        return result, [line for line in lines if "not possible" not in line]
+
+    assert shown("kb") == shown("cr")
+
+
+@pytest.mark.parametrize("stop", ["q", "Q ", EOFError, KeyboardInterrupt])
+def test_leaving_gives_the_summary_of_the_finished_hands(stop: str | type[BaseException]) -> None:
+    # Kuhn against an agent that only checks and calls: check-check in hand 1 and 2, then leaving hand 3.
+    game = GAMES["kuhn"]
+    result, lines = session(Always(game, "c"), Script(["c", "c", stop, "c", "c"]), seed=3)
+    outcomes = [replay(game.rules, hand) for hand in hands_of(lines)]
+    assert result == summarise(outcomes)
+    assert result.hands == 2
+    assert "You leave the table; the unfinished hand does not count." in lines
+    assert lines[-1].startswith("Session: 2 hands, ")
+
+
+def test_leaving_at_once() -> None:
+    result, lines = session(UniformPolicy(GAMES["kuhn"]), Script([EOFError]))
+    assert result == PlayResult(0, 0.0, None, None)
+    assert lines[-1] == "Session: no hand was finished."
+
+
+def test_mean_and_interval_by_hand() -> None:
+    assert summarise([]) == PlayResult(0, 0.0, None, None)
+    assert summarise([-0.5]) == PlayResult(1, -0.5, -500.0, None)
+    # 1, 2, 6: mean 3, squared deviations 4 + 1 + 9 = 14, sample variance 7, standard error sqrt(7 / 3).
+    result = summarise([1.0, 2.0, 6.0])
+    assert (result.hands, result.total, result.mean_milli) == (3, 9.0, 3000.0)
+    assert result.interval_milli == pytest.approx(1.959963985 * (7 / 3) ** 0.5 * 1000)
+
+
+def test_the_running_score_appears_after_every_hand() -> None:
+    _, lines = session(Always(GAMES["fhp"], "fc"), Script("r" * 100), hands=3)
+    # The agent folds its big blind of 1, then its small blind of 0.5 unasked, then the big blind again.
+    assert [line for line in lines if re.match(r"\d+ hands?,", line)] == [
+        "1 hand, +1 big blind, +1000 mbb/g.",
+        "2 hands, +1.5 big blinds, +750 mbb/g ± 490.",
+        "3 hands, +2.5 big blinds, +833 mbb/g ± 327.",
+    ]
+
+
+def test_cards_are_readable_with_and_without_colour() -> None:
+    rules = PRESETS["fhp"]
+    cards = np.array([0, 1, 2, 3], np.uint8)
+    markup = cards_markup(rules, cards)
+    assert markup == "[green]2c[/green] [blue]2d[/blue] [red]2h[/red] [bold]2s[/bold]"
+    console = Console(file=io.StringIO(), color_system=None)
+    console.print(markup)
+    assert console.file.getvalue() == "2c 2d 2h 2s\n"  # type: ignore[attr-defined]
+    assert cards_markup(PRESETS["kuhn"], np.array([2], np.uint8)) == "K"
+
+
+def test_amounts() -> None:
+    assert [amount(PRESETS["fhp"], units) for units in (0.5, 1, 2)] == ["0.5 big blinds", "1 big blind", "2 big blinds"]
+    assert [amount(PRESETS["kuhn"], units, "+") for units in (-1, 0, 1, 3)] == [
+        "-1 ante",
+        "+0 antes",
+        "+1 ante",
+        "+3 antes",
+    ]
+
+
+def test_bad_arguments_are_refused_before_the_first_hand() -> None:
+    game = GAMES["kuhn"]
+    with pytest.raises(ConfigError, match="The number of hands is 0, but must be at least 1"):
+        session(UniformPolicy(game), Script([]), hands=0)
+    other = UniformPolicy(SimpleNamespace(name="dice"))  # type: ignore[arg-type]
+    with pytest.raises(GameError, match="Only poker games can be played, but 'dice' is not one"):
+        session(other, Script([]))
+
+
+@settings(max_examples=60)
+@given(
+    name=st.sampled_from(["kuhn", "leduc", "fhp"]),
+    answers=st.lists(st.sampled_from(["f", "c", "k", "r", "b", "C ", ""]) | st.text(max_size=5), max_size=40),
+    seed=st.integers(0, 2**40),
+)
+def test_any_answers_end_in_a_result_that_the_replay_confirms(name: str, answers: list[str], seed: int) -> None:
+    result, lines = session(UniformPolicy(GAMES[name]), Script(answers), seed=seed, hands=20)
+    assert result == summarise([replay(PRESETS[name], hand) for hand in hands_of(lines)])
+
+
+def test_a_mixture_plays_one_of_its_policies_from_the_first_action_of_a_hand_to_its_last() -> None:
+    game = GAMES["leduc"]
+    bold, timid = Always(game, "rcf"), Always(game, "cf")
+    mixture = MixturePolicy(game, [bold, timid], [1.0, 2.0])
+    asked = []
+    for hands in range(1, 25):  # a session of one hand more asks the same and then for one hand more
+        bold.asked.clear()
+        timid.asked.clear()
+        session(mixture, Script("c" * 1_000), seed=3, hands=hands)
+        asked.append((len(bold.asked), len(timid.asked)))
+    drawn = mixture.draw_for(key(3, "play", "draw"), torch.arange(24))
+    assert set(drawn.tolist()) == {0, 1}
+    for hand in range(1, 24):
+        more = [after - before for before, after in zip(asked[hand - 1], asked[hand], strict=True)]
+        assert more[drawn[hand]] > 0
+        assert more[1 - drawn[hand]] == 0

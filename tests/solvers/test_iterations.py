@@ -1,0 +1,201 @@
+"""Iterations of Deep CFR differ in all their chance, and averages weigh them as configured."""
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    PublicChanceSampling,
+    RunConfig,
+    RuntimeConfig,
+    sampling_of,
+)
+from deepcfr.games.presets import load_game
+from deepcfr.policies.snapshots import Snapshot, mean_snapshot
+from deepcfr.solvers import board_collector, histories
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.memories import Found, HandMemories, InfosetMemories
+from deepcfr.types import HandSamples, Infosets
+
+LEDUC = load_game("leduc")
+KUHN = load_game("kuhn")
+EVERY = Infosets(  # the infosets of Kuhn
+    torch.arange(4).repeat_interleave(3), torch.arange(3, dtype=torch.uint8).repeat(4)[:, None]
+)
+STILL = AdvantageFitConfig(steps=1, batch_size=32, learning_rate=1e-12, refit="fine-tune")
+CONFIG = RunConfig(
+    game="leduc",
+    cfr=CFRConfig(iterations=4),
+    sampling=ExternalSampling(traversals=30),
+    memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
+    network=NetworkConfig(kind="mlp", width=8, layers=1),
+    advantage=STILL,
+    average=FitConfig(steps=1, batch_size=32, learning_rate=1e-12, refit="fine-tune"),
+    runtime=RuntimeConfig(threads=1),
+)
+PANEL = replace(
+    CONFIG,
+    cfr=replace(CONFIG.cfr, first_round="table", keep_networks=0),
+    sampling=PublicChanceSampling(boards=2, samples=60, panel=True),
+)
+
+
+def run(solver: DeepCFR) -> DeepCFR:
+    for _ in solver.iterations():
+        pass
+    return solver
+
+
+# Chance
+
+
+@pytest.mark.parametrize("sampler", ["external", "outcome"])
+def test_every_iteration_and_player_has_deals_and_actions_of_its_own(
+    sampler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "traverse" if sampler == "external" else "traverse_outcomes"
+    traverse, seen = getattr(histories, name), []
+
+    def watched(game: Any, deals: Any, traverser: int, strategies: Any, *rest: Any) -> Any:
+        stream = rest[0] if sampler == "external" else rest[1]
+        seen.append((deals.views.numpy().tobytes(), stream))
+        return traverse(game, deals, traverser, strategies, *rest)
+
+    monkeypatch.setattr(histories, name, watched)
+    run(DeepCFR(LEDUC, replace(CONFIG, sampling=sampling_of(sampler, CONFIG.sampling))))
+    deals, actions = zip(*seen, strict=True)
+    assert len(seen) == len(set(deals)) == len(set(actions)) == 2 * 4
+
+
+def test_every_iteration_and_player_has_boards_of_its_own_but_on_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    traverse, streams = board_collector.traverse_boards, []
+
+    def watched(*arguments: Any) -> Any:
+        streams.append(arguments[5])
+        return traverse(*arguments)
+
+    monkeypatch.setattr(board_collector, "traverse_boards", watched)
+    for config, different in ((replace(PANEL, sampling=replace(PANEL.sampling, panel=False)), 8), (PANEL, 1)):
+        streams.clear()
+        run(DeepCFR(LEDUC, config))
+        assert len(streams) == 8
+        assert len(set(streams)) == different
+
+
+def test_every_fit_draws_with_a_stream_of_its_own() -> None:
+    solver, streams = DeepCFR(LEDUC, CONFIG), []
+    fit = solver.collector.fit
+
+    def watched(network: Any, examples: Any, config: Any, stream: int, *rest: Any) -> Any:
+        streams.append(stream)
+        return fit(network, examples, config, stream, *rest)
+
+    solver.collector.fit = watched
+    for _ in solver.iterations():
+        solver.fit_average()
+    assert len(streams) == len(set(streams)) == 3 * 4
+
+
+# Weights
+
+
+@pytest.mark.parametrize(
+    ("weighting", "of_averages", "advantages", "strategies"),
+    [("linear", "same", 1, 1), ("linear", "quadratic", 1, 2), ("uniform", "linear", 0, 1), ("uniform", "same", 0, 0)],
+)
+def test_a_panel_keeps_the_means_of_what_iterations_said_with_their_weights(
+    weighting: Any, of_averages: Any, advantages: int, strategies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, said = HandMemories.add, defaultdict(list)
+
+    def watched(self: HandMemories, player: int, found: Found) -> None:
+        for name, batches in (("advantages", found.advantages), ("strategies", found.strategies)):
+            for batch in batches:
+                said[name, player, batch.round].append(batch.samples)
+        add(self, player, found)
+
+    monkeypatch.setattr(HandMemories, "add", watched)
+    cfr = replace(PANEL.cfr, weighting=weighting, average_weighting=of_averages)
+    learning = replace(STILL, steps=10, learning_rate=1e-2)
+    solver = run(DeepCFR(LEDUC, replace(PANEL, cfr=cfr, advantage=learning)))
+    assert len(said) == 4
+    for (name, player, round_), samples in said.items():
+        power = advantages if name == "advantages" else strategies
+        weight = np.arange(1, 5) ** float(power)
+        memory = getattr(solver.memories, name)[player, round_]
+        kept = memory[slice(0, None)]
+        assert len(samples) == 4
+        for field in ("values", "reach"):
+            mean = weighted([getattr(sample, field) for sample in samples], weight)
+            torch.testing.assert_close(getattr(kept, field), mean, rtol=1e-3, atol=1e-4)
+        assert differ(samples)
+
+
+def weighted(columns: list[torch.Tensor], weight: Any) -> torch.Tensor:
+    return sum(float(w) * column for w, column in zip(weight, columns, strict=True)) / float(weight.sum())  # type: ignore[return-value]
+
+
+def differ(samples: list[HandSamples]) -> bool:
+    return float((samples[0].values - samples[-1].values).abs().max()) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("weighting", "of_averages", "expected"),
+    [("linear", "same", [1, 2, 3]), ("linear", "quadratic", [1, 4, 9]), ("linear", "uniform", [1, 1, 1])],
+)
+def test_the_average_network_is_fitted_with_the_weights_of_averages(
+    weighting: Any, of_averages: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples, asked = InfosetMemories.strategy_examples, []
+
+    def watched(self: InfosetMemories, weights: Any, t: int, config: FitConfig) -> Any:
+        asked.append(weights(torch.tensor([1, 2, 3]), 3))
+        return examples(self, weights, t, config)
+
+    monkeypatch.setattr(InfosetMemories, "strategy_examples", watched)
+    cfr = replace(CONFIG.cfr, weighting=weighting, average_weighting=of_averages)
+    run(DeepCFR(LEDUC, replace(CONFIG, cfr=cfr))).fit_average()
+    (weights,) = asked
+    torch.testing.assert_close(weights / weights[0], torch.tensor(expected, dtype=torch.float32))
+
+
+# Policies of snapshots
+
+
+@pytest.mark.parametrize("fallback", ["highest", "uniform"])
+@pytest.mark.parametrize("name", ["sd_cfr_policy", "smoothed_policy"])
+def test_policies_of_snapshots_play_the_configured_fallback(name: str, fallback: Any) -> None:
+    """Where no advantage is positive: the highest one, or all actions alike."""
+    cfr = replace(CONFIG.cfr, fallback=fallback, keep_networks=1)
+    solver = run(DeepCFR(KUHN, replace(CONFIG, game="kuhn", cfr=cfr)))
+    bias = torch.tensor([-9.0, -8.0, -7.0])
+    for iterate in solver.snapshots.kept:
+        for weights in iterate.networks:
+            weights["head.weight"].zero_()
+            weights["head.bias"].copy_(bias)
+    legal = KUHN.encoding.legal[EVERY.node]
+    expected = legal / legal.sum(1, keepdim=True)
+    if fallback == "highest":
+        highest = torch.where(legal, bias, -torch.inf).argmax(1)
+        expected = torch.nn.functional.one_hot(highest, 3)
+    found = getattr(solver, name)().probabilities(EVERY)
+    torch.testing.assert_close(found.float(), expected.float(), atol=1e-5, rtol=0)
+
+
+def test_the_smoothed_policy_has_the_later_half_of_the_snapshots() -> None:
+    def kept(t: int) -> Snapshot:
+        weights = {"head.bias": torch.full((3,), float(t))}
+        return Snapshot(t, float(t), (weights, weights), None)
+
+    assert mean_snapshot([kept(t) for t in (1, 2, 3, 4)]).networks[0]["head.bias"].tolist() == [3.5] * 3
+    assert mean_snapshot([kept(t) for t in (1, 2, 3)]).networks[1]["head.bias"].tolist() == [2.5] * 3

@@ -1,0 +1,55 @@
+"""The files of configs/ load, say their command, and are the defaults or the paper's values that they claim to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepcfr.config import load_any_config, load_config
+from deepcfr.defaults import default_config
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_configurations_say_their_command_and_load() -> None:
+    paths = sorted((ROOT / "configs").glob("*.toml"))
+    assert {path.stem for path in paths} >= {"fhp-paper", "fhp-quick", "kuhn", "leduc"}
+    for path in paths:
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        assert f"--config configs/{path.name}" in first
+        assert load_any_config(path).game == first.split()[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        ("kuhn", "kuhn"),
+        ("leduc", "leduc"),
+        ("fhp-quick", "fhp"),
+        ("fhp-pot", "fhp-pot"),
+        ("hulh-quick", "hulh"),
+        ("hunl-pot", "hunl-pot"),
+    ],
+)
+def test_default_configurations_are_the_files(name: str, game: str) -> None:
+    assert load_config(ROOT / "configs" / f"{name}.toml") == default_config(game)
+
+
+@pytest.mark.parametrize("game", ["fhp-pot", "hunl-pot"])
+def test_games_of_the_first_version_have_its_table_for_the_first_round(game: str) -> None:
+    assert default_config(game).cfr.first_round == "table"
+
+
+def test_the_paper_configuration_has_the_papers_values() -> None:
+    config = load_config(ROOT / "configs" / "fhp-paper.toml")
+    assert (config.cfr.iterations, config.sampling.traversals, config.cfr.weighting) == (450, 10_000, "linear")
+    assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (
+        4_000,
+        10_000,
+        1e-3,
+    )
+    assert (config.advantage.refit, config.advantage.schedule) == ("scratch", "constant")
+    assert not config.advantage.merge_infosets
+    assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
+    assert (config.network.suits, config.network.width, config.network.card_width) == ("raw", 64, 3)

@@ -1,0 +1,28 @@
+"""The commands that set-up compiles with."""
+
+import shlex
+
+import pytest
+
+from deepcfr import cli
+from deepcfr.cli import warm_up
+
+
+def test_they_are_commands_in_folders_of_their_own() -> None:
+    commands = [shlex.split(command) for command in warm_up._commands()]
+    outs = [command[command.index("--out") + 1] for command in commands if "--out" in command]
+    assert len(commands) > 10
+    assert len(outs) == len(set(outs))
+    for command in commands:
+        assert type(cli.parse_command(command)).__module__ == "deepcfr.cli.records"
+
+
+def test_a_command_that_fails_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(warm_up, "_commands", lambda: ["games", "exploitability nowhere"])
+    with pytest.raises(SystemExit) as end:
+        warm_up.warm_up()
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("deepcfr exploitability nowhere\n")
+    assert "nowhere" in said.err.splitlines()[-1]
+    assert said.out == ""
