@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any
 
-from deepcfr.training.shards import BLOCK, LONGEST
+from deepcfr.cluster.examples import BLOCK, LONGEST
 
 ROOT = Path(__file__).parent.parent
 TRAVERSALS, STEPS, BATCH, CAPACITY = 10_000, 32_000, 20_000, 40_000_000  # ICML 2019, section 5.2 and 5.3

@@ -25,8 +25,8 @@ from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.presets import load_game, load_rules
 from deepcfr.policies.base import UniformPolicy
+from deepcfr.runs.folder import make_solver
 from deepcfr.runs.metrics import environment
-from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.mccfr import MCCFR
 
 THREADS = 2
@@ -104,7 +104,7 @@ def solved(plan: Plan, abstraction: Abstraction | None, parts: int, epoch: int, 
     """NashConv of the average strategy at the end, and the nodes touched."""
     settings = TabularConfig("mccfr", plan.iterations, traversals=plan.traversals, parts=parts, epoch=epoch)
     config = SolveConfig(game=plan.game, seed=seed, solve=settings, runtime=RuntimeConfig(threads=1))
-    solver = build_solver(load_game(plan.game), config, abstraction)
+    solver = make_solver(load_game(plan.game), config, abstraction)
     assert isinstance(solver, MCCFR)
     for _ in solver.iterations():
         pass

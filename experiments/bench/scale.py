@@ -22,6 +22,7 @@ from typing import Any
 from deepcfr.cluster.ray_cluster import RayCluster
 from deepcfr.cluster.remote import RemoteCollector
 from deepcfr.cluster.shard_host import arrays_of
+from deepcfr.cluster.shards import ShardedMemories
 from deepcfr.config import RunConfig
 from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config
 from deepcfr.games.base import Game
@@ -33,7 +34,6 @@ from deepcfr.runs.metrics import environment
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import history_sampling
-from deepcfr.solvers.shards import ShardedMemories
 from deepcfr.training.examples import WEIGHTS
 
 Say = Callable[[str], None]

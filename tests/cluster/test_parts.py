@@ -6,15 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepcfr.cluster.parts import MergedRemotely
+from deepcfr.cluster.parts import MergedHere, MergedRemotely, PartHost
 from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
-from deepcfr.solvers.build import build_solver, in_parts
+from deepcfr.runs.folder import make_solver
 from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.parts import PartHost
 from hosts_here import HostsHere
 
 LEDUC = load_game("leduc")
@@ -25,7 +24,8 @@ def solver(count: int | None, settings: TabularConfig = SETTINGS) -> MCCFR:
     """With its parts in so many hosts, or run by itself."""
     result = MCCFR(LEDUC, settings)
     if count is None:
-        return in_parts(result)
+        result.merging = MergedHere(result)
+        return result
     result.merging = MergedRemotely(
         result, HostsHere(settings.parts, count, lambda some, own: PartHost(MCCFR(LEDUC, settings), some, count, own))
     )
@@ -62,7 +62,8 @@ def test_old_strategies_within_an_epoch_cost_little() -> None:
     settings = replace(SETTINGS, iterations=600, traversals=60, epoch=1)
     found = []
     for parts, epoch in ((1, 1), (3, 1), (3, 10), (3, 100)):
-        one = in_parts(MCCFR(LEDUC, replace(settings, parts=parts, epoch=epoch)))
+        one = MCCFR(LEDUC, replace(settings, parts=parts, epoch=epoch))
+        one.merging = MergedHere(one) if parts > 1 else None
         for _ in one.iterations():
             pass
         found.append(exploitability(one.average_policy()).nash_conv)
@@ -72,14 +73,14 @@ def test_old_strategies_within_an_epoch_cost_little() -> None:
 
 def test_a_run_in_parts_goes_on_where_it_was(tmp_path: Path) -> None:
     config = SolveConfig(game="leduc", solve=SETTINGS, runtime=RuntimeConfig(threads=1))
-    whole, begun = build_solver(LEDUC, config), build_solver(LEDUC, config)
+    whole, begun = make_solver(LEDUC, config), make_solver(LEDUC, config)
     for _ in whole.iterations():
         pass
     next(begun.iterations())
     save_checkpoint(tmp_path, begun, "fingerprint", 1.0, keep=1)
     found = newest_checkpoint(tmp_path, "fingerprint", pytest.fail)
     assert found
-    for again in (build_solver(LEDUC, config), solver(2)):
+    for again in (make_solver(LEDUC, config), solver(2)):
         restore(again, found)
         for _ in again.iterations():
             pass

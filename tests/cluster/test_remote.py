@@ -12,8 +12,10 @@ import pytest
 import torch
 from test_shards import CONFIG, LEDUC, contents
 
+from deepcfr.cluster.examples import ShardedExamples
 from deepcfr.cluster.remote import RemoteCollector
 from deepcfr.cluster.shard_host import ShardHost
+from deepcfr.cluster.shards import ShardedCollector
 from deepcfr.config import CFRConfig, ExternalSampling, RunConfig, RuntimeConfig
 from deepcfr.errors import WorkerLost
 from deepcfr.files import read_json
@@ -27,7 +29,6 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.training.shards import ShardedExamples
 from hosts_here import HostsHere
 
 
@@ -59,7 +60,7 @@ def remote(count: int, kept: list[Shards] | None = None) -> Any:
     return collecting
 
 
-def finished(config: RunConfig, collecting: Any = None, game: Game = LEDUC) -> DeepCFR:
+def finished(config: RunConfig, collecting: Any = ShardedCollector, game: Game = LEDUC) -> DeepCFR:
     solver = DeepCFR(game, config, collecting)
     for _ in solver.iterations():
         pass
@@ -154,7 +155,7 @@ def test_simultaneous_fits_run_beside_the_other_players_traversals(side_by_side:
     record = next(solver.iterations(lambda _: average_due))
     assert record.traversal_seconds >= 0
     assert record.fit_seconds > 0
-    alone = DeepCFR(LEDUC, solver.config)
+    alone = DeepCFR(LEDUC, solver.config, ShardedCollector)
     assert record.trained == next(alone.iterations()).trained
     if average_due:
         assert solver.average_network
@@ -202,9 +203,10 @@ def test_after_a_fit_is_lost_no_other_begins(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_checkpoint_goes_on_with_other_processes(tmp_path: Path) -> None:
-    """Saved by two, taken up by three, by none, and the other way round: as if nothing had happened."""
+    """Saved by two, taken up by three, by this process, and the other way round: as if nothing had happened."""
     whole = finished(CONFIG)
-    for first, second in ((remote(2), remote(3)), (remote(2), None), (None, remote(2))):
+    here = ShardedCollector
+    for first, second in ((remote(2), remote(3)), (remote(2), here), (here, remote(2))):
         begun = DeepCFR(LEDUC, CONFIG, first)
         next(begun.iterations())
         folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from deepcfr.cluster.shards import MemoryShards, ShardedCollector, part_of_memory, shard_chunks
 from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
@@ -27,7 +28,6 @@ from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.histories import HistoryShards, chunks_of, part_of_memory
 
 LEDUC = load_game("leduc")
 FIT = FitConfig(steps=60, batch_size=256, learning_rate=5e-3, schedule="cosine")
@@ -47,8 +47,12 @@ def with_shards(count: int, config: RunConfig = CONFIG) -> RunConfig:
     return replace(config, memory=replace(config.memory, shards=count))
 
 
+def new_solver(config: RunConfig) -> DeepCFR:
+    return DeepCFR(LEDUC, config, ShardedCollector)
+
+
 def solved(config: RunConfig) -> DeepCFR:
-    solver = DeepCFR(LEDUC, config)
+    solver = new_solver(config)
     for _ in solver.iterations():
         pass
     return solver
@@ -71,7 +75,7 @@ def rows(memories: list[Memory]) -> list[tuple[float, ...]]:
 @pytest.mark.parametrize("shards", [1, 2, 7, 50])
 def test_the_shards_run_every_traversal_once(shards: int) -> None:
     config = with_shards(shards)
-    chunks = [chunk for number in range(shards) for chunk in chunks_of(config, number)]
+    chunks = [chunk for number in range(shards) for chunk in shard_chunks(config, number)]
     assert [n for first, count in chunks for n in range(first, first + count)] == list(range(50))
     assert all(count <= 9 for _, count in chunks)
 
@@ -87,7 +91,7 @@ def test_shards_together_find_what_one_memory_finds() -> None:
     """From the same networks, that is, before these are fitted to other mini-batches."""
     found = []
     for count in (1, 3):
-        solver = DeepCFR(LEDUC, with_shards(count))
+        solver = new_solver(with_shards(count))
         for some in solver.collector.traverse(1, 0, solver.current()):
             solver.memories.add(0, some)
         found.append(solver.memories.named())
@@ -99,10 +103,8 @@ def test_shards_together_find_what_one_memory_finds() -> None:
 
 def test_a_shard_holds_the_same_wherever_it_is() -> None:
     """Shards 2 and 0 with two threads, and shard 1 elsewhere, against all of them in a solver."""
-    solver = DeepCFR(LEDUC, CONFIG)
-    elsewhere = [
-        HistoryShards(LEDUC, CONFIG, numbers, Workers(threads)) for numbers, threads in (([2, 0], 2), ([1], 1))
-    ]
+    solver = new_solver(CONFIG)
+    elsewhere = [MemoryShards(LEDUC, CONFIG, numbers, Workers(threads)) for numbers, threads in (([2, 0], 2), ([1], 1))]
     for player in (0, 1):
         touched = [0, 0]
         for shards in elsewhere:
@@ -143,7 +145,7 @@ def test_a_run_in_shards_learns_as_well_as_any() -> None:
 
 
 def test_the_records_count_all_shards() -> None:
-    solver = DeepCFR(LEDUC, CONFIG)
+    solver = new_solver(CONFIG)
     *_, last = solver.iterations()
     stores = dict(solver.memories.named())
     for player in (0, 1):

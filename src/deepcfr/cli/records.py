@@ -71,7 +71,7 @@ class Train:
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
     workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
     learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
-    seed: int = 0
+    seed: int = 0  # seed of everything random in the run
     solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp uses its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
     sampling: AvoidSubcommands[Sampling] = field(default_factory=ExternalSampling)
@@ -109,7 +109,7 @@ class Solve:
     json: bool = False  # print one JSON object; progress goes to standard error
     ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
     workers: int | None = None  # processes of the cluster that run traversals; default 2
-    seed: int = 0
+    seed: int = 0  # seed of everything random in the run
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
@@ -143,7 +143,7 @@ class Abstract:
     out: Path  # the folder to create
     features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # features by which hands are clustered
     threads: int = 2  # CPU threads
-    seed: int = 0
+    seed: int = 0  # seed of the clustering
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -296,7 +296,7 @@ class Acpc:
 
     run: Positional[str]  # a player of the dealer's game, as for deepcfr match
     port: int  # the dealer's port for this player
-    host: str = "127.0.0.1"
+    host: str = "127.0.0.1"  # the dealer's address
     seed: int = 0  # seed of the agent's actions
     policy: PolicyName = "own"
     retries: int = 5  # attempts to reconnect, with pauses that double
@@ -374,5 +374,5 @@ class Bench:
     #: OpenSpiel's; threads: MCCFR against plain Python; scale: Ray workers against threads
     what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale"]]
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
-    seed: int = 0
-    json: bool = False
+    seed: int = 0  # seed of what is measured
+    json: bool = False  # print one JSON object; progress goes to standard error

@@ -15,7 +15,7 @@ import ray
 from ray.exceptions import RaySystemError
 
 from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.cluster.parts import MergedRemotely
+from deepcfr.cluster.parts import MergedRemotely, PartHost
 from deepcfr.cluster.ray_address import require_cluster
 from deepcfr.cluster.ray_hosts import LET_GO_SECONDS, RayHosts
 from deepcfr.cluster.ray_learners import LeftBehind, RayLearners
@@ -28,7 +28,6 @@ from deepcfr.games.base import Game
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.parts import PartHost
 from deepcfr.solvers.sampled import MakeSampled, SampledSolver
 
 _CONNECT_SECONDS = 20

@@ -15,6 +15,7 @@ from ray import PlacementGroupID
 from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table, remove_placement_group
 
+from deepcfr.cluster.examples import Order, ShardedExamples, Survey
 from deepcfr.cluster.ray_hosts import LET_GO_SECONDS, RayHosts, lines
 from deepcfr.cluster.remote import RemoteShards
 from deepcfr.cluster.shard_host import Weights, arrays_of, put_arrays
@@ -28,7 +29,6 @@ from deepcfr.solvers.memories import objective_of
 from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.training.shards import Order, ShardedExamples, Survey
 
 _STEP_SECONDS = 120  # a learner waits for the gradients of the others
 

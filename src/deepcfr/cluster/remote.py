@@ -7,17 +7,16 @@ from typing import Any, Protocol
 
 import torch
 
+from deepcfr.cluster.examples import Means, Order, Survey
 from deepcfr.cluster.shard_host import arrays_of, samples_of
+from deepcfr.cluster.shards import ShardedMemories, part_of_memory
 from deepcfr.config import RunConfig
 from deepcfr.games.base import Game
 from deepcfr.memory.reservoir import INFOSET_COLUMNS, bytes_per_sample
 from deepcfr.solvers.collector import Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.histories import part_of_memory
 from deepcfr.solvers.memories import Found, Memories
-from deepcfr.solvers.shards import ShardedMemories
 from deepcfr.training.fit import fit
-from deepcfr.training.shards import Means, Order, Survey
 from deepcfr.types import Samples
 
 
@@ -157,7 +156,7 @@ def kept_by_worker(_player: int, found: Found) -> None:
 
 def _in_order(parts: Callable[[], list[list[Found]]]) -> Iterator[Found]:
     """Wait for all hosts; then yield their results shard by shard."""
-    yield from sorted((found for part in parts() for found in part), key=lambda found: found.shard)  # stable
+    yield from sorted((found for part in parts() for found in part), key=lambda found: found.part)  # stable
 
 
 def shares(shards: int, hosts: int) -> list[list[int]]:

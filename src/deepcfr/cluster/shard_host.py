@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.cluster.examples import Means, Order, Survey
+from deepcfr.cluster.shards import MemoryShards
 from deepcfr.config import RunConfig
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
@@ -19,11 +21,8 @@ from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.rng import generator
 from deepcfr.solvers.collector import Current
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.histories import HistoryShards
 from deepcfr.solvers.memories import Found
-from deepcfr.solvers.shards import ShardFits
 from deepcfr.training.networks import SplitNetwork, build_network
-from deepcfr.training.shards import Means, Order, Survey
 from deepcfr.types import Infosets, Samples
 
 Array = npt.NDArray[np.generic]
@@ -36,8 +35,7 @@ class ShardHost:
 
     def __init__(self, game: Game, config: RunConfig, numbers: Sequence[int], threads: int = 1) -> None:
         self._game, self._config = game, config
-        self._shards = HistoryShards(game, config, numbers, Workers(threads))
-        self._fits = ShardFits(game, self._shards.memories)
+        self._shards = MemoryShards(game, config, numbers, Workers(threads))
         self._networks = [build_network(game.encoding, config.network, generator(0)) for _ in (0, 1)]
         self._table = FirstRoundTable(poker_game(game), config.cfr) if config.cfr.first_round == "table" else None
 
@@ -62,15 +60,15 @@ class ShardHost:
 
     def survey(self, order: Order) -> dict[int, Survey]:
         """The survey of each shard."""
-        return self._fits.survey(order)
+        return self._shards.survey(order)
 
     def aim(self, order: Order, mass: torch.Tensor, means: Means | None) -> dict[int, float]:
         """Prepare draws for an order; arguments and result as for `Shards.aim`."""
-        return self._fits.aim(order, mass, means)
+        return self._shards.aim(order, mass, means)
 
     def draw(self, order: Order, counts: Mapping[int, int], stream: int) -> dict[int, Block]:
         """Draw the given number of samples of each shard."""
-        return {number: block_of(samples) for number, samples in self._fits.draw(order, counts, stream)().items()}
+        return {number: block_of(samples) for number, samples in self._shards.draw(order, counts, stream)().items()}
 
     def resident(self, *given: Weights) -> int:  # noqa: ARG002
         """Bytes of main memory of this process. The arguments are received and dropped."""

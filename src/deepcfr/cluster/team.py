@@ -9,13 +9,13 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from deepcfr.cluster.examples import ShardedExamples
 from deepcfr.config import FitConfig
 from deepcfr.parallel import Workers, flushed_denormals
 from deepcfr.rng import key
 from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.training.shards import ShardedExamples
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from deepcfr.policies.base import LadderPolicy
 from deepcfr.policies.initial import RANGES, Floats, RangeBuckets, range_buckets, shares, start_round
 from deepcfr.sampling.mccfr import SHAPES
 from deepcfr.sampling.traversal_tree import poker_situations
-from deepcfr.solvers.build import in_parts
 from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, setting_problems
 
 _COMPACT = "average-compact"
@@ -128,7 +127,7 @@ def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstra
         raise ConfigError(NOT_LISTED.format(game.name))
     settings = config.solve
     buckets = abstraction or ladder_buckets(game.rules.deck, settings.abstraction)
-    return in_parts(LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads))
+    return LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads)
 
 
 def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:

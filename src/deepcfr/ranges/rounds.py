@@ -47,9 +47,19 @@ class RoundTree:
     def num_edges(self) -> int:
         return len(self.edge_slot)
 
-    @property
+    @cached_property
     def num_slots(self) -> int:
         return len(self.nodes) + len(self.leaf_kind)
+
+    @cached_property
+    def all_nodes(self) -> npt.NDArray[np.bool_]:
+        """True for every decision node, [n]."""
+        return np.ones(len(self.nodes), np.bool_)
+
+    @cached_property
+    def no_nodes(self) -> npt.NDArray[np.bool_]:
+        """False for every decision node, [n]."""
+        return np.zeros(len(self.nodes), np.bool_)
 
     @cached_property
     def edge_node(self) -> Ints:

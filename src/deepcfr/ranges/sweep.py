@@ -38,14 +38,19 @@ class Scratch(threading.local):
 
     def __init__(self) -> None:
         self._buffers: dict[str, Doubles] = {}
+        self._arrays: dict[tuple[str, tuple[int, ...]], Doubles] = {}  # parts of them, as they were asked for
 
     def array(self, name: str, shape: tuple[int, ...]) -> Doubles:
         """An uninitialised array; the thread's next call with the same name reuses its memory."""
-        size = prod(shape)
-        buffer = self._buffers.get(name)
-        if buffer is None or len(buffer) < size:
-            buffer = self._buffers[name] = np.empty(size)
-        return buffer[:size].reshape(shape)
+        array = self._arrays.get((name, shape))
+        if array is None:
+            size = prod(shape)
+            buffer = self._buffers.get(name)
+            if buffer is None or len(buffer) < size:
+                self._arrays.clear()  # views of the old buffer would keep it
+                buffer = self._buffers[name] = np.empty(size)
+            array = self._arrays[name, shape] = buffer[:size].reshape(shape)
+        return array
 
 
 class RoundPass:
@@ -117,7 +122,7 @@ class RoundPass:
         """
         tree = self.tree
         if isinstance(free, bool):
-            free = np.full(len(tree.nodes), free)
+            free = tree.all_nodes if free else tree.no_nodes
         pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, free, self.sigma, values)
 
 

@@ -14,6 +14,8 @@ from typing import Any, Protocol, cast
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
+from deepcfr.cluster.parts import MergedHere
+from deepcfr.cluster.shards import ShardedCollector
 from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config, validate_config
 from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
 from deepcfr.files import json_bytes, read_json, write_atomically
@@ -64,10 +66,16 @@ def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> Any
 def make_solver(
     game: AnyGame, config: AnyConfig, abstraction: Abstraction | None = None, collecting: Collecting | None = None
 ) -> Solver:
-    """A new solver for a run of a game; raises the errors of `build_solver`."""
+    """A new solver for a run of a game; raises the errors of `build_solver`. Its shards or parts are in this process."""
+    if isinstance(config, RunConfig) and config.memory.shards > 1:
+        collecting = collecting or ShardedCollector
     if isinstance(game, LadderGame):
-        return build_ladder_solver(game, config, abstraction)
-    return build_solver(game, config, abstraction, collecting)
+        solver: Solver = build_ladder_solver(game, config, abstraction)
+    else:
+        solver = build_solver(game, config, abstraction, collecting)
+    if isinstance(solver, SampledSolver) and solver.config.parts > 1:
+        solver.merging = MergedHere(solver)
+    return solver
 
 
 def make_sampled(source: GameSource, config: SolveConfig, abstraction: Abstraction | None) -> SampledSolver:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
@@ -16,8 +16,6 @@ from deepcfr.nfsp.solver import NFSP
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.parts import MergedHere
-from deepcfr.solvers.sampled import SampledSolver
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.training.fit import FitResult
@@ -104,22 +102,12 @@ def build_solver(
     settings, threads = config.solve, config.runtime.threads
     if settings.algorithm == "mccfr":
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
-        return in_parts(MCCFR(game, settings, config.seed, threads, buckets))
+        return MCCFR(game, settings, config.seed, threads, buckets)
     if settings.abstraction != "lossless":
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: use mccfr.")
     if isinstance(game, PokerGame):
         return VectorCFR(game, settings, threads, config.seed)
     return TreeCFR(game, settings)
-
-
-_Sampled = TypeVar("_Sampled", bound=SampledSolver)
-
-
-def in_parts(solver: _Sampled) -> _Sampled:
-    """The solver; if it has several parts, they run in this process one after the other."""
-    if solver.config.parts > 1:
-        solver.merging = MergedHere(solver, solver.config.parts)
-    return solver
 
 
 def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:

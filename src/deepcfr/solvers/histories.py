@@ -1,22 +1,15 @@
-"""Traversals of histories (Deep CFR, Algorithm 2), and the logical shards of memories that keep their samples.
-
-A run has S shards, by configuration. Shard s runs the s-th part of every iteration's traversals and keeps their
-samples in the s-th part of every memory. The samples depend on the number of the shard, and not on its process or on the
-number of processes.
-"""
+"""Traversals of histories (Deep CFR, Algorithm 2): in chunks, with random streams that depend only on their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 
-from deepcfr.config import HistorySampling, MemoryConfig, RunConfig
+from deepcfr.config import HistorySampling, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes
 from deepcfr.games.poker import poker_game
-from deepcfr.memory.reservoir import Store
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
 from deepcfr.policies.network import regret_matching
@@ -26,52 +19,29 @@ from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import traverse_outcomes
 from deepcfr.solvers.collector import Current, Fitting
 from deepcfr.solvers.memories import Batch, Found, InfosetMemories, Memories
-from deepcfr.solvers.shards import ShardedMemories, ShardFits
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork
 
 PLAYERS = (0, 1)
 
 
-class HistoryShards:
-    """Some of a run's shards, by their `numbers`: the traversals that fill them, and their memories."""
-
-    def __init__(self, game: Game, config: RunConfig, numbers: Sequence[int], workers: Workers) -> None:
-        self.game, self.config, self.workers = game, config, workers
-        self.memories = {
-            number: InfosetMemories(game, part_of_memory(config.memory, number), shard_suffix(config, number))
-            for number in numbers
-        }
-
-    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
-        """Run these shards' part of iteration t, chunk by chunk in the order of traversals (Algorithm 2)."""
-        traversals = _Traversals(self.game, self.config, t, traverser, current)
-        chunks = [(number, *chunk) for number in self.memories for chunk in chunks_of(self.config, number)]
-        return self.workers.map(lambda chunk: traversals.run(*chunk), chunks)
-
-    def add(self, player: int, found: Found) -> None:
-        """Add the samples of a chunk to the memories of its shard."""
-        self.memories[found.shard].add(player, found)
-
-    def named(self) -> list[tuple[str, Store]]:
-        """Every memory with its name in a checkpoint."""
-        return [named for memories in self.memories.values() for named in memories.named()]
-
-
 class HistoryCollector:
-    """All shards of a run in this process."""
+    """Runs all traversals of a run in this process; one memory for each purpose keeps the samples."""
 
     def __init__(self, game: Game, config: RunConfig, workers: Workers) -> None:
-        self._shards = shards = HistoryShards(game, config, range(config.memory.shards), workers)
+        assert config.memory.shards == 1, "a memory in several shards needs a collector for them"
+        self._game, self._config, self._workers = game, config, workers
         self.fit: Fitting = fit
         self.side_by_side = 0
-        self.memories: Memories = shards.memories[0]
-        if config.memory.shards > 1:
-            self.memories = ShardedMemories(game, ShardFits(game, shards.memories), shards.named, shards.add)
+        self.memories: Memories = InfosetMemories(game, config.memory)
 
     def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
-        """Iteration t's traversals for one player, shard by shard."""
-        return self._shards.traverse(t, traverser, current)
+        """Iteration t's traversals for one player, chunk by chunk in their order (Algorithm 2)."""
+        sampling = history_sampling(self._config)
+        traversals = Traversals(self._game, self._config, t, traverser, current)
+        return self._workers.map(
+            lambda chunk: traversals.run(*chunk), chunks_of(0, sampling.traversals, sampling.chunk)
+        )
 
     def changed(self, player: int) -> None:
         """Does nothing: no strategies are cached."""
@@ -80,36 +50,19 @@ class HistoryCollector:
         """Does nothing: there are no other processes."""
 
 
-def part_of_memory(config: MemoryConfig, number: int) -> MemoryConfig:
-    """The rows of one shard: as many as of the others, or one more."""
-    rows = [
-        capacity // config.shards + (number < capacity % config.shards)
-        for capacity in (config.advantage_capacity, config.strategy_capacity)
-    ]
-    return replace(config, advantage_capacity=rows[0], strategy_capacity=rows[1], shards=1)
-
-
-def shard_suffix(config: RunConfig, number: int) -> str:
-    """The suffix of the names of a shard's memories in a checkpoint."""
-    return f"-shard-{number}" if config.memory.shards > 1 else ""
-
-
 def history_sampling(config: RunConfig) -> HistorySampling:
     """The sampling settings of a run that samples histories."""
     assert config.sampling.kind != "public-chance"
     return config.sampling
 
 
-def chunks_of(config: RunConfig, number: int) -> Iterator[tuple[int, int]]:
-    """The chunks of a shard's traversals: for each, the first number in the iteration and the count."""
-    sampling, shards = history_sampling(config), config.memory.shards
-    total, chunk = sampling.traversals, sampling.chunk
-    end = total * (number + 1) // shards
-    for first in range(total * number // shards, end, chunk):
-        yield first, min(chunk, end - first)
+def chunks_of(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """The traversals from `begin` to before `end` in chunks: for each the first number and the count."""
+    for first in range(begin, end, size):
+        yield first, min(size, end - first)
 
 
-class _Traversals:
+class Traversals:
     """One player's traversals in one iteration; any part of them can be run, in any order and by any thread."""
 
     def __init__(self, game: Game, config: RunConfig, t: int, traverser: int, current: Current) -> None:
@@ -122,8 +75,11 @@ class _Traversals:
         """The random stream for one purpose in these traversals."""
         return key(self._config.seed, purpose, self._t, self._traverser, *more)
 
-    def run(self, shard: int, first: int, count: int) -> Found:
-        """A shard's `count` traversals from `first` on; samples of the first round are apart if a table plays it."""
+    def run(self, first: int, count: int, part: int = 0) -> Found:
+        """Run `count` traversals from number `first` on, for a `part` of the memories.
+
+        Samples of the first round are apart if a table plays it.
+        """
         game, sampling, current = self._game, self._sampling, self._current
         deals = game.deal(count, self.stream("deal"), first)
         mine, theirs = (self._strategy(current.matching.networks[player], player, deals) for player in PLAYERS)
@@ -149,7 +105,7 @@ class _Traversals:
             evaluated=int(decisions.sum()),
             advantages=[Batch(advantages, self.stream("advantage slot", first))],
             strategies=[Batch(strategies, self.stream("strategy slot", first))],
-            shard=shard,
+            part=part,
             first_round=for_table,
         )
 

@@ -49,7 +49,7 @@ class Found:
     evaluated: int  # infosets at which networks were asked for a strategy
     advantages: Sequence[Batch] = ()  # of the traverser
     strategies: Sequence[Batch] = ()  # of the opponent of sampled histories, or of the traverser on boards
-    shard: int = 0  # whose traversals they are
+    part: int = 0  # of the memories, where these have several parts
     first_round: tuple[Samples, Samples] | None = None  # advantages and strategies, for the table of the first round
     first_values: npt.NDArray[np.float64] | None = None  # the same on boards: the traverser's values, [S, U]
 

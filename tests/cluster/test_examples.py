@@ -8,18 +8,18 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from deepcfr.cluster import examples as shards
+from deepcfr.cluster.examples import BlockDraw, Means, Order, ShardedExamples, ShardSampler, Survey, together
 from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.base import infoset_rounds
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator, key
-from deepcfr.training import shards
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
 from deepcfr.training.fit import fit
 from deepcfr.training.losses import advantage_loss
 from deepcfr.training.networks import build_network
-from deepcfr.training.shards import BlockDraw, Means, Order, ShardedExamples, ShardSampler, Survey, together
 from deepcfr.types import Infosets, Samples
 
 GAME = load_game("leduc")
