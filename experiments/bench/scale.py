@@ -22,7 +22,7 @@ from typing import Any
 from deepcfr.cluster.ray_cluster import RayCluster
 from deepcfr.cluster.remote import RemoteCollector
 from deepcfr.cluster.shard_host import arrays_of
-from deepcfr.cluster.shards import ShardedMemories
+from deepcfr.cluster.shards import ShardedCollector, ShardedMemories
 from deepcfr.config import RunConfig
 from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config
 from deepcfr.games.base import Game
@@ -106,7 +106,7 @@ def _measured(name: str, plans: Plans) -> dict[str, dict[str, float]]:
     game = build_game(source, next(iter(plans.values()))[0].network.suits)
     cores = sum(n for _, n in plans.values())
     solvers = {
-        side: DeepCFR(game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else None)
+        side: DeepCFR(game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else ShardedCollector)
         for side, (own, n) in plans.items()
     }
     sides = zip(*(solver.iterations() for solver in solvers.values()), strict=True)
