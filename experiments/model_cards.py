@@ -107,7 +107,7 @@ def _title(path: Path) -> str:
 def _made(path: Path, run: RunFolder) -> Iterator[tuple[str, str]]:
     made = json.loads((path / "environment.json").read_text())
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and file.name != "card.md")
-    yield "recipe", f"`{made['command']}`, seed {run.config.seed}; all settings in `config.toml`"
+    yield "recipe", f"`{made['command']}` at the commit below, seed {run.config.seed}; all settings in `config.toml`"
     versions = f"torch {made['versions']['torch']}, {made['processor']}, {made['threads']} threads"
     later = "".join(f", from iteration {r['iteration']} on {r['commit']}" for r in made.get("resumed", []))
     yield "made with", f"commit {made['commit']}{later}, {versions}"

@@ -106,7 +106,9 @@ def _measured(name: str, plans: Plans) -> dict[str, dict[str, float]]:
     game = build_game(source, next(iter(plans.values()))[0].network.suits)
     cores = sum(n for _, n in plans.values())
     solvers = {
-        side: DeepCFR(game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else ShardedCollector)
+        side: DeepCFR(
+            game, own, RayCluster(LOCAL_CLUSTER, n, cores=cores).collecting(source) if n else ShardedCollector
+        )
         for side, (own, n) in plans.items()
     }
     sides = zip(*(solver.iterations() for solver in solvers.values()), strict=True)
