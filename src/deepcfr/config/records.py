@@ -108,7 +108,9 @@ class NetworkConfig:
     kind: Literal["paper", "mlp"] = "paper"  #: section 5.1 and Appendix C, or a plain network for small games
     width: int = 64  #: features d in each hidden layer
     layers: int = 3  #: hidden layers of the mlp
-    card_width: int = 3  #: hidden card layers are this many times wider than d; 1 is Appendix C as printed
+    #: hidden card layers are this many times wider than d; 1 is the width in Appendix C, whose listing also has
+    #: `card_embedding`
+    card_width: int = 3
     card_embedding: bool = False  #: an embedding for every single card in addition to rank and suit
     #: a learnt vector for each public decision in addition to its bets, for trees with many decisions
     node_embedding: bool = False

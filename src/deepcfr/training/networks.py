@@ -182,8 +182,11 @@ class SplitNetwork(nn.Module):
 class PaperNetwork(SplitNetwork):
     """The network of Deep CFR, section 5.1 and Appendix C: card branch, bet branch, three joint layers.
 
-    With `card_width` 3 and no single-card embeddings it has the 98,948 parameters that the paper states (at d = 64 on FHP);
-    with `card_width` 1 and single-card embeddings it is Appendix C as printed, but for a fourth output.
+    Parameters on FHP at d = 64, with the 4 outputs here and in brackets with the 3 that FHP reads:
+
+    * `card_width` 3, no single-card embeddings: 98,948 (98,883). Section 5.1 states 98,948.
+    * `card_width` 1 alone: 41,348 (41,283).
+    * `card_width` 1 and `card_embedding`: 48,004 (47,939), the layers of Appendix C's listing.
     """
 
     def __init__(
