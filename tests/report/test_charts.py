@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepcfr.config import RunConfig
+from deepcfr.config import PublicChanceSampling, RunConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.report.charts import curve, draw_curves
@@ -37,6 +37,15 @@ def test_a_picture_of_two_runs_names_both(tmp_path: Path) -> None:
     assert picture.startswith(b"<svg ")
     assert b"first" in picture
     assert b"second" in picture
+
+
+def test_a_picture_of_runs_that_count_nodes_differently_says_so(tmp_path: Path) -> None:
+    external, public = default_config("kuhn"), replace(default_config("kuhn"), sampling=PublicChanceSampling())
+    named = {"external": external, "public": public, "again": public}
+    runs = {name: run_with(tmp_path / name, config, [300.0, 100.0]) for name, config in named.items()}
+    for names, mixed in ((["external", "public"], True), (["public", "again"], False)):
+        draw_curves([runs[name] for name in names], tmp_path / "curve.svg")
+        assert (b"not comparable" in (tmp_path / "curve.svg").read_bytes()) == mixed
 
 
 def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:

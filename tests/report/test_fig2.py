@@ -113,7 +113,7 @@ def test_the_page_holds_the_chart_and_says_what_nodes_are(leduc_runs: dict[str, 
     assert svg[svg.index("<svg") :] in page
     assert page.count("<svg") == 1
     assert "not comparable between them" in page
-    assert "not comparable: sampled and full-width methods count different things" in svg
+    assert "sampled histories and public-chance or full-width passes count different things" in svg
     assert "exact evaluations included" in svg
     # 14 actions at the decisions of a round, five ways into the second one; 15 hands and boards up to suits
     assert f"Linear MCCFR, lossless ({3 * 14 + 15 * 70:,} infoset-actions) (2 runs)" in svg

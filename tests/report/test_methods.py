@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepcfr.abstraction.files import save_abstraction
-from deepcfr.config import AnyConfig, RunConfig, SolveConfig, TabularConfig
+from deepcfr.config import AnyConfig, ExternalSampling, RunConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
 from deepcfr.report.methods import method_of, methods_of
@@ -61,6 +61,18 @@ def test_what_is_counted_depends_on_the_solver(leduc_runs: dict[str, RunFolder],
     assert nodes["deep"] == nodes["lossless"] == nodes["bucketed"]
     listed = RunFolder.create(tmp_path / "tree", SolveConfig("openspiel:kuhn_poker", solve=TabularConfig("cfr")))
     assert len({nodes["deep"], nodes["full"], method_of(listed).nodes}) == 3
+
+
+def test_public_chance_runs_count_hands_on_boards_as_full_width_runs_do(tmp_path: Path) -> None:
+    public = default_config("fhp")
+    external = replace(public, sampling=ExternalSampling())
+    nfsp = replace(public, solver="nfsp")  # which does not read how Deep CFR samples
+    nodes = [
+        method_of(RunFolder.create(tmp_path / str(i), config)).nodes
+        for i, config in enumerate((public, solve(algorithm="linear-cfr"), external, solve(algorithm="mccfr"), nfsp))
+    ]
+    assert nodes[0] == nodes[1] != nodes[2] == nodes[3] == nodes[4]
+    assert "every visited board" in nodes[0]
 
 
 def test_labels_name_the_settings_that_tell_runs_apart(tmp_path: Path) -> None:

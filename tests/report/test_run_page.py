@@ -20,6 +20,7 @@ from deepcfr.config import (
     CFRConfig,
     EvaluationConfig,
     NetworkConfig,
+    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
     SolveConfig,
@@ -357,6 +358,13 @@ def test_several_runs_are_told_apart_by_letter_dashes_and_colour(training: Path,
     chart = charts([read_run(training, "first"), read_run(solved, "second")])[0]
     assert [(curve.tag, curve.label, curve.look) for curve in chart.curves] == [("A", "first", 0), ("B", "second", 1)]
     assert "count different things as nodes" in page.text
+
+
+def test_runs_on_boards_and_on_histories_count_nodes_differently(training: Path, tmp_path: Path) -> None:
+    public = replace(CONFIG, sampling=PublicChanceSampling())
+    other = folder(tmp_path / "public", public, [deep_line(1)])
+    assert "count different things as nodes" in body([read_run(training, "one"), read_run(other, "two")])
+    assert "count different things as nodes" not in body([read_run(training, "one"), read_run(training, "two")])
 
 
 def test_settings_that_differ_are_named_and_no_others(training: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from deepcfr.runs.metrics import read_metrics
 Point = tuple[float, float, float]
 
 TIME_AXIS = "wall time in seconds, exact evaluations included"
+_INCOMPARABLE = "not comparable: sampled histories and public-chance or full-width passes count different things"
 
 
 @dataclass(frozen=True)
@@ -94,4 +95,4 @@ def _curves(lines: Sequence[Line], labels: Sequence[str], across: int) -> tuple[
 
 def _note(lines: Sequence[Line]) -> str:
     counted = {line.method.nodes for line in lines}
-    return "not comparable: sampled and full-width methods count different things" if len(counted) > 1 else ""
+    return _INCOMPARABLE if len(counted) > 1 else ""

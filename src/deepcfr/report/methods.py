@@ -10,7 +10,15 @@ from typing import Literal
 
 from deepcfr.abstraction.buckets import round_classes
 from deepcfr.abstraction.files import read_description
-from deepcfr.config import EvaluationConfig, NetworkConfig, RunConfig, RuntimeConfig, SolveConfig, TabularConfig
+from deepcfr.config import (
+    AnyConfig,
+    EvaluationConfig,
+    NetworkConfig,
+    RunConfig,
+    RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
+)
 from deepcfr.games.betting import build_tree
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
@@ -24,7 +32,7 @@ FAMILIES: tuple[Family, ...] = ("deep", "buckets", "lossless", "full width")  # 
 
 _SAMPLED = "histories that sampled traversals visited, at decisions and at the end, and the deals on the way"
 _SWEPT = (
-    "decisions and ends of every canonical board, once for each distinct hand and traversing player; "
+    "decisions and ends of every visited board, once for every distinct hand there and each traversing player; "
     "each stands for many histories at once"
 )
 _LISTED = "all histories of the game, once for each traversing player"
@@ -49,13 +57,21 @@ def method_of(run: RunFolder) -> Method:
     rules = run.source if isinstance(run.source, PokerRules) else None
     if isinstance(run.config, RunConfig):
         size = _parameters(rules, run.config.network) if rules else 0
-        return Method(f"Deep CFR, {size:,} parameters" if size else "Deep CFR", "deep", size, _SAMPLED)
+        nodes = _SWEPT if plays_all_hands(run.config) else _SAMPLED
+        return Method(f"Deep CFR, {size:,} parameters" if size else "Deep CFR", "deep", size, nodes)
     solve = run.config.solve
     if solve.algorithm == "mccfr":
         return _monte_carlo(run, solve, rules)
     bits = "" if solve.precision == "float32" or rules is None else f", {solve.precision}"
     label = f"{_FULL_WIDTH[solve.algorithm]}, full width{bits}"
     return Method(label, "full width", 0, _SWEPT if rules else _LISTED)
+
+
+def plays_all_hands(config: AnyConfig) -> bool:
+    """Whether a run plays out all hands at once, in public-chance or full-width passes, and not sampled histories."""
+    if isinstance(config, RunConfig):
+        return config.solver == "deep-cfr" and config.sampling.kind == "public-chance"
+    return config.solve.algorithm != "mccfr"
 
 
 def _monte_carlo(run: RunFolder, solve: TabularConfig, rules: PokerRules | None) -> Method:

@@ -100,7 +100,10 @@ MEASURES = (
         kept=("deep-cfr",),
     ),
 )
-_INCOMPARABLE = "Full-width and sampled runs count different things as nodes: compare them by time."
+_INCOMPARABLE = (
+    "Runs on sampled histories and runs of public-chance or full-width passes count different things as nodes: compare "
+    "them by time."
+)
 _TIMES = (
     (3 * 3600, "h", 3600.0),
     (600, "min", 60.0),
@@ -150,7 +153,7 @@ def _of_several(measure: Measure, part: tuple[str, Pick], runs: Sequence[RunData
         return []
     title = measure.title if len(measure.parts) == 1 else f"{measure.title}, {label}"
     counts_nodes = measure.x == "total_nodes_touched" or measure.y == "nodes/s"
-    mixed = counts_nodes and len({run.full_width for run in runs}) > 1
+    mixed = counts_nodes and len({run.all_hands for run in runs}) > 1
     return [_chart(measure, title, name, runs[0].unit, curves, _INCOMPARABLE if mixed else "")]
 
 

@@ -15,6 +15,7 @@ from deepcfr.defaults import default_config, default_solve_config
 from deepcfr.errors import CheckpointError
 from deepcfr.files import read_json
 from deepcfr.report.chart import figure
+from deepcfr.report.methods import plays_all_hands
 from deepcfr.runs.folder import RunFolder
 
 MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
@@ -57,9 +58,9 @@ class RunData:
         return self.config.solver if isinstance(self.config, RunConfig) else "tabular"
 
     @property
-    def full_width(self) -> bool:
-        """Whether it counts nodes of full-width passes, not of sampled histories."""
-        return not isinstance(self.config, RunConfig) and self.config.solve.algorithm != "mccfr"
+    def all_hands(self) -> bool:
+        """Whether it counts nodes of public-chance or full-width passes, not of sampled histories."""
+        return plays_all_hands(self.config)
 
     @property
     def finished(self) -> bool:
