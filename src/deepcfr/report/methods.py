@@ -58,7 +58,8 @@ def method_of(run: RunFolder) -> Method:
     if isinstance(run.config, RunConfig):
         size = _parameters(rules, run.config.network) if rules else 0
         nodes = _SWEPT if plays_all_hands(run.config) else _SAMPLED
-        return Method(f"Deep CFR, {size:,} parameters" if size else "Deep CFR", "deep", size, nodes)
+        name = "NFSP" if run.config.solver == "nfsp" else "Deep CFR"
+        return Method(f"{name}, {size:,} parameters" if size else name, "deep", size, nodes)
     solve = run.config.solve
     if solve.algorithm == "mccfr":
         return _monte_carlo(run, solve, rules)
