@@ -22,7 +22,8 @@ from typing import Any
 from deepcfr.cluster.examples import BLOCK, LONGEST
 
 ROOT = Path(__file__).parent.parent
-TRAVERSALS, STEPS, BATCH, CAPACITY = 10_000, 32_000, 20_000, 40_000_000  # ICML 2019, section 5.2 and 5.3
+# ICML 2019, section 5.2; traversals are those of flop hold'em in section 6, because it states none for limit hold'em
+TRAVERSALS, STEPS, BATCH, CAPACITY = 10_000, 32_000, 20_000, 40_000_000
 PEAK, UTILISATION = (
     60e12,
     0.1,

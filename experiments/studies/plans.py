@@ -27,7 +27,8 @@ from experiments.studies.records import (
     StudyName,
 )
 
-# Shared settings. The paper's: section 5.2 and Appendix C; evaluation visits all flops, because suits are raw.
+# Shared settings. The paper's: section 5.2, the network of section 5.1, iterations of figure 4's caption, traversals
+# that section 6 states for figure 2. Evaluation visits all flops, because suits are raw.
 PAPER: dict[str, Any] = {
     "game": "fhp",
     "network.suits": "raw",
