@@ -159,8 +159,8 @@ def front_table(rows: list[Row]) -> list[str]:
         "| Deep CFR paper | 37 | t = 450, as its text states |",
         "| best public re-implementation (romaf5/headsup-poker) | 55.5 | 16,000 SGD steps a fit; 78 at t = 450 with the "
         "paper's 10,000 traversals |",
-        best_row("paper", "external sampling with the paper's networks and settings", rows),
-        best_row("faithful+", "the paper's inputs and networks, better estimation", rows),
+        best_row("paper", "external sampling, the paper's fits, a network of the paper's size", rows),
+        best_row("faithful+", "better estimation, a network of the paper's size, canonical suits", rows),
         best_row("strength", "also sees hand strength (**domain knowledge**); shipped as `models/fhp`", rows),
         f"| exact tabular CFR, no networks | {up(linear['nash_conv'], 2)}; {up(discounted['nash_conv'], 2)} | "
         f"Linear CFR at t = {linear['iteration']}, {ceil(linear['seconds'])} s; Discounted CFR at "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepcfr.config import ExternalSampling
 from deepcfr.files import read_json
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.metrics import read_metrics
@@ -30,6 +31,10 @@ from experiments.table1.runs import (
 
 EQUILIBRIUM = {"hulh": (87.7, 89.7)}  # player 0's value, mbb/g (Bowling et al., Science 2015)
 _HOW = "stated in table 1"
+_THEIRS = (
+    " The paper has cards as dealt, networks in all rounds, and fits from scratch of 32,000 steps of 20,000 by Adam "
+    "(sections 5.1 and 5.2); its inputs are cards and bets only, and averages are not smoothed."
+)
 
 
 @dataclass(frozen=True)
@@ -97,16 +102,38 @@ def table_lines(found: Table) -> Iterator[str]:
     """The table at one budget."""
     yield from paragraphs(
         f"## The {found.budget} budget",
-        f"Command: `{command(NAME, found.budget)}`, game {found.game}. Gains of Deep CFR, with a 95 % "
-        f"interval over {found.plan.hands:,} sampled deals, each played in both seats ([matches.md](matches.md)). "
+        f"Command: `{command(NAME, found.budget)}`, game {found.game}. Gains of Deep CFR as described below, with a "
+        f"95 % interval over {found.plan.hands:,} sampled deals, each played in both seats ([matches.md](matches.md)). "
         "There is one run of each baseline; the seeds are those of Deep CFR. The paper specifies its abstractions by "
         "their size only; ours have the same sizes ([hulh.md](hulh.md)).",
+        agent(found),
     )
     seeds = (f"seed {seed}, {found.unit}" for seed in found.seeds)
     yield from table(("against", "buckets a round", *seeds, "the paper, mbb/g", "how read"), _rows(found))
     yield from bullets((*found.left_out.values(), *(f"Missing: {s}." for s in found.missing), *_dealer(found)))
     if found.cost:
         yield from table(("run", "iterations", "nodes touched", "minutes", "hardware", "commit"), found.cost)
+
+
+def agent(found: Table) -> str:
+    """The configuration and the settings of Deep CFR at a budget."""
+    deep = found.plan.deep
+    file = f" is `configs/hulh-{found.budget}.toml`" if found.game == "hulh" else ""
+    sampled = (
+        f" of {deep.sampling.traversals:,} traversals a player" if isinstance(deep.sampling, ExternalSampling) else ""
+    )
+    seen = "canonical suits" if deep.network.suits == "canonical" else "cards as dealt"
+    fit = deep.advantage
+    parts = [
+        f"{deep.iterations:,} iterations{sampled}",
+        f"a {deep.cfr.first_round} for the first round",
+        seen + (" and hand strength (domain knowledge)" if deep.network.strength else ""),
+        f"advantage fits {'from scratch' if fit.refit == 'scratch' else 'that are fine-tuned'}, of {fit.steps:,} steps "
+        f"of {fit.batch_size:,} by {fit.optimizer.capitalize()}",
+    ]
+    if deep.cfr.average_smoothing:
+        parts.append(f"an average of smoothed strategies (`cfr.average_smoothing` = {deep.cfr.average_smoothing:g})")
+    return f"*Deep CFR*{file}: {'; '.join(parts)}.{'' if found.budget == 'paper' else _THEIRS}"
 
 
 _ACTS = {"call": "always checks and calls", "uniform": "acts uniformly at random"}

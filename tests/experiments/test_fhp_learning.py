@@ -274,7 +274,8 @@ def test_the_page_of_benchmarks_shows_what_is_recorded() -> None:
 def test_the_front_table_has_the_best_run_of_each_setting() -> None:
     lines = learning.front_table([row("strength", 40, 33.001), row("strength", 20, 35.0), row("faithful+", 40, 40.0)])
     assert lines[4] == (
-        "| `paper`: external sampling with the paper's networks and settings | **not run to its end** | meant for a GPU |"
+        "| `paper`: external sampling, the paper's fits, a network of the paper's size "
+        "| **not run to its end** | meant for a GPU |"
     )
     assert lines[5].endswith("| 40.00 | t = 40, 2 minutes, Abacus, 1 of 2 cores |")
     assert lines[6].endswith("| 33.01 | t = 40, 2 minutes, Abacus, 1 of 2 cores |")

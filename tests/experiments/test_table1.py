@@ -249,6 +249,7 @@ def test_the_table_stands_beside_the_papers(made: tuple[Path, Plan], monkeypatch
         cells = " | ".join(f"{match['mean']:+.1f} ± {match['interval']:.1f}" for match in found)
         assert f"| {start} | {cells} | {published} | stated in table 1 |" in lines
     assert "| Linear MCCFR, large abstract decisions | 4 | left out | left out | -11 ± 2 | stated in table 1 |" in lines
+    assert any(line.startswith("*Deep CFR*: 2 iterations of 20 traversals a player; a table for the") for line in lines)
     without = list(table_lines(read_table(root, "quick", replace(plan, nfsp=None))))
     assert "| NFSP |  | not played | not played | +43 ± 2 | stated in table 1 |" in without
     assert any(line.startswith("* large abstract decisions are not part of this budget") for line in lines)
