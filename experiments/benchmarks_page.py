@@ -236,7 +236,13 @@ def results() -> list[str]:
         "",
         "Linear MCCFR on 200, 2,000 and 20,000 buckets and without an abstraction, as in the Deep CFR paper's figure 2.",
         "",
-        "![exact NashConv of card abstractions, no abstraction and Deep CFR](fig2.svg)",
+        "![exact NashConv of card abstractions, no abstraction, full-width CFR and the shipped agent](fig2.svg)",
+        "",
+        "`python -m experiments.figure2 --draw` draws it from `figure2.json`, `fhp_solve.json` and the metrics of "
+        "`models/fhp`. That curve is of setting `strength` of [fhp.md](fhp.md): its networks see hand strength, which "
+        "is domain knowledge, and its nodes, like those of full-width CFR, are hands on boards and not sampled "
+        "histories. So only wall time can be compared between them and Monte Carlo CFR, and that depends on threads and "
+        "other programs.",
         "",
         *figure2_table(),
         "",

@@ -30,8 +30,8 @@ from deepcfr.training.networks import build_network
 Family = Literal["deep", "buckets", "lossless", "full width"]
 FAMILIES: tuple[Family, ...] = ("deep", "buckets", "lossless", "full width")  # order of charts and tables
 
-_SAMPLED = "histories that sampled traversals visited, at decisions and at the end, and the deals on the way"
-_SWEPT = (
+SAMPLED = "histories that sampled traversals visited, at decisions and at the end, and the deals on the way"
+SWEPT = (
     "decisions and ends of every visited board, once for every distinct hand there and each traversing player; "
     "each stands for many histories at once"
 )
@@ -57,7 +57,7 @@ def method_of(run: RunFolder) -> Method:
     rules = run.source if isinstance(run.source, PokerRules) else None
     if isinstance(run.config, RunConfig):
         size = _parameters(rules, run.config.network) if rules else 0
-        nodes = _SWEPT if plays_all_hands(run.config) else _SAMPLED
+        nodes = SWEPT if plays_all_hands(run.config) else SAMPLED
         name = "NFSP" if run.config.solver == "nfsp" else "Deep CFR"
         return Method(f"{name}, {size:,} parameters" if size else name, "deep", size, nodes)
     solve = run.config.solve
@@ -65,7 +65,7 @@ def method_of(run: RunFolder) -> Method:
         return _monte_carlo(run, solve, rules)
     bits = "" if solve.precision == "float32" or rules is None else f", {solve.precision}"
     label = f"{_FULL_WIDTH[solve.algorithm]}, full width{bits}"
-    return Method(label, "full width", 0, _SWEPT if rules else _LISTED)
+    return Method(label, "full width", 0, SWEPT if rules else _LISTED)
 
 
 def plays_all_hands(config: AnyConfig) -> bool:
@@ -80,13 +80,13 @@ def _monte_carlo(run: RunFolder, solve: TabularConfig, rules: PokerRules | None)
     if solve.sampler == "outcome":
         name += " by outcome sampling"
     if rules is None:
-        return Method(name, "lossless", 0, _SAMPLED)
+        return Method(name, "lossless", 0, SAMPLED)
     path = run.abstraction_path
     whole = tuple(round_classes(rules, round_) for round_ in range(rules.num_rounds))
     counts = whole if path is None else tuple(read_description(path)["counts"])
     size = table_layout(build_tree(rules), counts).size
     what = "lossless" if path is None else _buckets(counts, whole)
-    return Method(f"{name}, {what} ({size:,} infoset-actions)", "buckets" if path else "lossless", size, _SAMPLED)
+    return Method(f"{name}, {what} ({size:,} infoset-actions)", "buckets" if path else "lossless", size, SAMPLED)
 
 
 def _buckets(counts: tuple[int, ...], whole: tuple[int, ...]) -> str:
