@@ -90,7 +90,7 @@ _PAPER_FIT = {"steps": 32_000, "batch_size": 20_000}
 PAPER = config_from_table(
     {
         "game": "hulh",
-        "network": {"suits": "raw"},
+        "network": {"suits": "raw", "card_embedding": True},
         "advantage": _PAPER_FIT,
         "average": _PAPER_FIT,
         "runtime": {"device": "cuda", "threads": 16},

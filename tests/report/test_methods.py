@@ -28,7 +28,7 @@ def solve(**settings: object) -> SolveConfig:
     [
         (default_config("fhp"), "Deep CFR, 118,724 parameters"),
         (RunConfig(), "Deep CFR, 98,948 parameters"),
-        (default_config("fhp", "nfsp"), "NFSP, 41,348 parameters"),
+        (default_config("fhp", "nfsp"), "NFSP, 48,004 parameters"),
         (
             solve(algorithm="mccfr"),
             f"Linear MCCFR, lossless ({169 * FIRST_ROUND + FLOP_CLASSES * FLOP:,} infoset-actions)",
