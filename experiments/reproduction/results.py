@@ -184,3 +184,15 @@ def at_nodes(result: ArmResult, nodes: int) -> Interval:
         x, y = (np.log([getattr(point, name) for point in run.curve]) for name in ("nodes", "nash_conv"))
         values.append(float(np.exp(np.interp(math.log(nodes), x, y))))
     return interval_of(values)
+
+
+def nodes_to_reach(run: SeedRun, level: float) -> float | None:
+    """The nodes touched when NashConv first is at most `level`, by log-log interpolation; None if it never is."""
+    for before, point in zip([None, *run.curve], run.curve, strict=False):
+        if point.nash_conv > level:
+            continue
+        if before is None or before.nash_conv <= point.nash_conv:
+            return float(point.nodes)
+        share = math.log(before.nash_conv / level) / math.log(before.nash_conv / point.nash_conv)
+        return float(before.nodes * (point.nodes / before.nodes) ** share)
+    return None

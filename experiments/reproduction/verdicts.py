@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from deepcfr.evaluation.intervals import Interval, contrast, student_t_95
-from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, at_nodes, common_nodes, final
-from experiments.studies import Below, Filled, LevelsOff, NotAbove, Statement, Test
+from experiments.reproduction.results import (
+    ArmResult,
+    StudyResult,
+    at_iteration,
+    at_nodes,
+    common_nodes,
+    final,
+    nodes_to_reach,
+)
+from experiments.studies import Below, FewerNodes, Filled, LevelsOff, NotAbove, Statement, Test
 
 Outcome = Literal["holds", "not shown", "does not hold", "cannot be said"]
 _WORST_FIRST: tuple[Outcome, ...] = ("cannot be said", "does not hold", "not shown", "holds")
@@ -36,6 +44,8 @@ def judge(test: Test, result: StudyResult) -> Judgement:
         return _judge_below(test, result)
     if isinstance(test, NotAbove):
         return _judge_not_above(test, result)
+    if isinstance(test, FewerNodes):
+        return _judge_fewer_nodes(test, result)
     if isinstance(test, LevelsOff):
         return _judge_levels_off(test, result)
     return _judge_filled(test, result)
@@ -45,7 +55,7 @@ def arms_of(test: Test) -> tuple[str, ...]:
     """The names of a test's arms."""
     if isinstance(test, Below):
         return test.better, test.worse
-    if isinstance(test, NotAbove):
+    if isinstance(test, NotAbove | FewerNodes):
         return test.arm, test.than
     if isinstance(test, LevelsOff):
         return test.small, test.middle, test.large
@@ -108,6 +118,31 @@ def _judge_not_above(test: NotAbove, result: StudyResult) -> Judgement:
     if difference.mean + difference.half <= allowed:
         return Judgement("holds", words)
     if difference.mean - difference.half > allowed:
+        return Judgement("does not hold", words)
+    return Judgement("not shown", words)
+
+
+def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
+    """It holds if every run of the other arm needs the stated nodes, and does not hold if every one gets there before."""
+    arm, than = result.arms[test.arm], result.arms[test.than]
+    end = final(arm)
+    if end is None or not than.runs:
+        return _unsaid(test, result, "at the end")
+    own = sum(run.curve[-1].nodes for run in arm.runs.values()) / len(arm.runs)
+    needed = [nodes_to_reach(run, end.mean) for run in than.runs.values()]
+    least = [nodes or run.curve[-1].nodes for nodes, run in zip(needed, than.runs.values(), strict=True)]
+    factors = sorted(nodes / own for nodes in least)
+    reached = sum(nodes is not None for nodes in needed)
+    words = (
+        f"{arm.arm.label} has {end.mean:,.1f} {result.unit} after {own:,.0f} nodes; {reached} of {len(needed)} runs of "
+        f"{than.arm.label} came down to that, after {factors[0]:,.2g} to {factors[-1]:,.2g} times as many nodes, or had "
+        f"touched so many at their ends; stated: at least {test.factor:,.0f} times"
+    )
+    if min(end.count, len(needed)) < 2:
+        return Judgement("not shown", f"{words}; {_ALONE}")
+    if factors[0] >= test.factor:
+        return Judgement("holds", words)
+    if reached == len(needed) and factors[-1] < test.factor:
         return Judgement("does not hold", words)
     return Judgement("not shown", words)
 

@@ -58,6 +58,15 @@ class NotAbove:
 
 
 @dataclass(frozen=True)
+class FewerNodes:
+    """To come down to the NashConv that `arm` has at its end, `than` touches at least `factor` times as many nodes."""
+
+    arm: str
+    than: str
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
 class LevelsOff:
     """At the end the middle arm is below the small one, and the step to the large arm gains less than the earlier steps."""
 
@@ -74,7 +83,7 @@ class Filled:
     arm: str
 
 
-Test = Below | NotAbove | LevelsOff | Filled
+Test = Below | NotAbove | FewerNodes | LevelsOff | Filled
 
 
 @dataclass(frozen=True)

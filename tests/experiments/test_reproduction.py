@@ -28,6 +28,7 @@ from experiments.studies import (
     Arm,
     Below,
     Budget,
+    FewerNodes,
     Filled,
     LevelsOff,
     NotAbove,
@@ -160,7 +161,7 @@ def test_further_seeds_are_expected_of_every_arm(root: Path) -> None:
 # Verdicts
 
 
-def outcome(root: Path, test: Below | NotAbove | LevelsOff) -> tuple[str, str]:
+def outcome(root: Path, test: Below | NotAbove | FewerNodes | LevelsOff) -> tuple[str, str]:
     return tuple(judge(test, read(root)))  # type: ignore[return-value]
 
 
@@ -205,6 +206,20 @@ def test_not_above_takes_a_margin_and_the_whole_interval(root: Path, tmp_path: P
     made_up(tmp_path / "one", "plain", 0, [40.0, 20.0, 100.0])
     made_up(tmp_path / "one", "few", 0, [40.0, 20.0, 90.0])
     assert outcome(tmp_path / "one", NotAbove("few", "plain"))[0] == "not shown"
+
+
+def test_fewer_nodes_compares_where_a_level_is_first_reached(root: Path) -> None:
+    """few ends at 22.0 on average; plain is there between iterations 1 and 2, at 40 and 20."""
+    found, words = outcome(root, FewerNodes("few", "plain"))
+    assert found == "does not hold"
+    share = math.log(40 / 22) / math.log(40 / 20)
+    factor = NODES[1] * (NODES[2] / NODES[1]) ** share / NODES[4]
+    assert f"3 of 3 runs of plain came down to that, after {factor:,.2g} to {factor:,.2g} times as many nodes" in words
+    assert outcome(root, FewerNodes("plain", "few"))[0] == "holds"  # few never comes down to 11
+    assert outcome(root, FewerNodes("plain", "few", 2))[0] == "not shown"  # but its runs end before twice the nodes
+    shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 1))
+    shutil.rmtree(arm_path(root, STUDY, "quick", ARMS[1], 2))
+    assert outcome(root, FewerNodes("plain", "few"))[0] == "not shown"  # one seed
 
 
 def test_levelling_off_asks_for_less_than_the_steps_before(tmp_path: Path) -> None:
