@@ -34,7 +34,7 @@ def random_policy(game: PokerGame, seed: int) -> TablePolicy:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a hand of some round should say: a row for every view, in ascending order of packed cards."""
+    """The expected values of a hand of some round: a row for every view, in ascending order of packed cards."""
 
     keys: npt.NDArray[np.int64]  # [V] packed cards
     chance: Floats  # [V] that a deal shows the player this view

@@ -78,7 +78,7 @@ def new_network(seed: int = 0, kind: str = "mlp") -> SplitNetwork:
 
 @torch.no_grad()
 def predicted(network: SplitNetwork) -> torch.Tensor:
-    """What the network says about every infoset in the targets' unit, 0 where illegal."""
+    """The network's outputs for every infoset in the targets' unit, 0 where illegal."""
     return network(EVERY) * network.scale * LEGAL[NODES]
 
 

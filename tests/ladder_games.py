@@ -47,7 +47,7 @@ class Enumeration:
         self.views = policy.look(cards, np.arange(len(cards)), 0)
 
     def nash_conv(self) -> float:
-        """What both best responses gain, in thousandths of a unit."""
+        """The sum of both best responses' gains, in thousandths of a unit."""
         return 1000 * sum(self.best_response(player) for player in (0, 1))
 
     def best_response(self, player: int) -> float:
@@ -56,7 +56,7 @@ class Enumeration:
         return self._value(player, position, rows, np.full(len(rows), 1 / len(rows))) / self.game.rules.unit_chips
 
     def _seen(self, player: int, round_: int, rows: np.ndarray) -> np.ndarray:
-        """What the player can tell apart: its cards, and the board so far."""
+        """The player's information: its cards, and the board so far."""
         board = sum(self.game.rules.board_cards[: round_ + 1])
         own = self.cards[rows, player * self.hole : (player + 1) * self.hole]
         return np.concatenate([own, self.cards[rows, 2 * self.hole : 2 * self.hole + board]], axis=1)

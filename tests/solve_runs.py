@@ -1,4 +1,4 @@
-"""What tests of tabular runs share: the command in this process, small games, and what a run leaves behind."""
+"""Shared by tests of tabular runs: the command in this process, small games, and what a run leaves behind."""
 
 import os
 import signal
@@ -105,7 +105,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def without_costs(value: Any) -> Any:
-    """What was recorded, without how long it took and how much memory, which differ from one time to the next."""
+    """The records without times and memory, which differ between runs."""
     if isinstance(value, dict):
         costs = ("seconds", "resident_bytes")
         return {name: without_costs(item) for name, item in value.items() if not name.endswith(costs)}

@@ -165,7 +165,7 @@ def test_every_ablation_of_every_base_trains(game: str) -> None:
 
 
 def test_fhp_by_one_key_from_its_defaults() -> None:
-    """What once was refused: flop hold'em's defaults sample boards of a panel, and every other sampler is one key away."""
+    """Changes that were refused before. The defaults use a panel of boards; each other sampler is one key away."""
     small = replace(default_config("fhp"), memory=MemoryConfig("reservoir", 20_000, 20_000))
     small = replace(
         small,
@@ -245,7 +245,7 @@ def held(memory: Memory) -> Samples:
 
 
 def first_pass(solver: DeepCFR) -> tuple[Samples, Samples]:
-    """What player 0's traversals of iteration 1 found, before any network was fitted: advantages, strategies."""
+    """The samples of player 0's traversals of iteration 1, before any network was fitted: advantages, strategies."""
     advantages, strategies = held(solver.memories.advantages[0]), held(solver.memories.strategies)
     theirs = infoset_owner(solver.game)[strategies.infosets.node.long()] == 1
     return advantages[advantages.iteration == 1], strategies[(strategies.iteration == 1) & theirs]

@@ -425,7 +425,7 @@ GARBAGE = (
 
 
 def read_or_complain(read: Callable[[], RunConfig]) -> None:
-    """What is read is a valid configuration, or else every problem is a sentence."""
+    """A file gives a valid configuration, or else every problem is a sentence."""
     problems = None
     try:
         config = read()

@@ -62,7 +62,7 @@ def broken_links(page: Path, text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """What the headings of a page are called in links: lower case, without punctuation, hyphens for spaces."""
+    """The names of a page's headings in links: lower case, without punctuation, hyphens for spaces."""
     headings = re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -96,7 +96,7 @@ MEASURED = {f"evaluation.{field.name}" for field in dataclasses.fields(Exploitab
 
 
 def unknown_keys(text: str) -> list[str]:
-    """What the code spans and blocks of a page write as `section.key` that no configuration has."""
+    """The `section.key` names in code spans and blocks of a page that no configuration has."""
     code = "\n".join(code_blocks(text) + re.findall(r"`([^`\n]+)`", text))
     found = re.findall(rf"(?<![\w/.\"'])((?:{'|'.join(sorted(SECTIONS))})(?:\.[a-z][a-z_-]*)+)(?![\w/(])", code)
     names = [name.replace("-", "_") for name in found]  # options are written with hyphens

@@ -1,4 +1,4 @@
-"""What the machine says of itself and of this process."""
+"""Tests of the description of the machine and of this process."""
 
 import mmap
 import os

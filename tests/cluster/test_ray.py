@@ -203,7 +203,7 @@ def pids_of(title: str) -> list[int]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """What a process has begun, and what that has, and so on. Source: proc_pid_task(5)."""
+    """List the descendants of a process. Source: proc_pid_task(5)."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, children.read_text().split()):

@@ -33,7 +33,7 @@ from hosts_here import HostsHere
 
 
 class Shards(HostsHere):
-    """What they are given cannot be written to, as it could not be in another process."""
+    """Arguments are read-only, as they would be in another process."""
 
     def __init__(self, game: Game, config: RunConfig, count: int) -> None:
         super().__init__(config.memory.shards, count, lambda numbers, _: ShardHost(game, config, numbers))

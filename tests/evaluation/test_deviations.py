@@ -116,13 +116,13 @@ class Reference:
         ]
 
     def gain(self, player: int, free: npt.NDArray[np.bool_]) -> float:
-        """What the player gains by its best deviation at the nodes in `free`."""
+        """The player's gain by its best deviation at the nodes in `free`."""
         ones = np.ones(len(self.rows))
         nothing = np.zeros_like(free)
         return float((self._values(0, player, free, ones) - self._values(0, player, nothing, ones)).mean())
 
     def _values(self, node: int, player: int, free: npt.NDArray[np.bool_], reach: Any) -> Any:
-        """What the player gains in every deal from `node` on, [D]; `reach` [D] is that of the opponent's actions."""
+        """The player's gain in every deal from `node` on, [D]; `reach` [D] is that of the opponent's actions."""
         actor = int(self.game.tree.actor[node])
         if actor == TERMINAL:
             payoff = self.game.payoff(torch.full_like(self.rows, node), self.rows, self.deals).double().numpy()
@@ -152,7 +152,7 @@ class Reference:
 
 
 def kuhn_value(policy: TablePolicy, player: int, pure: dict[tuple[int, int], int]) -> float:
-    """What the player gains in Kuhn poker when it plays `pure` where that is given, by (node, card)."""
+    """The player's gain in Kuhn poker when it plays `pure` where that is given, by (node, card)."""
     tree = policy.game.tree
     total = 0.0
     for cards in all_deals(KUHN).tolist():

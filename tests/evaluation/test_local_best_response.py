@@ -85,7 +85,7 @@ class PlainResponder:
         self.probabilities = cache(self._probabilities)
 
     def gain(self) -> float:
-        """What it gains on average over all deals, in thousandths."""
+        """Its mean gain over all deals, in thousandths."""
         hole = self.rules.hole_cards
         gains = []
         for deal in every_deal(self.game).tolist():

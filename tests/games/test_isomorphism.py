@@ -89,7 +89,7 @@ def test_classes_on_the_flop_contain_every_situation(flop_situations: Cards) -> 
 
 @st.composite
 def situations(draw: st.DrawFn) -> Cards:
-    """What a player may see: hole cards, then no, three, four or five board cards, in any order; uint8 [1, 7]."""
+    """Cards that a player may see: hole cards, then no, three, four or five board cards, in any order; uint8 [1, 7]."""
     seen = draw(st.sampled_from([2, 5, 6, 7]))
     # few ranks make pairs, flushes and suits with the same cards likely
     ranks = draw(st.sampled_from([2, 3, 13]))

@@ -117,7 +117,7 @@ class Plain:
         return min(size if in_chips else called + 2 * called * size // 100, self.rules.stack)
 
     def raises(self) -> dict[int, int]:
-        """What each rung that may be chosen leads to."""
+        """The state after each legal rung."""
         found: dict[int, int] = {}
         if max(self.chips) == self.rules.stack or self.line.count("raise") >= self.rules.max_raises[self.round]:
             return found

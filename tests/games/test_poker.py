@@ -205,7 +205,7 @@ def replay(rules: PokerRules, letters: str) -> tuple[list[tuple[int, int, str]],
 
 
 def gain(rules: PokerRules, cards: list[int], chips: list[int], folded: int | None) -> float:
-    """What player 0 gains, in units, by phevaluator's ranking."""
+    """Player 0's payoff, in units, by phevaluator's ranking."""
     if folded is not None:
         return -chips[0] / rules.unit_chips if folded == 0 else chips[1] / rules.unit_chips
     ranks = [phevaluator.evaluate_cards(*cards[2 * p : 2 * p + 2], *cards[4:]) for p in (0, 1)]  # low is good

@@ -86,7 +86,7 @@ EQUILIBRIUM = torch.tensor([[0.0, 0.0, 1.0], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
 
 
 def best_responses(strategy: torch.Tensor) -> tuple[float, float]:
-    """What each player gains by a best response to the other's row of `strategy` [3, A], worked out by hand."""
+    """Each player's gain by a best response to the other's row of `strategy` [3, A], worked out by hand."""
     bluff, value_bet, call = float(strategy[WEAK, BET]), float(strategy[STRONG, BET]), float(strategy[FACING_BET, CALL])
     first = 0.5 * max(1, 1 + 2 * call) + 0.5 * max(-1, 1 - 4 * call)
     passes = -0.5 * (1 - value_bet) + 0.5 * (1 - bluff)  # to player 1

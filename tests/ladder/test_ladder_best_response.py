@@ -79,7 +79,7 @@ class Plain:
         self.range = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
 
     def values(self, position: np.ndarray) -> dict[int, float]:
-        """What each legal action gains by Lisy and Bowling's rule."""
+        """The gain of each legal action by Lisy and Bowling's rule."""
         round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
         mine, other = position[CHIPS + self.seat], position[CHIPS + 1 - self.seat]
         values: dict[int, float] = {}
@@ -106,7 +106,7 @@ class Plain:
 
 
 def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: int) -> float:
-    """What the plain player gains in a deal; at all its decisions the other one finds the same value of every action."""
+    """The plain player's gain in a deal; at all its decisions the other one finds the same value of every action."""
     game = policy.game
     cards = deal_cards(1, np.uint64(responder._deals), number, game.rules.deck.num_cards, game.slots)
     views = policy.look(cards, np.array([number]), 0)

@@ -124,7 +124,7 @@ def test_a_match_has_the_value_of_the_game_tree() -> None:
 
 
 def value_of(zero: LadderPolicy, one: LadderPolicy) -> float:
-    """What player 0 gains in ONE_ROUND, by recursion over its betting with every pair of cards."""
+    """Player 0's gain in ONE_ROUND, by recursion over its betting with every pair of cards."""
     from itertools import permutations
 
     from deepcfr.games.ladder_betting import ACTOR, gain

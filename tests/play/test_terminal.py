@@ -83,7 +83,7 @@ def better(rules: PokerRules, mine: list[str], theirs: list[str], board: list[st
 
 
 def replay(rules: PokerRules, lines: list[str]) -> float:
-    """What the person won in a hand, from nothing but what was shown: actions, boards and hands."""
+    """The person's winnings in a hand, computed only from the shown actions, boards and hands."""
     person = int("you act second" in lines[0])
     chips, round_, board = list(rules.blinds), 0, list[str]()
     for line in lines:

@@ -112,7 +112,7 @@ def test_a_mixture_gains_the_mean_of_its_members_and_a_sum_does_not() -> None:
 
 
 def test_a_mixture_is_no_more_exploitable_than_its_members_are_on_average() -> None:
-    """What a best response gains is convex in the mixed strategy that it answers."""
+    """The gain of a best response is convex in the mixed strategy that it answers."""
     game = load_openspiel_game("leduc_poker")
     members = [random_table(game, seed) for seed in range(4)]
     mean = np.mean([exploitability(member).nash_conv for member in members])

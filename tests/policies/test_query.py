@@ -51,7 +51,7 @@ def node_of(situation: Situation) -> int:
 
 
 def infosets_of(game: PokerGame, situation: Situation) -> Infosets:
-    """What the player of a situation knows, one row."""
+    """The information of the player of a situation, one row."""
     return listed_infosets(game, game.state(node_of(situation)), np.array([situation.hole], np.uint8), situation.board)
 
 

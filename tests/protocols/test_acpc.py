@@ -257,7 +257,7 @@ def test_pokerkit_writes_the_same_states(game: tuple[str, tuple[int, ...]]) -> N
 
 
 def state_text(hand: PlayedHand, count: int, player: int) -> str:
-    """What `player` sees after `count` actions."""
+    """The message that `player` sees after `count` actions."""
     rules = PRESETS["hulh"]
     betting = betting_of(rules, hand.actions[:count])
     position = position_of(rules, player)

@@ -252,7 +252,7 @@ def test_a_bot_may_come_back_in_the_middle_of_a_hand() -> None:
 
 
 def visit(lines: list[list[str]], retries: int = 2) -> tuple[Visit, list[str]]:
-    """What an agent that raises does with a dealer that sends `lines`, one list a connection, and what it answers.
+    """Run an agent that raises against a dealer that sends `lines`, one list a connection; return its answers too.
 
     Connections beyond those are refused.
     """

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def pays(holes: npt.NDArray[np.uint8], strength: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
-    """What a fold and a showdown of one chip pay hand h against hand g, [H, H]; 0 where they share a card."""
+    """The payoffs of a fold and of a showdown of one chip, hand h against hand g, [H, H]; 0 where they share a card."""
     fold, showdown = np.zeros((len(holes), len(holes))), np.zeros((len(holes), len(holes)))
     hands = [set(hole) for hole in holes.tolist()]
     values = strength.tolist()
@@ -57,7 +57,7 @@ def in_order(holes: npt.NDArray[np.uint8], strength: npt.NDArray[np.int32]) -> H
 
 
 def values_of(hands: Hands, reach: Floats, amount: float, num_cards: int) -> tuple[Floats, Floats]:
-    """What the kernel writes over garbage, for a fold and for a showdown."""
+    """The kernel's output, written over garbage, for a fold and for a showdown."""
     every = np.arange(len(reach))
     group = np.flatnonzero(np.diff(hands.strength, prepend=-2, append=-2))
     fold, showdown = np.full((len(reach), 1), np.nan), np.full((len(reach), 1), np.nan)

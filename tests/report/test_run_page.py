@@ -482,7 +482,7 @@ def test_new_lines_are_read_once_and_whole(tmp_path: Path) -> None:
 
 
 class Stopped(Exception):
-    """What ends the runs of the next tests."""
+    """The event that ends the runs of the next tests."""
 
 
 class StoppingObserver(ReportingObserver):

@@ -414,7 +414,7 @@ def test_trying_boards_for_the_estimate_does_not_change_the_tables(tmp_path: Pat
 
 
 def first_notes(path: Path, settings: SolveConfig) -> str:
-    """What is said before the first iteration."""
+    """The lines before the first iteration."""
     observer = Recorder(at=1, do=crash)
     with pytest.raises(Crash):
         start(path, settings, observer)

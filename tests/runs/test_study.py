@@ -93,7 +93,7 @@ def grid(root: Path, watch: Watch) -> GridSummary:
 
 
 def results(root: Path) -> dict[str, list[dict[str, Any]]]:
-    """What every run recorded, time and memory aside."""
+    """The records of every run, without time and memory."""
     found = {}
     for job in jobs(root):
         found[job.path.name] = metrics(job.path)

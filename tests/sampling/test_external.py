@@ -120,7 +120,7 @@ class Recursion:
     touched: int = 0
 
     def value(self, row: int, node: int) -> float:
-        """What the history is worth to the traverser."""
+        """The value of the history to the traverser."""
         self.touched += 1 + self.chance_events_before(node)
         if self.game.actor[node] == TERMINAL:
             payoff = float(self.game.payoff(torch.tensor([node]), torch.tensor([row]), self.deals))

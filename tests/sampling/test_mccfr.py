@@ -86,7 +86,7 @@ def run(
     kernels: ModuleType, sampler: str, tree: TraversalTree, regrets: np.ndarray, situations: Situations, traverser: int,
     weight: float = 1.0, stream: int = 0, first: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
-    """What traversals add to the regrets and to the averages, and the nodes touched; `regrets` stays as it is."""
+    """The sums that traversals add to regrets and averages, and the nodes touched; `regrets` stays unchanged."""
     after, averages = regrets.copy(), np.zeros_like(regrets)
     where = (tree, after, averages, situations, traverser, weight, np.uint64(stream), first)
     if sampler == "external":

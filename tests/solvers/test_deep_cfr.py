@@ -195,7 +195,7 @@ def test_the_records_add_up(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None
 
 
 def weighted_mean_strategy(solver: DeepCFR) -> torch.Tensor:
-    """What the average network is to learn: the mean of the memory with weight t, [12, A]."""
+    """The target of the average network: the mean of the memory with weight t, [12, A]."""
     samples = held(solver.memories.strategies)
     index = 3 * samples.infosets.node.long() + samples.infosets.cards[:, 0].long()
     weight = samples.iteration.float()

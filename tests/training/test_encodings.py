@@ -24,13 +24,13 @@ FLOP = {
 
 
 def last_views(game: PokerGame, cards: Views) -> Views:
-    """What player 0 sees in the last round of deals with these cards."""
+    """Player 0's information in the last round of deals with these cards."""
     views: Views = game.deals_of(cards).views[:, 0, -1].numpy()
     return views
 
 
 def twins(game: PokerGame, count: int) -> tuple[Views, Views]:
-    """What player 0 sees in random deals, and in the same deals when its two cards exchange their suits."""
+    """Player 0's information in random deals, and in the same deals when its two cards exchange their suits."""
     one = game.deal_cards(count, key(0, "twins"))
     if game.rules.hole_cards == 1:
         return last_views(game, one), last_views(game, np.roll(one, 1, axis=1))
@@ -41,7 +41,7 @@ def twins(game: PokerGame, count: int) -> tuple[Views, Views]:
 
 
 def counts(game: PokerGame, config: RunConfig, views: Views) -> npt.NDArray[np.float32]:
-    """What a network sees of cards, apart from their strength."""
+    """A network's card inputs, without strength."""
     single_cards = config.network.kind == "paper" and config.network.card_embedding
     found: npt.NDArray[np.float32] = CardCounts(game.encoding, single_cards)(torch.from_numpy(views)).numpy()
     return found

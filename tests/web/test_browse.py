@@ -170,7 +170,7 @@ def test_every_number_of_a_grid_is_that_of_the_strategy_command(reader: TestClie
 
 
 def advantages(first_round_in_table: bool = False, **settings: bool) -> Advantages:
-    """What networks of random weights say."""
+    """The outputs of networks with random weights."""
     networks = [build_network(MINI.encoding, NetworkConfig(width=8), generator(seed)) for seed in (0, 1)]
     return Advantages(RegretMatchingPolicy(MINI, (networks[0], networks[1]), **settings), first_round_in_table)
 

@@ -97,7 +97,7 @@ def other_cards(hand: Hand, draw: np.random.Generator) -> Cards:
 
 
 def expected(hand: Hand) -> dict[str, Any]:
-    """What a state says of the hand itself, by the server's own cards and actions."""
+    """The facts in a state about the hand itself, by the server's own cards and actions."""
     rules, held = hand.rules, hand.rules.hole_cards
 
     def text(places: Any) -> list[str]:

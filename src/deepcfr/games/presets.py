@@ -36,7 +36,7 @@ NOT_LISTED = (
     "'serve', 'lbr', and 'match' and 'tournament' over hands for it, and neither Deep CFR nor exact evaluation."
 )
 GameSource = PokerRules | LadderRules | OpenSpielSource
-"""What a game is made from; plain data, unlike the game itself."""
+"""The source that a game is made from: plain data, unlike the game itself."""
 
 
 def load_rules(game: str) -> PokerRules:
