@@ -9,8 +9,7 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.ladder.policies import LadderScripted, LadderUniform
-from deepcfr.play.hand import Hand, free_holes
-from deepcfr.play.review import adjusted_result, decisions
+from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import hand_strategy, query
 from ladder_games import TWO_ROUNDS

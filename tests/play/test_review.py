@@ -13,8 +13,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.play import costs as play_costs
 from deepcfr.play.costs import Costs
-from deepcfr.play.hand import Hand, free_holes
-from deepcfr.play.review import adjusted_result, agents_range, decisions
+from deepcfr.play.hand import Hand, adjusted_result, agents_range, decisions, free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import query
 from deepcfr.types import Infosets

@@ -14,10 +14,11 @@ from phevaluator import evaluate_cards
 from rich.console import Console
 
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.cards import cards_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.play.terminal import PlayResult, amount, cards_markup, play, summarise
+from deepcfr.play.terminal import amount, cards_markup, play
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import listed_infosets, parse_situation
@@ -59,7 +60,7 @@ class Always(UniformPolicy):
 
 def session(
     policy: Policy, read: Callable[[str], str], seed: int = 0, hands: int | None = None
-) -> tuple[PlayResult, list[str]]:
+) -> tuple[Score, list[str]]:
     """The result and the lines that the person sees."""
     console = Console(file=io.StringIO(), width=200, color_system=None)
     result = play(policy, console, read, seed, hands)
@@ -130,9 +131,9 @@ def test_results_are_those_of_an_independent_replay(name: str, answers: str) -> 
     replayed = [replay(PRESETS[name], hand) for hand in played]
     assert len(played) == result.hands == 40
     assert [shown_result(hand) for hand in played] == replayed
-    assert result.total == sum(replayed)
-    assert result.mean_milli == pytest.approx(1000 * np.mean(replayed))
-    assert result.interval_milli == pytest.approx(1000 * 1.959964 * np.std(replayed, ddof=1) / 40**0.5, rel=1e-6)
+    assert result.chips == sum(replayed) * PRESETS[name].unit_chips
+    assert result.mean == pytest.approx(1000 * np.mean(replayed))
+    assert result.interval == pytest.approx(1000 * 1.959964 * np.std(replayed, ddof=1) / 40**0.5, rel=1e-6)
 
 
 def test_the_cards_are_those_dealt_from_the_seed_and_seats_alternate() -> None:
@@ -207,7 +208,7 @@ def test_invalid_answers_say_what_is_allowed_and_ask_again() -> None:
     complaints = [line.strip() for line in lines if "is not possible here" in line]
     assert complaints == [f"{text!r} is not possible here: type the letter of {keys}." for text in wrong]
     assert script.prompts[2:] == [f"  {keys}? "] * (len(wrong) + 1)
-    assert result == PlayResult(1, -3.0, -3000.0, None)
+    assert result == score_of([-3.0], PRESETS["fhp"])
 
 
 def test_prompts_name_the_legal_actions() -> None:
@@ -224,7 +225,7 @@ def test_prompts_name_the_legal_actions() -> None:
 
 
 def test_aliases_do_the_same() -> None:
-    def shown(letters: str) -> tuple[PlayResult, list[str]]:
+    def shown(letters: str) -> tuple[Score, list[str]]:
         result, lines = session(UniformPolicy(GAMES["leduc"]), Script(letters * 100), seed=8, hands=10)
         return result, [line for line in lines if "not possible" not in line]
 
@@ -237,7 +238,7 @@ def test_leaving_gives_the_summary_of_the_finished_hands(stop: str | type[BaseEx
     game = GAMES["kuhn"]
     result, lines = session(Always(game, "c"), Script(["c", "c", stop, "c", "c"]), seed=3)
     outcomes = [replay(game.rules, hand) for hand in hands_of(lines)]
-    assert result == summarise(outcomes)
+    assert result == score_of(outcomes, game.rules)
     assert result.hands == 2
     assert "You leave the table; the unfinished hand does not count." in lines
     assert lines[-1].startswith("Session: 2 hands, ")
@@ -245,17 +246,18 @@ def test_leaving_gives_the_summary_of_the_finished_hands(stop: str | type[BaseEx
 
 def test_leaving_at_once() -> None:
     result, lines = session(UniformPolicy(GAMES["kuhn"]), Script([EOFError]))
-    assert result == PlayResult(0, 0.0, None, None)
+    assert result == score_of([], PRESETS["kuhn"])
     assert lines[-1] == "Session: no hand was finished."
 
 
 def test_mean_and_interval_by_hand() -> None:
-    assert summarise([]) == PlayResult(0, 0.0, None, None)
-    assert summarise([-0.5]) == PlayResult(1, -0.5, -500.0, None)
+    rules = PRESETS["fhp"]  # 100 chips in a unit
+    assert score_of([], rules) == Score("fhp", "mbb/g", 0, 0.0, None, None)
+    assert score_of([-0.5], rules) == Score("fhp", "mbb/g", 1, -50.0, -500.0, None)
     # 1, 2, 6: mean 3, squared deviations 4 + 1 + 9 = 14, sample variance 7, standard error sqrt(7 / 3).
-    result = summarise([1.0, 2.0, 6.0])
-    assert (result.hands, result.total, result.mean_milli) == (3, 9.0, 3000.0)
-    assert result.interval_milli == pytest.approx(1.959963985 * (7 / 3) ** 0.5 * 1000)
+    result = score_of([1.0, 2.0, 6.0], rules)
+    assert (result.hands, result.chips, result.mean) == (3, 900.0, 3000.0)
+    assert result.interval == pytest.approx(1.959963985 * (7 / 3) ** 0.5 * 1000)
 
 
 def test_the_running_score_appears_after_every_hand() -> None:
@@ -306,7 +308,7 @@ def test_bad_arguments_are_refused_before_the_first_hand() -> None:
 )
 def test_any_answers_end_in_a_result_that_the_replay_confirms(name: str, answers: list[str], seed: int) -> None:
     result, lines = session(UniformPolicy(GAMES[name]), Script(answers), seed=seed, hands=20)
-    assert result == summarise([replay(PRESETS[name], hand) for hand in hands_of(lines)])
+    assert result == score_of([replay(PRESETS[name], hand) for hand in hands_of(lines)], PRESETS[name])
 
 
 def test_a_mixture_plays_one_of_its_policies_from_the_first_action_of_a_hand_to_its_last() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.intervals import score_of
 from deepcfr.games.betting import ACTION_LETTERS
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
@@ -25,7 +26,6 @@ from deepcfr.protocols.dealer import Dealer, Result, Terms
 from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import Records, Table, host_match, seat_names, seat_players
 from deepcfr.protocols.record import log_line
-from deepcfr.protocols.score import score_of
 
 LEDUC, MINI, POT = (PokerGame(PRESETS[name]) for name in ("leduc", "fhp-mini", "fhp-pot"))
 HOST = "127.0.0.1"
@@ -126,7 +126,8 @@ def play_against(bot: Bot, hands: int = 3, seconds: float = 20.0) -> Result:
 
     async def match() -> Result:
         dealer = Dealer(LEDUC, ("ann", "bob"), Terms(hands, seconds=seconds))
-        await dealer.open(HOST, (0, 0))
+        for seat in dealer.seats:
+            await seat.open(HOST, 0)
         agent = Agent(scripted_policy("call", LEDUC), 0)
         tasks = [asyncio.create_task(Client(agent, HOST, dealer.seats[0].port, 0, 9.0, nothing).play())]
         tasks.append(asyncio.create_task(connect(bot, dealer.seats[1].port)))

@@ -112,7 +112,7 @@ def test_the_referee_objects() -> None:
     lines = history_of(rules, hand).actions
     with pytest.raises(ProtocolError, match="'p2 cbr 150' in hand 3 of fhp"):
         referee(rules, hand, [line.replace("cbr 200", "cbr 150") for line in lines])
-    with pytest.raises(ProtocolError, match="it is not p1's turn"):
+    with pytest.raises(ProtocolError, match="'p1' is not a valid player"):
         referee(rules, hand, [line.replace("p2 cbr 200", "p1 cbr 200") for line in lines])
     with pytest.raises(ProtocolError, match="has not ended in pokerkit"):
         referee(rules, hand, lines[:-1])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.markup import escape
 
 from deepcfr.errors import ConfigError
-from deepcfr.evaluation.intervals import NORMAL_95
+from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.cards import card_text
 from deepcfr.games.rules import PokerRules
 from deepcfr.play.hand import Hand
@@ -19,16 +16,6 @@ from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
 
 _SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
-
-
-@dataclass(frozen=True)
-class PlayResult:
-    """The person's result in a session; an unfinished hand does not count."""
-
-    hands: int
-    total: float  # sum of the gains, in the game's unit
-    mean_milli: float | None  # per hand, in the game's milli unit; None without a hand
-    interval_milli: float | None  # half-width of the mean's 95 % interval, milli unit; None for fewer than two hands
 
 
 class _Quit(Exception):
@@ -41,11 +28,11 @@ def play(
     read: Callable[[str], str] = input,
     seed: int = 0,
     hands: int | None = None,
-) -> PlayResult:
+) -> Score:
     """Play `hands` hands against `policy`, or until the person quits if `hands` is None.
 
     The person is player 0 in the first hand, and the seats change after every hand. `read` shows a prompt and returns a
-    line. `q`, end of file and Ctrl-C end the session and print its summary.
+    line. `q`, end of file and Ctrl-C end the session and print its summary. An unfinished hand does not count in the score.
 
     Raises ConfigError if `hands` is less than 1, and GameError if `policy` does not play poker.
     """
@@ -57,20 +44,12 @@ def play(
     try:
         while hands is None or len(results) < hands:
             results.append(table.play_hand(len(results)))
-            table.say(_score(rules, summarise(results)) + "\n")
+            table.say(_score(rules, score_of(results, rules)) + "\n")
     except (_Quit, EOFError, KeyboardInterrupt):
         table.say("\nYou leave the table; the unfinished hand does not count.")
-    result = summarise(results)
-    table.say(f"[bold]Session:[/bold] {_score(rules, result)}")
-    return result
-
-
-def summarise(results: list[float]) -> PlayResult:
-    """The result of a session from its hands' gains `results`, in units, with a normal interval for the mean."""
-    hands = len(results)
-    mean = 1000 * sum(results) / hands if hands else None
-    half = 1000 * NORMAL_95 * statistics.stdev(results) / math.sqrt(hands) if hands > 1 else None
-    return PlayResult(hands, float(sum(results)), mean, half)
+    score = score_of(results, rules)
+    table.say(f"[bold]Session:[/bold] {_score(rules, score)}")
+    return score
 
 
 class Table:
@@ -150,9 +129,11 @@ def amount(rules: PokerRules, units: float, sign: str = "") -> str:
     return f"{units:{sign}g} {rules.unit.removesuffix('s') if abs(units) == 1 else rules.unit}"
 
 
-def _score(rules: PokerRules, result: PlayResult) -> str:
-    if result.mean_milli is None:
+def _score(rules: PokerRules, score: Score) -> str:
+    if score.mean is None:
         return "no hand was finished."
-    text = f"{result.hands} {'hand' if result.hands == 1 else 'hands'}, {amount(rules, result.total, '+')}"
-    text += f", {result.mean_milli:+.0f} {rules.milli_unit}"
-    return f"{text} ± {result.interval_milli:.0f}." if result.interval_milli is not None else f"{text}."
+    text = (
+        f"{score.hands} {'hand' if score.hands == 1 else 'hands'}, {amount(rules, score.chips / rules.unit_chips, '+')}"
+    )
+    text += f", {score.mean:+.0f} {score.unit}"
+    return f"{text} ± {score.interval:.0f}." if score.interval is not None else f"{text}."

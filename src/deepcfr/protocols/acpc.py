@@ -1,4 +1,4 @@
-"""Match states of the ACPC dealer protocol, version 2.0.0, as text and as data; the rules of the game play no part here.
+"""The lines of the ACPC dealer protocol, version 2.0.0, as text and as data; the rules of the game play no part here.
 
 A match state is `MATCHSTATE:position:hand:betting:cards`, such as `MATCHSTATE:0:31:r300c/cr900:Kd2h|/8c8dJs`: the betting
 of every round up to the current one, then the hole cards by position, omitted where they are hidden, and the board. A
@@ -8,6 +8,7 @@ that begin with `#` or `;`. Source: the protocol of the Annual Computer Poker Co
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ VERSION = "VERSION:2.0.0"
 LINE_END = "\r\n"
 MOST_CHARACTERS = 4096  # of a line; the longest betting of a listed tree takes some hundreds
 
-FIELDS = 5
+_FIELDS = 5
 _ACCEPTED_VERSION = re.compile(r"VERSION:2\.0\.[0-9]{1,9}")
 # Ten digits hold any 32-bit number; ASCII keeps out the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -80,7 +81,7 @@ def parse_match_state(text: str) -> MatchState:
     Raises ProtocolError with one sentence about the first thing wrong.
     """
     fields = text.split(":")
-    if len(fields) != FIELDS or fields[0] != "MATCHSTATE":
+    if len(fields) != _FIELDS or fields[0] != "MATCHSTATE":
         raise ProtocolError(f"{quote(text)} is no match state: write MATCHSTATE:position:hand:betting:cards.")
     _, position, hand, betting, cards = fields
     if position not in ("0", "1"):
@@ -109,6 +110,33 @@ def is_version(text: str) -> bool:
 def is_comment(text: str) -> bool:
     """Whether both sides ignore the line."""
     return not text.strip() or text[0] in "#;"
+
+
+async def next_line(reader: asyncio.StreamReader, peer: str) -> str | None:
+    """The next line that says something, without its end; None if the connection ended instead.
+
+    The reader's limit must be MOST_CHARACTERS. Raises ProtocolError for a line that is longer, or is not ASCII text, and
+    OSError if the connection breaks.
+    """
+    while True:
+        try:
+            raw = await reader.readline()
+        except ValueError as error:
+            raise ProtocolError(f"{peer} sent a line of more than {MOST_CHARACTERS:,} characters.") from error
+        if not raw.endswith(b"\n"):
+            return None
+        try:
+            line = raw.decode("ascii").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"{peer} sent {raw[:60]!r}, which is not ASCII text.") from error
+        if not is_comment(line):
+            return line
+
+
+async def send_line(writer: asyncio.StreamWriter, text: str) -> None:
+    """Send a line. Raises OSError if the connection is broken."""
+    writer.write((text + LINE_END).encode("ascii"))
+    await writer.drain()
 
 
 def quote(text: str) -> str:

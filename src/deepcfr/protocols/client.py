@@ -7,10 +7,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deepcfr.protocols.acpc import MOST_CHARACTERS, VERSION, MatchState, ProtocolError, parse_match_state
+from deepcfr.evaluation.intervals import Score, score_of
+from deepcfr.protocols.acpc import (
+    MOST_CHARACTERS,
+    VERSION,
+    MatchState,
+    ProtocolError,
+    next_line,
+    parse_match_state,
+    send_line,
+)
 from deepcfr.protocols.agent import Agent
-from deepcfr.protocols.lines import next_line, send_line
-from deepcfr.protocols.score import Score, score_of
 
 FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
 LONGEST_PAUSE = 5.0
@@ -31,14 +38,8 @@ class Client:
     """Plays one match; reports answers that took longer than `seconds`, the dealer's limit."""
 
     def __init__(self, agent: Agent, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
-        self.agent, self.host, self.port, self.retries, self.seconds, self.say = (
-            agent,
-            host,
-            port,
-            retries,
-            seconds,
-            say,
-        )
+        self.agent, self.host, self.port = agent, host, port
+        self.retries, self.seconds, self.say = retries, seconds, say
         self._gains: dict[int, float] = {}  # units by hand; a dealer that sends an end again does not count it twice
         self._between_hands = False  # whether the last state seen was a hand's end
         self._heard = False  # whether this connection has said anything
@@ -69,14 +70,12 @@ class Client:
                     break
                 raise ProtocolError(f"There is no match with {self._peer} after {failures} attempts: {problem}.")
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE))
-        return Visit(self._score(), self._slowest, self._connections)
+        score = score_of([self._gains[hand] for hand in sorted(self._gains)], self.agent.game.rules)
+        return Visit(score, self._slowest, self._connections)
 
     @property
     def _peer(self) -> str:
         return f"{self.host}:{self.port}"
-
-    def _score(self) -> Score:
-        return score_of([self._gains[hand] for hand in sorted(self._gains)], self.agent.game.rules)
 
     async def _visit(self) -> None:
         """One connection, from the greeting to its end."""

@@ -18,9 +18,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepcfr.errors import ConfigError
+from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
 from deepcfr.games.poker import PokerGame
-from deepcfr.protocols.acpc import MOST_CHARACTERS, VERSION, MatchState, ProtocolError, is_version, parse_move, quote
+from deepcfr.protocols.acpc import (
+    MOST_CHARACTERS,
+    VERSION,
+    MatchState,
+    ProtocolError,
+    is_version,
+    next_line,
+    parse_move,
+    quote,
+    send_line,
+)
 from deepcfr.protocols.acpc_game import (
     action_of,
     betting_of,
@@ -29,9 +40,7 @@ from deepcfr.protocols.acpc_game import (
     position_of,
     require_protocol,
 )
-from deepcfr.protocols.lines import next_line, send_line
 from deepcfr.protocols.record import Names, PlayedHand, gains
-from deepcfr.protocols.score import Score, score_of
 from deepcfr.rng import key
 
 OnHand = Callable[[PlayedHand], None]
@@ -188,13 +197,8 @@ class Dealer:
 
     def __init__(self, game: PokerGame, names: Names, terms: Terms) -> None:
         require_protocol(game.rules)
-        self.game, self.rules, self.terms = game, game.rules, terms
+        self.game, self.rules, self.names, self.terms = game, game.rules, names, terms
         self.seats = (Seat(names[0], terms.seconds), Seat(names[1], terms.seconds))
-
-    async def open(self, host: str, ports: tuple[int, int]) -> None:
-        """Listen for both bots."""
-        for seat, port in zip(self.seats, ports, strict=True):
-            await seat.open(host, port)
 
     async def close(self) -> None:
         """Hang up."""
@@ -214,8 +218,7 @@ class Dealer:
             won.append(gains(self.rules, hand)[first] / self.rules.unit_chips)
             on_hand(hand)
         score = score_of(won, self.rules, self.terms.duplicate)
-        names = (self.seats[0].name, self.seats[1].name)
-        return Result(names, score, self.terms, time.perf_counter() - start)
+        return Result(self.names, score, self.terms, time.perf_counter() - start)
 
     async def _play_hand(self, number: int) -> tuple[PlayedHand, int]:
         """Hand `number`, and which player the first bot is in it."""
@@ -227,7 +230,7 @@ class Dealer:
         state = first_state(rules)
         actions: list[int] = []
         while True:
-            texts = [view.text for view in self._views(number, state, tuple(actions), holes, board)]
+            texts = list(self._views(number, state, actions, holes, board))
             if state.ended != NOT_TERMINAL:
                 break
             await seats[1 - state.actor].tell(texts[1 - state.actor])
@@ -244,11 +247,11 @@ class Dealer:
         self,
         number: int,
         state: BettingState,
-        actions: tuple[int, ...],
+        actions: list[int],
         holes: tuple[tuple[int, ...], tuple[int, ...]],
         board: tuple[int, ...],
-    ) -> Iterator[MatchState]:
-        """The match states of player 0 and player 1."""
+    ) -> Iterator[str]:
+        """The match states of player 0 and player 1, as lines."""
         rules = self.rules
         betting, shown = betting_of(rules, actions), board_by_round(rules, board, state.round)
         for player in (0, 1):
@@ -256,7 +259,7 @@ class Dealer:
                 card_names(rules, holes[other]) if other == player or state.ended == SHOWDOWN else ()
                 for other in (position_of(rules, position) for position in (0, 1))
             ]
-            yield MatchState(position_of(rules, player), number, betting, (seen[0], seen[1]), shown)
+            yield MatchState(position_of(rules, player), number, betting, (seen[0], seen[1]), shown).text
 
     async def _ask(self, seat: Seat, text: str, state: BettingState) -> int:
         """The action of the bot to act, which must answer the state that it was sent."""

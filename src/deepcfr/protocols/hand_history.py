@@ -14,7 +14,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pokerkit import Automation, BettingStructure, Deck, HandHistory, Mode, Opening, StandardHighHand, State, Street
+from pokerkit import (
+    Automation,
+    BettingStructure,
+    Deck,
+    HandHistory,
+    Mode,
+    Opening,
+    StandardHighHand,
+    State,
+    Street,
+    parse_action,
+)
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import (
@@ -75,6 +86,16 @@ def _bets(rules: PokerRules) -> dict[str, int] | None:
     return {"small_bet": small, "big_bet": late.pop() if late else small}
 
 
+def _game_fields(rules: PokerRules) -> dict[str, Any]:
+    """The fields that name the game, apart from its stacks and boards."""
+    return {
+        "variant": "NT" if rules.betting == "pot" else "FT",
+        "antes": [0, 0],
+        "blinds_or_straddles": list(rules.blinds),
+        **(_bets(rules) or {}),
+    }
+
+
 def _stack(rules: PokerRules) -> int:
     """Chips of each player at the start; in limit games, which have no stacks, twice the most that a player can lose."""
     if rules.betting == "pot":
@@ -100,17 +121,14 @@ def history_of(rules: PokerRules, hand: PlayedHand) -> HandHistory:
     actions = [f"d dh p{_seat(player)} {''.join(card_names(rules, hand.holes[player]))}" for player in (1, 0)]
     actions += _betting_lines(rules, hand)
     stacks = referee(rules, hand, actions)
-    fields: dict[str, Any] = {
-        "variant": "NT" if rules.betting == "pot" else "FT",
-        "antes": [0, 0],
-        "blinds_or_straddles": list(rules.blinds),
+    fields = _game_fields(rules) | {
         "starting_stacks": [_stack(rules)] * 2,
         "finishing_stacks": stacks,
         "actions": actions,
         "hand": hand.number,
         "players": [hand.names[1], hand.names[0]],
         "user_defined_fields": {"_game": rules.name},
-    } | (_bets(rules) or {})
+    }
     if rules.board_cards != TEXAS:
         fields["user_defined_fields"][BOARD_CARDS] = list(rules.board_cards)
     return HandHistory(**fields)
@@ -139,8 +157,6 @@ def _betting_lines(rules: PokerRules, hand: PlayedHand) -> list[str]:
                 lines.append(f"d db {''.join(card_names(rules, hand.board[dealt : dealt + size]))}")
                 dealt += size
         state = after
-    if state.ended == NOT_TERMINAL:
-        raise GameError(f"Hand {hand.number} of {rules.name} has not ended, so it has no history.")
     return lines
 
 
@@ -159,7 +175,7 @@ def referee(rules: PokerRules, hand: PlayedHand, lines: Iterable[str]) -> list[i
     table = _table(rules)
     for line in lines:
         try:
-            _apply(table, line)
+            parse_action(table, line)
         except ValueError as error:
             raise ProtocolError(f"pokerkit refuses {line!r} in hand {hand.number} of {rules.name}: {error}") from error
     if table.status:
@@ -191,26 +207,6 @@ def _table(rules: PokerRules) -> State:
         _AUTOMATIONS, Deck.STANDARD, (StandardHighHand,), streets, structure, False, 0, rules.blinds, 0, stacks, 2,
         mode=Mode.CASH_GAME,
     )  # fmt: skip
-
-
-def _apply(table: State, line: str) -> None:
-    """Apply one line of a history to pokerkit's state."""
-    match line.split():
-        case ["d", "dh", player, cards]:
-            table.deal_hole(cards, int(player[1:]) - 1)
-        case ["d", "db", cards]:
-            table.deal_board(cards)
-        case [player, "sm", cards]:
-            table.show_or_muck_hole_cards(cards, int(player[1:]) - 1)
-        case [player, *words]:
-            if table.actor_index != int(player[1:]) - 1:
-                raise ValueError(f"it is not {player}'s turn")
-            if words == ["f"]:
-                table.fold()
-            elif words == ["cc"]:
-                table.check_or_call()
-            else:
-                table.complete_bet_or_raise_to(int(words[1]))
 
 
 # In ---------------------------------------------------------------------------------------------------------------------
@@ -273,12 +269,7 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
 
 
 def _require_same_rules(history: HandHistory, rules: PokerRules, where: str) -> None:
-    expected: dict[str, Any] = {
-        "variant": "NT" if rules.betting == "pot" else "FT",
-        "antes": [0, 0],
-        "blinds_or_straddles": list(rules.blinds),
-        **(_bets(rules) or {}),
-    }
+    expected = _game_fields(rules)
     if rules.betting == "pot":
         expected["starting_stacks"] = [rules.stack] * 2
     for field, value in expected.items():

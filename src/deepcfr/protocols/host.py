@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -147,14 +147,12 @@ def _recorder(
     records: Records, rules: PokerRules, names: Names, terms: Terms
 ) -> Iterator[Callable[[PlayedHand], None]]:
     """A function that writes every hand to open files; pokerkit checks the hand histories first."""
-    files: list[IO[str]] = []
-    writers: list[Callable[[PlayedHand], None]] = []
-    try:
+    writers: list[Callable[[PlayedHand], object]] = []
+    with ExitStack() as files:
         if records.log:
-            log = _create(records.log)
-            files.append(log)
+            log = files.enter_context(_create(records.log))
             log.write(f"# name/game/hands/seed {'|'.join(names)} {rules.name} {terms.played} {terms.seed}\n")
-            writers.append(lambda hand: _flush(log, log_line(rules, hand) + "\n"))
+            writers.append(lambda hand: log.write(log_line(rules, hand) + "\n"))
         if records.phh:
             try:
                 from deepcfr.protocols.hand_history import format_history, require_history
@@ -162,30 +160,24 @@ def _recorder(
                 raise ConfigError("Hand histories need pokerkit: pip install 'deepcfr[pokerkit]'.") from error
 
             require_history(rules)
-            histories = _create(records.phh / "hands.phhs")
-            files.append(histories)
-            writers.append(lambda hand: _flush(histories, f"[{hand.number + 1}]\n{format_history(rules, hand)}\n\n"))
+            histories = files.enter_context(_create(records.phh / "hands.phhs"))
+            writers.append(lambda hand: histories.write(f"[{hand.number + 1}]\n{format_history(rules, hand)}\n\n"))
 
         def record(hand: PlayedHand) -> None:
             for write in writers:
                 write(hand)
 
         yield record
-    finally:
-        for file in files:
-            file.close()
-
-
-def _flush(file: IO[str], text: str) -> None:
-    file.write(text)
-    file.flush()  # so that a match that is cut off leaves its hands
 
 
 def _create(path: Path) -> IO[str]:
-    """A new text file. Raises ConfigError if there is one already or it cannot be made."""
+    """A new text file, flushed after every line, so that a match that is cut off leaves its hands.
+
+    Raises ConfigError if there is one already or it cannot be made.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("x", encoding="utf-8")
+        return path.open("x", buffering=1, encoding="utf-8")
     except FileExistsError as error:
         raise ConfigError(f"'{path}' is there already: choose another name.") from error
     except OSError as error:

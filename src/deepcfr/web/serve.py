@@ -12,8 +12,7 @@ import torch
 import uvicorn
 
 from deepcfr.errors import ConfigError
-from deepcfr.play.hand import Hand
-from deepcfr.play.review import adjusted_result
+from deepcfr.play.hand import Hand, adjusted_result
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.home import card
 from deepcfr.web.site import Refusal, Site

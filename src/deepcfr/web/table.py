@@ -17,8 +17,7 @@ from typing import Any
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
 from deepcfr.play.costs import Costs
-from deepcfr.play.hand import Cards, Hand, Step
-from deepcfr.play.review import Decision, adjusted_result, agents_range, decisions
+from deepcfr.play.hand import Cards, Decision, Hand, Step, adjusted_result, agents_range, decisions
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key
