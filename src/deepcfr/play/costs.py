@@ -120,9 +120,7 @@ class Costs:
         """
         tree = self.game.tree
         assert isinstance(hand.state, ListedState)
-        node, path = 0, tree.path(hand.state.node)[:step]
-        for at, action in path:
-            node = int(tree.child[at, action])
+        node, _ = tree.path(hand.state.node)[step]
         round_ = int(tree.round[node])
         if not self.has_round(round_):
             return None

@@ -27,7 +27,7 @@ from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
-from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import Scratch
@@ -99,20 +99,24 @@ class MixturePolicy(Policy):
 
     def _average(self, infosets: Infosets) -> Floats:
         """The average at infosets of a poker game, [I, A], from the player's own decisions before each of them."""
-        path = self._own_path(infosets)
-        asked = Infosets(torch.cat([infosets.node.long(), path.node]), torch.cat([infosets.cards, path.cards]))
-        here, before = np.arange(len(infosets)), len(infosets) + np.arange(len(path.row))
+        row, earlier, action = self._own_path(infosets)
+        asked = Infosets(torch.cat([infosets.node.long(), earlier.node]), torch.cat([infosets.cards, earlier.cards]))
+        here, before = np.arange(len(infosets)), len(infosets) + np.arange(len(row))
         plain = np.zeros((len(infosets), self.game.encoding.num_actions))
         reached = np.zeros_like(plain)
         for policy, weight in zip(self.policies, self.weights, strict=True):
             strategy = policy.probabilities(asked).double().cpu().numpy()
             reach = np.full(len(infosets), weight)
-            np.multiply.at(reach, path.row, strategy[before, path.action])
+            np.multiply.at(reach, row, strategy[before, action])
             plain += weight * strategy[here]
             reached += reach[:, None] * strategy[here]
         return _share(reached, plain)
 
-    def _own_path(self, infosets: Infosets) -> _OwnPath:
+    def _own_path(self, infosets: Infosets) -> tuple[Ints, Infosets, Ints]:
+        """The acting player's earlier decisions, one entry for each infoset and decision.
+
+        For every entry: the row of the infoset, [M]; the infoset of the decision, M rows; the action taken, [M].
+        """
         game = self.game
         assert isinstance(game, PokerGame)
         tree, nodes, cards = game.tree, infosets.node.cpu().numpy(), infosets.cards.cpu().numpy()
@@ -130,18 +134,8 @@ class MixturePolicy(Policy):
             then = tree.round[node] == round_
             seen[then] = cards_before(game, cards[row[then]], int(round_))
         device = infosets.node.device
-        return _OwnPath(
-            row, torch.from_numpy(node).to(device), torch.from_numpy(seen).to(device), np.array(actions, int)
-        )
-
-
-class _OwnPath:
-    """The acting player's earlier decisions before infosets, one entry for each infoset and decision."""
-
-    def __init__(self, row: Ints, node: torch.Tensor, cards: torch.Tensor, action: Ints) -> None:
-        self.row = row  # [M] the infoset
-        self.node, self.cards = node, cards  # int64 [M] and uint8 [M, C], the infoset of the decision
-        self.action = action  # [M] the action taken
+        decisions = Infosets(torch.from_numpy(node).to(device), torch.from_numpy(seen).to(device))
+        return row, decisions, np.array(actions, int)
 
 
 def _share(reached: Floats, plain: Floats) -> Floats:
@@ -212,10 +206,8 @@ class _RangeMixture:
         known = self._before.found.get(round_)
         if known is not None and known[0] == board:
             return known[1:]
-        live = self._holes[~np.isin(self._holes, board).any(axis=1)]
-        rows = self.game.views_of(live, board)
-        keys, example = np.unique(pack_cards(rows), return_index=True)
-        cards = rows[example]
+        cards = board_views(self.game, self._holes, board)
+        keys = pack_cards(cards)
         tree, (column, before) = self._rounds[round_], self._entries(round_, board, cards)
         exits = np.empty((len(self.policies), 2, len(tree.exits), len(keys)))
         unused = self._scratch.array("unused", (tree.num_edges, len(keys)))
@@ -236,12 +228,13 @@ class _RangeMixture:
         reach[len(entries) :] = 0
         ask = self.policies[index].row_strategy(player, round_, cards)
         for nodes in self._levels[round_][player]:
-            at, hand = np.nonzero(reach[tree.row[player, nodes]])
+            before = reach[tree.row[player, nodes]]
+            at, hand = np.nonzero(before)
             local = nodes[at]
+            strategy = ask(tree.nodes[local], hand)
             _carry(
-                tree.first_edge, tree.edge_action, tree.edge_row, tree.row[player], local, hand,
-                ask(tree.nodes[local], hand), reach, total,
-            )  # fmt: skip
+                tree.first_edge, tree.edge_action, tree.edge_row, local, hand, before[at, hand], strategy, reach, total
+            )
         return reach
 
     def _fill_plainly(self, round_: int, cards: Cards, missing: npt.NDArray[np.bool_], result: Floats) -> None:
@@ -249,9 +242,11 @@ class _RangeMixture:
         tree = self._rounds[round_]
         for player in (0, 1):
             local, hand = np.nonzero(missing & (tree.actor == player)[:, None])
+            unused = self._scratch.array("reach", (tree.num_rows[player], len(cards)))
             for policy, weight in zip(self.policies, self.weights, strict=True):
-                rows = policy.row_strategy(player, round_, cards)(tree.nodes[local], hand)
-                _add_rows(tree.first_edge, tree.edge_action, local, hand, rows, weight, result)
+                strategy, weights = policy.row_strategy(player, round_, cards), np.full(len(local), weight)
+                rows = strategy(tree.nodes[local], hand)
+                _carry(tree.first_edge, tree.edge_action, tree.edge_row, local, hand, weights, rows, unused, result)
 
 
 def _levels(tree: RoundTree, player: int) -> list[Ints]:
@@ -269,37 +264,23 @@ def _carry(
     first_edge: Ints,
     edge_action: Ints,
     edge_row: Ints,
-    row: Ints,
     local: Ints,
     hand: Ints,
+    before: Floats,
     strategy: npt.NDArray[np.floating],
     reach: Floats,
     total: Floats,
 ) -> None:
-    """Carry `reach` [rows, U] over the edges of nodes `local` [M] with hands `hand` [M] and add it to `total` [E, U]."""
+    """Carry `before` [M] over the edges of nodes `local` [M] with hands `hand` [M], whose `strategy` is [M, A].
+
+    Writes what arrives to the edges' rows of `reach` [rows, U], and adds it to `total` [E, U].
+    """
     for m in range(len(local)):
         u = hand[m]
-        before = reach[row[local[m]], u]
         for edge in range(first_edge[local[m]], first_edge[local[m] + 1]):
-            after = before * strategy[m, edge_action[edge]]
+            after = before[m] * strategy[m, edge_action[edge]]
             reach[edge_row[edge], u] = after
             total[edge, u] += after
-
-
-@nb.njit(cache=True, nogil=True)
-def _add_rows(
-    first_edge: Ints,
-    edge_action: Ints,
-    local: Ints,
-    hand: Ints,
-    strategy: npt.NDArray[np.floating],
-    weight: float,
-    total: Floats,
-) -> None:
-    """Add `weight` times `strategy` [M, A] to the edges of nodes `local` [M] with hands `hand` [M] in `total` [E, U]."""
-    for m in range(len(local)):
-        for edge in range(first_edge[local[m]], first_edge[local[m] + 1]):
-            total[edge, hand[m]] += weight * strategy[m, edge_action[edge]]
 
 
 @nb.njit(cache=True, nogil=True)

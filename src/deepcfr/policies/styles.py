@@ -30,12 +30,8 @@ STYLES = ("aggressive", "tight", "random", "calling-machine", "tight-aggressive"
 STEP = 0.5  # share of an action's probability that one step moves
 CALLING = 0.75  # minimal call probability of a calling machine; above 1/2, so larger than any other action's
 STRONG = 0.5  # win rate against a random hand above which tight-aggressive play is aggressive
-_CARDS_ONLY = (
-    "aggressive",
-    "tight",
-    "calling-machine",
-    "tight-aggressive",
-)  # styles that depend on the meaning of actions
+# styles that depend on the meaning of actions
+_CARDS_ONLY = ("aggressive", "tight", "calling-machine", "tight-aggressive")
 
 Floats = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
@@ -75,20 +71,24 @@ class StyledPolicy(Policy):
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         plain = self.policy.probabilities(infosets).double().cpu().numpy()
-        strong = self._is_strong(infosets.cards.cpu()) if self.style == "tight-aggressive" else None
+        strong = self._is_strong(infosets.cards.cpu())
         legal = self._legal[infosets.node.cpu().numpy().astype(np.int64)]
         return torch.from_numpy(play_style(self.style, plain, legal, strong)).to(self.game.device)
 
     def on_board(self, tree: RoundTree, board: Board) -> Floats:
         plain = np.zeros((len(tree.nodes), len(board), self._legal.shape[1]))
         plain[tree.edge_node, :, tree.edge_action] = self.policy.on_board(tree, board)
-        cards = torch.from_numpy(board.view_cards)
-        strong = self._is_strong(cards) if self.style == "tight-aggressive" else None
+        strong = self._is_strong(torch.from_numpy(board.view_cards))
         played = play_style(self.style, plain, self._legal[tree.nodes][:, None], strong)
         return played[tree.edge_node, :, tree.edge_action]
 
-    def _is_strong(self, cards: torch.Tensor) -> Flags:
-        """Whether a hand wins more than half of all showdowns against random hands, bool [I], for uint8 [I, C]."""
+    def _is_strong(self, cards: torch.Tensor) -> Flags | None:
+        """Whether a hand wins more than half of all showdowns against random hands, bool [I], for uint8 [I, C].
+
+        None for styles to which it does not matter.
+        """
+        if self.style != "tight-aggressive":
+            return None
         strong: Flags = (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
         return strong
 
@@ -110,9 +110,8 @@ def play_style(style: str, plain: Floats, legal: Flags, strong: Flags | None) ->
         return np.where(legal[..., CALL, None], CALLING * calls + (1 - CALLING) * plain, plain)
     if style == "aggressive":
         return _step(plain, legal)
-    tight = np.ascontiguousarray(
-        _step(plain[..., ::-1], legal[..., ::-1])[..., ::-1]
-    )  # torch does not accept negative strides
+    # torch does not accept negative strides
+    tight = np.ascontiguousarray(_step(plain[..., ::-1], legal[..., ::-1])[..., ::-1])
     if style == "tight":
         return tight
     assert strong is not None

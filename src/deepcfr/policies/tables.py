@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -75,13 +76,6 @@ def table_of(policy: Policy) -> Floats:
     table *= game.explicit.legal
     table /= table.sum(1, keepdims=True)  # network outputs are in single precision
     return table
-
-
-def tree_policy(policy: Policy) -> TreePolicy:
-    """Convert any policy of an OpenSpiel game to a `TreePolicy` of the same kind."""
-    table = table_of(policy)
-    assert isinstance(policy.game, OpenSpielGame)
-    return TreePolicy(policy.game, table, policy.kind)
 
 
 class RangePolicy(Policy):
@@ -188,15 +182,13 @@ def round_views(game: PokerGame) -> list[npt.NDArray[np.uint8]]:
                     board, groups, new_cards, rules.num_ranks, rules.num_suits, merge=game.suits == "canonical"
                 ).cards
             ]
-        views.append(_distinct(np.concatenate([_views_on(game, holes, board) for board, _ in boards])))
+        found = np.concatenate([board_views(game, holes, board) for board, _ in boards])
+        views.append(found[np.unique(pack_cards(found), return_index=True)[1]])
     return views
 
 
-def _views_on(game: PokerGame, holes: npt.NDArray[np.uint8], board: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+def board_views(game: PokerGame, holes: npt.NDArray[np.uint8], board: Sequence[int]) -> npt.NDArray[np.uint8]:
+    """The distinct cards, uint8 [U, C], that holders of `holes` can see on a board, in ascending order of `pack_cards`."""
     live = holes[~np.isin(holes, board).any(axis=1)]
-    return game.views_of(live, board)
-
-
-def _distinct(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    _, first = np.unique(pack_cards(rows), return_index=True)
-    return rows[first]
+    views = game.views_of(live, board)
+    return views[np.unique(pack_cards(views), return_index=True)[1]]
