@@ -15,9 +15,9 @@ from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.openspiel import from_openspiel, from_poker, to_openspiel_policy, to_tabular_policy
 from deepcfr.policies.tables import TablePolicy, TreePolicy, round_views, table_of
 from deepcfr.types import Infosets
+from openspiel_policies import from_openspiel, from_poker, to_openspiel_policy, to_tabular_policy
 
 GAMES = [
     "kuhn_poker",

@@ -1,4 +1,4 @@
-"""Convert policies to and from OpenSpiel.
+"""Policies of ours as OpenSpiel's and back, to compare both programs: shared by tests of several modules.
 
 OpenSpiel's policies take states, so an infoset is represented by its first history. All states and policies belong to
 `game.spiel_game`, the turn-based form of a game.
