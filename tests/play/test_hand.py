@@ -65,7 +65,7 @@ def test_a_ladder_hand_against_every_hand_of_the_agent(token: str, number: int) 
     mine = [place for place, hole in enumerate(holes.tolist()) if tuple(hole) == hand.hole(1 - hand.person)]
     assert wins[mine[0]] == hand.won
     assert adjusted_result(hand) == pytest.approx(wins.mean())
-    if not hand.showdown:
+    if not hand.state.showdown:
         assert set(wins) == {hand.won}
 
 
@@ -75,7 +75,7 @@ def test_a_ladder_agent_does_what_its_policy_says() -> None:
     assert hand.act_for_agent().token == "r2"
     assert [choice.token for choice in hand.choices()] == ["f", "c", "r4"]
     assert hand.read("r4.0") == hand.choices()[-1].action
-    assert (hand.pot, hand.to_call, hand.chips) == (3.0, 1.0, (2.0, 1.0))
+    assert (hand.state.pot, hand.state.to_call, hand.chips) == (3.0, 1.0, (2.0, 1.0))
     assert hand.chances(free_holes(hand.rules, hand.hole(1))).tolist() == [1.0] * 5
 
 

@@ -124,7 +124,7 @@ def test_the_value_of_a_last_call_is_the_adjusted_result(seed: int) -> None:
         else:
             hand.act(1 if len(hand.steps) % 2 else max(choice.action for choice in hand.choices()))
     values = costs.at(hand, ours)
-    assert hand.showdown
+    assert hand.state.showdown
     assert values is not None
     if ours == len(hand.steps) - 1:
         assert values[1] == pytest.approx(adjusted_result(hand))

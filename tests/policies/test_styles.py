@@ -162,7 +162,8 @@ def test_random_and_initial_play() -> None:
     uniform = UniformPolicy(game).probabilities(infosets)
     assert torch.equal(styled(policy, "random").probabilities(infosets), uniform)
     assert torch.equal(styled(policy, "initial").probabilities(infosets), uniform)
-    assert styled(policy, "initial", start) is start
+    policy.initial = lambda: start
+    assert styled(policy, "initial") is start
     assert not torch.equal(policy.probabilities(infosets), uniform)
 
 

@@ -42,8 +42,8 @@ def reader() -> Iterator[TestClient]:
 def test_positions_are_read_and_written() -> None:
     position = read_position(MINI, "rc/c", "4h3c2s")
     assert (position.betting, position.board_text, position.round_name) == ("rc/c", "4h3c2s", "flop")
-    assert (position.actor, position.pot, position.to_call, position.missing) == (0, 4.0, 0.0, 0)
-    assert [position.name(action) for action in position.actions()] == ["check", "bet 1"]
+    assert (position.state.actor, position.state.pot, position.state.to_call, position.missing) == (0, 4.0, 0.0, 0)
+    assert [position.name(action) for action in position.state.legal()] == ["check", "bet 1"]
     parts = urlsplit(address("a", position, cell="AKs", other="b"))
     assert parts.path == "/strategy/a"
     assert parse_qs(parts.query) == {"betting": ["rc/c"], "board": ["4h3c2s"], "cell": ["AKs"], "with": ["b"]}
@@ -363,5 +363,5 @@ def test_any_walk_has_an_address_that_leads_back(data: st.DataObject) -> None:
         parts = parse_qs(urlsplit(address("a", position)).query, keep_blank_values=True)
         again = read_position(LEDUC, parts.get("betting", [""])[0], parts.get("board", [""])[0])
         assert again == position
-        position = position.after(data.draw(st.sampled_from(position.actions())))
+        position = position.after(data.draw(st.sampled_from(position.state.legal())))
     assert read_position(LEDUC, position.betting, position.board_text) == position

@@ -109,7 +109,8 @@ def test_whole_hands_are_those_of_the_terminal_in_both_seats(person: TestClient,
         return "r4" if "(r4)" in question else "c"
 
     policy = bot.agent().policy
-    assert play(policy, Console(file=io.StringIO()), answer, seed=7, hands=8).total == sum(totals)
+    score = play(policy, Console(file=io.StringIO()), answer, seed=7, hands=8)
+    assert score.chips == sum(totals) * policy.game.state().rules.unit_chips
     assert state_of(person)["session"]["raw"]["total"] == pytest.approx(sum(totals))
 
 

@@ -86,7 +86,7 @@ def dealt(hand: Hand, round_: int) -> list[int]:
 def other_cards(hand: Hand, draw: np.random.Generator) -> Cards:
     """The same cards where the person sees them, and others in all other places."""
     held = hand.rules.hole_cards
-    seen = [*range(hand.person * held, (hand.person + 1) * held), *dealt(hand, hand.round)]
+    seen = [*range(hand.person * held, (hand.person + 1) * held), *dealt(hand, hand.state.round)]
     hidden = [place for place in range(hand.cards.shape[1]) if place not in seen]
     free = np.setdiff1d(np.arange(hand.rules.num_cards), hand.cards[0])
     pool = np.concatenate([free, hand.cards[0, hidden]])
@@ -106,8 +106,8 @@ def expected(hand: Hand) -> dict[str, Any]:
     return {
         "game": rules.name, "hand": hand.number, "seat": hand.number % 2, "decision": len(hand.steps),
         "cards": text(range(hand.person * held, (hand.person + 1) * held)),
-        "board": text(dealt(hand, hand.round)), "board_size": sum(rules.board_cards), "over": False, "result": None,
-        "round": round_name(rules, hand.round), "pot": sum(hand.chips),
+        "board": text(dealt(hand, hand.state.round)), "board_size": sum(rules.board_cards), "over": False, "result": None,
+        "round": round_name(rules, hand.state.round), "pot": sum(hand.chips),
         "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
         "to_call": hand.chips[1 - hand.person] - hand.chips[hand.person],
         "actions": [{"token": choice.token, "name": choice.name} for choice in hand.choices()],
@@ -151,7 +151,7 @@ def test_until_the_end_no_answer_depends_on_what_is_hidden(person: TestClient, d
             script = iter([*tokens[:decision], None])
             _, before, hand = play(person, dealer, seed, lambda _, script=script: next(script))  # type: ignore[misc]
             assert before == answers[: decision + 1]
-            rounds.add(hand.round)
+            rounds.add(hand.state.round)
             seats.add(hand.person)
             script = iter([*tokens[:decision], None])
             twin = play(person, dealer, seed, lambda _, script=script: next(script), other_cards(hand, draw))  # type: ignore[misc]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS
 from deepcfr.play.terminal import play
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.web import schema
@@ -73,7 +74,7 @@ def test_a_session_is_that_of_the_terminal_with_the_same_seed(person: TestClient
         state = finish(person, next_hand(person, state))
     game = model("leduc").listed()[0]
     result = play(game, Console(file=io.StringIO()), lambda _: "c", seed=7, hands=6)
-    assert result.total == sum(totals)
+    assert result.chips == sum(totals) * PRESETS["leduc"].unit_chips
     assert state["session"]["raw"]["hands"] == 7
 
 

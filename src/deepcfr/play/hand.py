@@ -79,9 +79,8 @@ class Hand:
         self.rules = rules = self.state.rules  # names cards and amounts
         slots = 2 * rules.hole_cards + sum(rules.board_cards)
         dealt = deal_cards(1, np.uint64(key(seed, "play", number)), 0, rules.num_cards, slots)
-        self.cards = (
-            dealt if cards is None else cards
-        )  # uint8 [1, slots]: player 0's hand, player 1's, the board in order
+        # uint8 [1, slots]: player 0's hand, player 1's, the board in order
+        self.cards = dealt if cards is None else cards
         self.steps: list[Step] = []
 
     def hole(self, player: int) -> Cards:
@@ -92,7 +91,7 @@ class Hand:
     @property
     def board(self) -> Cards:
         """The public cards that have been dealt so far."""
-        return self.board_at(self.round)
+        return self.board_at(self.state.round)
 
     def board_at(self, round_: int) -> Cards:
         """The public cards of a round that the hand has reached."""
@@ -105,30 +104,10 @@ class Hand:
         return self.state.over
 
     @property
-    def round(self) -> int:
-        """The betting round, from 0; the last one at every showdown."""
-        return self.state.round
-
-    @property
-    def showdown(self) -> bool:
-        """Whether the hand ended with both hands shown."""
-        return self.state.showdown
-
-    @property
     def chips(self) -> tuple[float, float]:
         """The contribution of each player to the pot."""
         first, second = self.state.chips
         return first / self.rules.unit_chips, second / self.rules.unit_chips
-
-    @property
-    def pot(self) -> float:
-        """The contributions of both players together."""
-        return self.state.pot
-
-    @property
-    def to_call(self) -> float:
-        """The amount that the player to act must add to call."""
-        return self.state.to_call
 
     @property
     def won(self) -> float:
@@ -155,7 +134,7 @@ class Hand:
         choice = next((choice for choice in self.choices() if choice.action == action), None)
         if choice is None:
             raise GameError(f"Action {action} is not legal here.")
-        step = Step(self.state.actor, self.round, action, choice.name, choice.token)
+        step = Step(self.state.actor, self.state.round, action, choice.name, choice.token)
         self.state = self.state.after(action)
         self.steps.append(step)
         return step
@@ -202,11 +181,13 @@ class Hand:
 
     def wins(self, holes: npt.NDArray[np.uint8]) -> Floats:
         """The person's gain in the finished hand against each of `holes`, [H]."""
-        if not self.showdown:
+        if not self.state.showdown:
             return np.full(len(holes), self.won)
-        by_result = np.array([self.state.gain(0, result) for result in range(3)])
-        result = showdown_results(self.rules, self.hole(self.person), holes, self.board)
-        gains: Floats = by_result[result]  # a hand's gains are the same in both seats
+        board, suits = np.array(self.board, np.uint8), self.rules.num_suits
+        mine = board_strengths(np.array([self.hole(self.person)], np.uint8), board, suits)[0]
+        theirs = board_strengths(holes, board, suits)
+        by_result = np.array([self.state.gain(0, result) for result in range(3)])  # the same in both seats
+        gains: Floats = by_result[1 + (mine > theirs).astype(np.int64) - (mine < theirs)]
         return gains
 
     def again(self) -> Hand:
@@ -224,7 +205,7 @@ def adjusted_result(hand: Hand) -> float:
     plays its policy. A mixture that draws one policy for each hand plays its average (Kuhn's theorem). After a fold the
     result does not depend on the agent's cards.
     """
-    if not hand.showdown:
+    if not hand.state.showdown:
         return hand.won
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
     chances = hand.chances(holes)
@@ -258,14 +239,3 @@ def free_holes(rules: PokerRules, dead: Cards) -> npt.NDArray[np.uint8]:
     """Every private hand that has no card of `dead`, uint8 [H, hole cards]."""
     holes = all_hands(rules.num_cards, rules.hole_cards)
     return holes[~np.isin(holes, dead).any(1)]
-
-
-def showdown_results(
-    rules: PokerRules, hole: Cards, holes: npt.NDArray[np.uint8], board: Cards
-) -> npt.NDArray[np.int64]:
-    """0, 1 or 2 where `hole` loses to, ties with or beats each of `holes` on the complete board, [H]."""
-    cards = np.array(board, np.uint8)
-    mine = board_strengths(np.array([hole], np.uint8), cards, rules.num_suits)[0]
-    theirs = board_strengths(holes, cards, rules.num_suits)
-    result: npt.NDArray[np.int64] = 1 + (mine > theirs).astype(np.int64) - (mine < theirs)
-    return result

@@ -55,7 +55,7 @@ def play(
 class Table:
     """A table where a person and an agent play one hand after the other."""
 
-    def __init__(self, policy: Player, console: Console, read: Callable[[str], str] = input, seed: int = 0) -> None:
+    def __init__(self, policy: Player, console: Console, read: Callable[[str], str], seed: int) -> None:
         self.policy, self.console, self.read, self.seed = policy, console, read, seed
 
     def say(self, markup: str) -> None:
@@ -70,10 +70,10 @@ class Table:
         hand = Hand(self.policy, self.seed, number)
         self._open(hand)
         while not hand.over:
-            round_ = hand.round
+            round_ = hand.state.round
             step = hand.act(self._ask(hand)) if hand.persons_turn else hand.act_for_agent()
             self.say(f"  {'You' if step.player == hand.person else 'Agent'}: {step.name}")
-            if hand.round > round_:
+            if hand.state.round > round_:
                 self._show_round(hand)
         return self._close(hand)
 
@@ -85,14 +85,14 @@ class Table:
 
     def _show_round(self, hand: Hand) -> None:
         shown = f" {cards_markup(hand.rules, hand.board)}," if hand.board else ""
-        name = round_name(hand.rules, hand.round).capitalize()
-        self.say(f"  {name}:{shown} pot {amount(hand.rules, hand.pot)}")
+        name = round_name(hand.rules, hand.state.round).capitalize()
+        self.say(f"  {name}:{shown} pot {amount(hand.rules, hand.state.pot)}")
 
     def _ask(self, hand: Hand) -> int:
         """Ask the person until the answer is a legal action, and return it."""
         keys = ", ".join(f"{choice.name} ({choice.token})" for choice in hand.choices())
-        owed = f", {amount(hand.rules, hand.to_call)} to call" if hand.to_call else ""
-        self.say(f"  Pot {amount(hand.rules, hand.pot)}{owed}.")
+        owed = f", {amount(hand.rules, hand.state.to_call)} to call" if hand.state.to_call else ""
+        self.say(f"  Pot {amount(hand.rules, hand.state.pot)}{owed}.")
         while True:
             answer = self.read(f"  {keys} or quit (q)? ").strip().lower()
             if answer == "q":
@@ -105,7 +105,7 @@ class Table:
     def _close(self, hand: Hand) -> float:
         """Show how the hand ended and both players' cards, and return the person's gain."""
         rules, won = hand.rules, hand.won
-        end = "Showdown" if hand.showdown else "Fold"
+        end = "Showdown" if hand.state.showdown else "Fold"
         yours, theirs = (cards_markup(rules, hand.hole(player)) for player in (hand.person, 1 - hand.person))
         self.say(f"  {end}: you had {yours}, the agent had {theirs}.")
         outcome = f"You {'win' if won > 0 else 'lose'} {amount(rules, abs(won))}" if won else "The pot is split"

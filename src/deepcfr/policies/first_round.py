@@ -12,13 +12,11 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import pack_cards
-from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy, RowStrategy
+from deepcfr.games.poker import poker_game
+from deepcfr.policies.base import Ints, Policy, RowStrategy
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.types import Infosets
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,13 @@ def first_board(game: Game) -> tuple[RoundTree, Board]:
 
     Raises GameError for other games, and for games that deal public cards before the first round.
     """
-    if not isinstance(game, PokerGame):
-        raise GameError(f"A table for the first betting round needs a poker game, but '{game.name}' is not one.")
-    if game.rules.board_cards[0]:
+    poker = poker_game(game)
+    if poker.rules.board_cards[0]:
         raise GameError(
-            f"A table for the first betting round needs a round without public cards, but {game.name} deals "
-            f"{game.rules.board_cards[0]} before it."
+            f"A table for the first betting round needs a round without public cards, but {poker.name} deals "
+            f"{poker.rules.board_cards[0]} before it."
         )
-    boards = Boards(game, merge=game.suits == "canonical")
+    boards = Boards(poker, merge=poker.suits == "canonical")
     return boards.rounds[0], boards.children(boards.root)[0]
 
 

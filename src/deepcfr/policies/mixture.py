@@ -26,7 +26,7 @@ from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy
+from deepcfr.policies.base import Cards, Ints, Policy
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree, round_trees
@@ -36,9 +36,7 @@ from deepcfr.types import NO_CARD, Infosets
 
 _ROWS = 4096  # infosets averaged at a time
 
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Cards = npt.NDArray[np.uint8]
 
 
 class MixturePolicy(Policy):

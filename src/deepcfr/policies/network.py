@@ -130,7 +130,6 @@ class RegretMatchingPolicy(NetworkPerPlayer):
     ) -> None:
         kind = "regret matching on the newest advantage networks"
         super().__init__(game, networks, partial(regret_matching, fallback=fallback), kind)
-        self.fallback = fallback
         # units of the outputs, which do not change the strategy: fractions of the pot or not, negative outputs on a
         # logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed

@@ -28,10 +28,9 @@ from deepcfr.games.ladder_betting import LadderGame, SteppedState
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import LadderPolicy, Player
+from deepcfr.policies.base import Cards, LadderPolicy, Player
 from deepcfr.types import Infosets
 
-Cards = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
 _HOLDEM_BOARD = (0, 3, 1, 1)
@@ -121,12 +120,12 @@ def hand_strategy(
 
     A ladder policy that draws one of several policies for each deal uses the draw of deal `number` in `stream`.
     """
-    if isinstance(state, SteppedState) and isinstance(policy, LadderPolicy):
+    if isinstance(policy, LadderPolicy):
+        assert isinstance(state, SteppedState)
         views = policy.look(deals_with(state, holes, board), np.full(len(holes), number), stream)
         return policy.probabilities(np.repeat(state.position[None], len(holes), axis=0), views)
     assert isinstance(state, ListedState)
     assert isinstance(policy.game, PokerGame)
-    assert not isinstance(policy, LadderPolicy)
     infosets = listed_infosets(policy.game, state, holes, board)
     _, example, view = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
     strategy: Floats = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[view]

@@ -37,10 +37,10 @@ Floats = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
 
 
-def styled(policy: Policy, style: str, initial: Policy | None = None) -> Policy:
-    """`policy` played in a style; `initial` is its policy before training, by default from `policy.initial`.
+def styled(policy: Policy, style: str) -> Policy:
+    """`policy` played in a style; `initial` is its policy before training, uniform if it does not say which.
 
-    Without either, the initial policy is uniform. Raises GameError for an unknown style, for a poker style in another
+    Raises GameError for an unknown style, for a poker style in another
     game, and for tight-aggressive play in a game with more than two hole cards.
     """
     game = policy.game
@@ -51,7 +51,7 @@ def styled(policy: Policy, style: str, initial: Policy | None = None) -> Policy:
     if style == "random":
         return UniformPolicy(game)
     if style == "initial":
-        return initial or (policy.initial() if policy.initial else UniformPolicy(game))
+        return policy.initial() if policy.initial else UniformPolicy(game)
     if style == "tight-aggressive" and isinstance(game, PokerGame) and game.rules.hole_cards > 2:
         raise GameError(f"Win rates need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     return StyledPolicy(policy, style)

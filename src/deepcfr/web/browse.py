@@ -89,7 +89,7 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
         "game": game.rules,
         "position": position,
         "crumbs": crumbs(name, position, other),
-        "who": "" if position.over else seat_name(game, position.actor),
+        "who": "" if position.over else seat_name(game, position.state.actor),
         "start": address(name, read_position(game, "", ""), other=other),
         "agents": _agents(site, name, position),
         "others": _others(site, name, position),

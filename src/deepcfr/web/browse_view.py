@@ -44,7 +44,7 @@ def _board_part(name: str, position: Position, round_: int, other: str) -> list[
 
 def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> dict[str, Any]:
     return {
-        "who": seat_name(at.game, at.actor),
+        "who": seat_name(at.game, at.state.actor),
         "round": at.round_name,
         "address": address(name, at, other=other),
         "here": chosen is None,
@@ -56,7 +56,7 @@ def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> d
                 "chosen": action == chosen,
                 "ends": at.after(action).over,
             }
-            for action in at.actions()
+            for action in at.state.legal()
         ],
     }
 
@@ -105,7 +105,7 @@ def _said(shares: list[Any]) -> str:
 
 def difference(name: str, first: Range, second: Range, selected: str = "", other: str = "") -> dict[str, Any]:
     """The grid of the difference of two agents: the total variation distance of each cell's mean strategies."""
-    kinds = [kind_of(action) for action in first.position.actions()]
+    kinds = [kind_of(action) for action in first.position.state.legal()]
     theirs = {cell.label: cell for cell in second.cells}
     mine = {cell.label: cell for cell in first.cells}
     rows: list[list[dict[str, Any]]] = []

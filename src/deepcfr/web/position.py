@@ -61,11 +61,6 @@ class Position:
         return 0
 
     @property
-    def actor(self) -> int:
-        """The player to act."""
-        return int(self.game.tree.actor[self.node])
-
-    @property
     def betting(self) -> str:
         """The actions so far as letters; `/` separates rounds."""
         return "/".join(self.state.betting)
@@ -76,23 +71,9 @@ class Position:
         return "".join(card_text(self.game.rules, card) for card in self.known)
 
     @property
-    def pot(self) -> float:
-        """The pot in units."""
-        return self.state.pot
-
-    @property
-    def to_call(self) -> float:
-        """The amount that the player to act must add to call, in units."""
-        return self.state.to_call
-
-    @property
     def round_name(self) -> str:
         """The name of the round, such as `flop`."""
         return round_name(self.game.rules, self.round)
-
-    def actions(self) -> list[int]:
-        """The legal actions."""
-        return self.state.legal()
 
     def after(self, action: int) -> Position:
         """The position after a legal action."""
@@ -122,7 +103,7 @@ class Position:
         small, big = self.game.rules.blinds
         # players count blinds as bets, but not antes
         before = 0 if tree.parent[start] < 0 and small != big else int(tree.chips[start].max())
-        after = int(tree.chips[int(tree.child[self.node, action]), self.actor])
+        after = int(tree.chips[int(tree.child[self.node, action]), self.state.actor])
         return (after - before) / self.game.rules.unit_chips
 
 

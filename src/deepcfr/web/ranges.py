@@ -47,7 +47,7 @@ class Range:
     @cached_property
     def names(self) -> list[str]:
         """The names of the legal actions."""
-        return [self.position.name(action) for action in self.position.actions()]
+        return [self.position.name(action) for action in self.position.state.legal()]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -99,13 +99,13 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     if position.over or position.missing:
         what = "the hand is over" if position.over else f"{position.missing} cards of the board are missing"
         raise Refusal(400, f"No player acts at this position: {what}.")
-    game, legal = position.game, position.actions()
+    game, legal = position.game, position.state.legal()
     if game.rules.hole_cards > 2:
         raise Refusal(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     holes = free_holes(game.rules, position.board)
     reach = np.ones(len(holes))
     for before, action in position.path():
-        if before.actor == position.actor:
+        if before.state.actor == position.state.actor:
             reach *= hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
     strategy = hand_strategy(policy, game.state(position.node), holes, position.board)[:, legal]
     found = newest.at(game, position.node, holes, position.board) if newest else None
@@ -145,10 +145,10 @@ def range_facts(agent: str, found: Range) -> dict[str, Any]:
         "unit": rules.unit,
         "betting": position.betting,
         "board": " ".join(card_text(rules, card) for card in position.board),
-        "player": position.actor,
+        "player": position.state.actor,
         "round": position.round_name,
-        "pot": position.pot,
-        "to_call": position.to_call,
+        "pot": position.state.pot,
+        "to_call": position.state.to_call,
         "actions": names,
         "meaning": found.meaning,
         "whole": by_name(names, found.whole),

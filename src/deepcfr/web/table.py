@@ -140,13 +140,13 @@ class Seat:
                 "decision": len(hand.steps),
                 "seat": hand.person,
                 "first": hand.person == rules.first_player[0],
-                "round": round_name(rules, hand.round),
+                "round": round_name(rules, hand.state.round),
                 "cards": texts(hand, hand.hole(hand.person)),
                 "board": texts(hand, hand.board),
                 "board_size": sum(rules.board_cards),
-                "pot": hand.pot,
+                "pot": hand.state.pot,
                 "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
-                "to_call": hand.to_call if turn else 0.0,
+                "to_call": hand.state.to_call if turn else 0.0,
                 "actions": [{"token": choice.token, "name": choice.name} for choice in hand.choices()],
                 "steps": [self._step(step) for step in hand.steps],
                 "over": hand.over,
@@ -170,7 +170,7 @@ class Seat:
         return {
             "won": self.result[0],
             "adjusted": self.result[1],
-            "showdown": hand.showdown,
+            "showdown": hand.state.showdown,
             "agent_cards": texts(hand, hand.hole(1 - hand.person)),
             "seed": str(hand.seed),  # as text: it may not fit into a double
         }
