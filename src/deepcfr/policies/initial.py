@@ -111,15 +111,10 @@ def poker_table(game: PokerGame) -> Floats:
     table = np.zeros(layout.size)
     for node in range(tree.num_decisions):
         legal = tree.legal[node]
-        columns = np.flatnonzero(legal)
-        rows = np.zeros((RANGES, len(legal)))
-        can_raise = np.flatnonzero(legal[RAISE:]) + RAISE
-        wanted = shares(bool(legal[FOLD]), len(can_raise))
-        rows[:, :RAISE], rows[:, can_raise] = wanted[:, :RAISE], wanted[:, RAISE:]
-        rows = rows[:, columns] / rows[:, columns].sum(1, keepdims=True)
-        for number, row in enumerate(rows):
-            at = layout.start[node] + number * layout.stride[node]
-            table[at : at + len(row)] = row
+        raises = int(legal[RAISE:].sum())
+        rows = shares(bool(legal[FOLD]), raises)[:, np.append(legal[:RAISE], np.ones(raises, bool))]
+        starts = layout.start[node] + layout.stride[node] * np.arange(RANGES)
+        table[starts[:, None] + np.arange(rows.shape[1])] = rows / rows.sum(1, keepdims=True)
     return table
 
 

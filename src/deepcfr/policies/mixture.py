@@ -67,7 +67,7 @@ class MixturePolicy(Policy):
         chance = addressed_uniforms(stream, games.cpu(), torch.zeros_like(games, device="cpu")).double().numpy()
         return np.minimum(np.searchsorted(self.weights.cumsum(), chance, side="right"), len(self.weights) - 1)
 
-    def draw(self, stream: int, game: int = 0) -> Policy:
+    def draw(self, stream: int, game: int) -> Policy:
         """The policy to play through the whole of game number `game`; over the draws this plays the average exactly."""
         return self.policies[int(self.draw_for(stream, torch.tensor([game]))[0])]
 

@@ -69,19 +69,19 @@ def require_history(rules: PokerRules) -> None:
     later = all(player == 1 for player in rules.first_player[1:])
     cards = rules.hole_cards == 2 and rules.board_cards[0] == 0 and all(rules.board_cards[1:])
     blinds = 0 < rules.blinds[0] < rules.blinds[1]
-    if not (cards and blinds and later) or _bets(rules) is None:
+    if not (cards and blinds and later and _bets(rules)):
         raise GameError(
             f"Hand histories are of two-player hold'em with blinds and one or two bet sizes, not {rules.name}."
         )
 
 
-def _bets(rules: PokerRules) -> dict[str, int] | None:
-    """The fields for the sizes of bets; None if PHH cannot express them."""
+def _bets(rules: PokerRules) -> dict[str, int]:
+    """The fields for the sizes of bets; none if PHH cannot express them."""
     if rules.betting == "pot":
         return {"min_bet": rules.blinds[1]}
     early, late = set(rules.raise_size[:2]), set(rules.raise_size[2:])
     if len(early) > 1 or len(late) > 1:
-        return None
+        return {}
     (small,) = early
     return {"small_bet": small, "big_bet": late.pop() if late else small}
 
@@ -92,7 +92,7 @@ def _game_fields(rules: PokerRules) -> dict[str, Any]:
         "variant": "NT" if rules.betting == "pot" else "FT",
         "antes": [0, 0],
         "blinds_or_straddles": list(rules.blinds),
-        **(_bets(rules) or {}),
+        **_bets(rules),
     }
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from urllib.parse import urlencode
 
 from deepcfr.errors import ConfigError
-from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL, RAISE
+from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.cards import card_text, parse_card
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.public_state import ACTION_KEYS, ListedState
+from deepcfr.games.public_state import ListedState
 from deepcfr.policies.query import round_name
 from deepcfr.web.site import Refusal, shorten
 
@@ -33,12 +34,12 @@ class Position:
     @property
     def round(self) -> int:
         """The betting round, from 0."""
-        return int(self.game.tree.round[self.node])
+        return self.state.round
 
     @property
     def over(self) -> bool:
         """Whether the hand has ended here."""
-        return bool(self.game.tree.ended[self.node] != NOT_TERMINAL)
+        return self.state.over
 
     @property
     def dealt(self) -> int:
@@ -53,12 +54,8 @@ class Position:
     @property
     def missing(self) -> int:
         """The number of cards to choose next, for one round; 0 if all are known."""
-        total = 0
-        for new_cards in self.game.rules.board_cards[: self.round + 1]:
-            total += new_cards
-            if len(self.known) < total:
-                return total - len(self.known)
-        return 0
+        totals = accumulate(self.game.rules.board_cards[: self.round + 1])
+        return next((total - len(self.known) for total in totals if total > len(self.known)), 0)
 
     @property
     def betting(self) -> str:
@@ -115,17 +112,17 @@ def seat_name(game: PokerGame, player: int) -> str:
 
 def read_position(game: PokerGame, betting: str, board: str) -> Position:
     """Read a position from an address. Raises Refusal with status 400 and the first problem."""
-    node, tree = 0, game.tree
+    state = game.state()
     letters = re.sub(r"[\s/]", "", betting)
     for place, letter in enumerate(letters):
-        action = ACTION_KEYS.get(letter.lower())
-        if tree.ended[node] != NOT_TERMINAL:
+        if state.over:
             raise Refusal(400, f"The betting '{shorten(betting)}' continues after its end '{letters[:place]}'.")
-        if action is None or not tree.legal[node, action]:
-            legal = ", ".join("fcr"[a] for a in game.state(node).legal())
+        action = state.read(letter)
+        if action is None:
+            legal = ", ".join(map(state.token, state.legal()))
             raise Refusal(400, f"The betting '{shorten(betting)}' has {shorten(letter)!r} where {legal} are legal.")
-        node = int(tree.child[node, action])
-    return Position(game, node, read_board(game, board))
+        state = state.after(action)
+    return Position(game, state.node, read_board(game, board))
 
 
 def read_board(game: PokerGame, text: str) -> Cards:
