@@ -364,7 +364,10 @@ def test_thinned_networks_stand_for_the_iterations_up_to_them(every: int, kept: 
 def test_thinning_afterwards_keeps_the_newest_and_all_weight(run: tuple[DeepCFR, list[Policy]]) -> None:
     iterates = run[0].snapshots.kept
     assert [(i.iteration, i.weight) for i in thin(iterates, 4)] == [(2, 3.0), (6, 18.0)]
-    assert thin(iterates, 1) == iterates
+    for same, own in zip(thin(iterates, 1), iterates, strict=True):
+        assert (same.iteration, same.weight) == (own.iteration, own.weight)
+        assert same.networks is own.networks
+        assert same.first_round is own.first_round
     assert thin(iterates, 0) == []
 
 
