@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 _FIT = {
     "steps": 4_000, "batch_size": 10_000, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant",
-    "refit": "scratch", "merge_infosets": False,
+    "merge_infosets": False,
 }  # fmt: skip
 _INPUTS = {
     "network.kind": "paper", "network.width": 64, "network.card_width": 3, "network.card_embedding": False,
@@ -41,6 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "cfr.weighting": "linear",
         "cfr.fallback": "highest",
         **{f"{section}.{name}": value for section in ("advantage", "average") for name, value in _FIT.items()},
+        "advantage.refit": "scratch",
     },
     "faithful+": _INPUTS,
     "strength": {"network.strength": True},
@@ -82,7 +83,7 @@ def decisions(run: RunFolder) -> tuple[int, int]:
     config = run.config
     assert isinstance(config, RunConfig)
     sampling = config.sampling
-    if sampling.kind != "public-chance" or sampling.record != "hands":
+    if sampling.kind != "public-chance":
         return 1, 1
     game = run.game()
     assert isinstance(game, PokerGame)
@@ -101,14 +102,13 @@ def decisions(run: RunFolder) -> tuple[int, int]:
 def curve(run: RunFolder) -> Iterator[Row]:
     """Costs and results of a run at each of its evaluations.
 
-    Time is the run's wall clock without exact evaluations, and without the policy fits of earlier evaluations if each fit
-    starts from scratch, because a run with one evaluation needs only one. Samples are counted in the same way.
+    Time is the run's wall clock without exact evaluations and without the policy fits of earlier evaluations, because a run
+    with one evaluation needs only one. Samples are counted in the same way.
     """
     config = run.config
     assert isinstance(config, RunConfig)
     of_advantages, of_policy = decisions(run)
-    anew = config.average.refit == "scratch"
-    evaluated = trained = policy_samples = 0
+    evaluated = trained = 0
     apart = policy_seconds = 0.0
     for line in read_metrics(run.metrics_path):
         if missing := {"evaluated", "trained"} - set(line):
@@ -121,14 +121,13 @@ def curve(run: RunFolder) -> Iterator[Row]:
             continue
         if "average_examples" not in line:
             raise SystemExit(f"The metrics of '{run.path}' lack the examples of policy fits: they are too old.")
-        apart += line["evaluation"]["seconds"] + (policy_seconds if anew else 0.0)
+        apart += line["evaluation"]["seconds"] + policy_seconds
         policy_seconds = line["average_fit_seconds"]
-        policy_samples = line["average_examples"] * of_policy + (0 if anew else policy_samples)
         yield {
             "t": line["iteration"],
             "nodes_touched": line["total_nodes_touched"],
             "evaluated": evaluated,
-            "sgd_samples": trained + policy_samples,
+            "sgd_samples": trained + line["average_examples"] * of_policy,
             "seconds": line["seconds"] - apart,
             "policy_fit_seconds": policy_seconds,
             "nash_conv": line["evaluation"]["nash_conv"],

@@ -56,10 +56,8 @@ def test_a_run_on_a_panel_is_trained_and_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("game", "changes", "words"),
     [
-        ("leduc", [("panel = true", "panel = true\nrecord = 'infosets'")], "'sampling.panel' needs"),
         ("openspiel:kuhn_poker", [('"leduc"', '"openspiel:kuhn_poker"')], "a poker game"),
         ("hulh", [('"leduc"', '"hulh"')], "Public-chance traversals keep all boards of hulh"),
-        ("hulh", [('"leduc"', '"hulh"'), ("panel", "hands = 5\npanel")], "'sampling.hands' is 5"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

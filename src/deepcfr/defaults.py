@@ -55,7 +55,7 @@ def cluster_notes(game: str) -> list[str]:
     return notes
 
 
-_SMALL_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
+_MERGED_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
 _PANEL_FIT = {
     "batch_size": 384,
     "decisions": 12,
@@ -120,8 +120,8 @@ _TUNED: dict[str, dict[str, Any]] = {
         "sampling": {"traversals": 1_500},
         "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 1_000_000},
         "network": {"kind": "mlp", "width": 32, "layers": 2},
-        "advantage": {"steps": 100, "batch_size": 128, "refit": "fine-tune", **_SMALL_FIT},
-        "average": {"steps": 1_000, "batch_size": 128, **_SMALL_FIT},
+        "advantage": {"steps": 100, "batch_size": 128, "refit": "fine-tune", **_MERGED_FIT},
+        "average": {"steps": 1_000, "batch_size": 128, **_MERGED_FIT},
         "evaluation": {"every": 25},
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
@@ -130,8 +130,8 @@ _TUNED: dict[str, dict[str, Any]] = {
         "sampling": {"traversals": 1_500},
         "memory": {"advantage_capacity": 2_000_000, "strategy_capacity": 2_000_000},
         "network": {"kind": "mlp", "width": 64, "layers": 3},
-        "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_SMALL_FIT},
-        "average": {"steps": 2_000, "batch_size": 256, **_SMALL_FIT},
+        "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_MERGED_FIT},
+        "average": {"steps": 2_000, "batch_size": 256, **_MERGED_FIT},
         "evaluation": {"every": 50},
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
@@ -147,21 +147,8 @@ _MODEST: dict[str, Any] = {
     "sampling": {"traversals": 30_000},
     "memory": {"advantage_capacity": 4_000_000, "strategy_capacity": 4_000_000},
     "network": {"card_width": 1, "card_embedding": True},
-    "advantage": {
-        "steps": 200,
-        "batch_size": 4_096,
-        "learning_rate": 3e-3,
-        "schedule": "cosine",
-        "refit": "fine-tune",
-        "merge_infosets": True,
-    },
-    "average": {
-        "steps": 1_500,
-        "batch_size": 4_096,
-        "learning_rate": 3e-3,
-        "schedule": "cosine",
-        "merge_infosets": True,
-    },
+    "advantage": {"steps": 200, "batch_size": 4_096, "refit": "fine-tune", **_MERGED_FIT},
+    "average": {"steps": 1_500, "batch_size": 4_096, **_MERGED_FIT},
     "evaluation": {"at": [16, 32]},
     "runtime": {"checkpoint_every": 16},
 }

@@ -46,8 +46,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group  # noqa: E402
 
 from deepcfr.cluster import ray_cluster, ray_hosts, ray_learners  # noqa: E402
-from deepcfr.cluster.ray_address import require_cluster  # noqa: E402
-from deepcfr.cluster.ray_cluster import RayCluster  # noqa: E402
+from deepcfr.cluster.ray_cluster import RayCluster, require_cluster  # noqa: E402
 from deepcfr.cluster.ray_hosts import RayHosts  # noqa: E402
 from experiments.bench.scale import Workload, bench_scale  # noqa: E402
 

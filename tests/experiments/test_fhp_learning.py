@@ -85,13 +85,6 @@ def test_a_run_becomes_a_row_for_each_evaluation(tmp_path: Path) -> None:
     assert {(one["commit"], one["torch"], one["note"], one["seed"]) for one in found} == {("c" * 40, "2.0", "alone", 0)}
 
 
-def test_policy_fits_that_go_on_from_each_other_all_count(tmp_path: Path) -> None:
-    config = replace(HANDS, average=replace(HANDS.average, refit="fine-tune"))
-    found = rows.rows_of("faithful+", make_run(tmp_path / "run", config), "", None, None)
-    assert [one["seconds"] for one in found] == [15.0, 40.0]
-    assert [one["sgd_samples"] for one in found] == [256 * 35 + 640 * 70, 3 * 256 * 35 + 2 * 640 * 70]
-
-
 def test_only_the_decisions_that_are_drawn_count(tmp_path: Path) -> None:
     some = replace(
         HANDS, advantage=replace(HANDS.advantage, decisions=12), average=replace(HANDS.average, decisions=40)

@@ -9,7 +9,6 @@ import torch
 
 from board_play import Expected, expected_hands, num_hands, random_policy, rows_of
 from deepcfr.config import PublicChanceSampling
-from deepcfr.errors import ConfigError
 from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
@@ -21,20 +20,13 @@ from deepcfr.ranges.boards import Board, Boards, count_boards, kept_bytes
 from deepcfr.ranges.public_chance import (
     BoardPass,
     BoardSampler,
-    RoundPart,
-    check_settings,
-    drawn_infosets,
     inclusion_chances,
-    some_hands,
     systematic,
     traverse_boards,
     visited_boards,
 )
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, sweep
-from deepcfr.rng import key
-from deepcfr.sampling.external import Strategy, traverse
-from deepcfr.types import Infosets
 from openspiel_poker import small_fhp
 
 LEDUC = PRESETS["leduc"]
@@ -144,84 +136,11 @@ def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() ->
     assert np.mean(list(seen), axis=0) == pytest.approx(sweep(boards, policy.on_board, WORKERS).profile, abs=1e-9)
 
 
-# The samples are those of external sampling ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("player", [0, 1])
-def test_infosets_are_drawn_as_often_as_external_sampling_meets_them(player: int) -> None:
-    game = PokerGame(LEDUC)
-    boards, policy = boards_of(game), random_policy(game, 6)
-    settings = replace(ALL, boards=2, samples=50)
-    count, drawn, strategy = 400, {}, Kept(policy)
-    hands = 0
-    for stream in range(count):
-        found = play(boards, strategy, player, settings, stream)
-        most = max(map(len, found.advantages))
-        hands += most
-        for round_, tree in enumerate(boards.rounds):
-            advantages, part = found.advantages[round_], RoundPart.of(tree, player)
-            times = most / len(advantages)
-            samples = drawn_infosets(advantages, tree, part, 3, times, key(stream, "draw", round_))
-            tally(drawn, samples.infosets)
-    deals = game.deal(40_000, 9)
-    met: dict[tuple[int, int], int] = {}
-    found_external = traverse(game, deals, player, (asked(policy, deals.views, 0), asked(policy, deals.views, 1)), 5, 1)
-    tally(met, found_external.advantages.infosets)
-    often = [at for at, times in met.items() if times > 20]
-    assert len(often) > 100
-    squares = []
-    for at in often:
-        shares = met[at] / len(deals), drawn.get(at, 0) / hands
-        variance = shares[0] / len(deals) + max(shares) / hands
-        squares.append((shares[0] - shares[1]) ** 2 / variance)
-    assert np.mean(squares) < 1.25  # of squares of standard normal numbers, with 100 and more of them
-    assert max(squares) < 20
-
-
-def tally(counts: dict[tuple[int, int], int], infosets: Infosets) -> None:
-    for at in zip(infosets.node.tolist(), pack_cards(infosets.cards.numpy()).tolist(), strict=True):
-        counts[at] = counts.get(at, 0) + 1
-
-
-def asked(policy: TablePolicy, views: torch.Tensor, player: int) -> Strategy:
-    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        return policy.probabilities(Infosets(node, views[row, player, policy.game.round[node]])).float()
-
-    return strategy
-
-
-def test_drawn_targets_are_means_and_what_is_hardly_reached_is_left_out() -> None:
-    game = PokerGame(LEDUC)
-    boards, policy = boards_of(game), random_policy(game, 7)
-    hands = play(boards, policy.on_board, 1).advantages[1]
-    tree = boards.rounds[1]
-    part = RoundPart.of(tree, 1)
-    hands.reach[:, 0] = 1e-7
-    samples = drawn_infosets(hands, tree, part, 3, 2.5, 8)
-    node_of = {int(node): n for n, node in enumerate(tree.nodes[part.nodes])}
-    assert node_of[int(tree.nodes[part.nodes[0]])] == 0
-    assert int(tree.nodes[part.nodes[0]]) not in samples.infosets.node.tolist()
-    row_of = {row.numpy().tobytes(): i for i, row in enumerate(hands.cards)}
-    for i in range(0, len(samples), 97):
-        n, row = node_of[int(samples.infosets.node[i])], row_of[samples.infosets.cards[i].numpy().tobytes()]
-        for edge in np.flatnonzero(part.edge_node == n):
-            action = tree.edge_action[part.edges[edge]]
-            mean = hands.values[row, edge] / hands.reach[row, n]
-            assert float(samples.target[i, action]) == pytest.approx(float(mean), rel=1e-5, abs=1e-6)
-    # with 2.5 samples of a certain infoset, every one is there twice or three times
-    certain = hands.reach > 0.9999999
-    certain[:, 0] = False
-    total = sum((samples.infosets.node == int(tree.nodes[part.nodes[n]])).sum() for n in certain.any(0).nonzero()[:, 0])
-    assert total >= 2 * certain.sum()
-    assert set(samples.iteration.tolist()) == {3}
-
-
 # Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
 
 SAMPLED = {
     "few boards": PublicChanceSampling(boards=3, samples=20),
     "certain boards": PublicChanceSampling(boards=16, samples=4),  # of 20: ten have a chance of 1
-    "some hands": PublicChanceSampling(boards=3, samples=20, hands=8),
 }
 
 
@@ -279,7 +198,6 @@ def test_more_boards_and_strata_have_less_noise(monkeypatch: pytest.MonkeyPatch)
     assert by_likeness < 0.8 * noise(PublicChanceSampling(boards=32, samples=1))
     one, four = (noise(PublicChanceSampling(boards=n, samples=1)) for n in (1, 4))
     assert four < one / 3
-    assert noise(PublicChanceSampling(boards=4, samples=1, hands=20)) > 1.3 * four
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 11])
@@ -299,33 +217,12 @@ def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
     assert (abs(met / 2000 - chance) < 4 * np.sqrt(chance * (1 - chance) / 2000) + 1e-9).all()
 
 
-def test_a_board_with_some_of_its_hands_is_a_board() -> None:
-    boards = boards_of(PokerGame(SMALL_FHP))
-    board = max(boards.kept[1], key=len)
-    some = some_hands(board, 6, np.random.default_rng(3))
-    assert some.counts is not None
-    assert 0 < len(some) < len(board)
-    assert ((some.counts > 0).any(axis=0)).all()
-    place = {row.tobytes(): u for u, row in enumerate(board.view_cards)}
-    from_view = [place[row.tobytes()] for row in some.view_cards]
-    np.testing.assert_array_equal(some.size, board.size[from_view])
-    np.testing.assert_array_equal(np.bincount(some.view), some.size)
-    np.testing.assert_allclose(some.weight, board.weight[from_view] * some.counts[0])
-    np.testing.assert_array_equal(some.holes[some.example], board.holes[board.example[from_view]])
-    assert some.group[0] == 0
-    assert some.group[-1] == len(some.holes)
-    strength = np.repeat(np.arange(len(board.group) - 1), np.diff(board.group))
-    rank_of = {hole.tobytes(): s for hole, s in zip(board.holes, strength, strict=True)}
-    for first, last in zip(some.group[:-1], some.group[1:], strict=True):
-        assert len({rank_of[hole.tobytes()] for hole in some.holes[first:last]}) == 1
-
-
 # The same however it is carried out --------------------------------------------------------------------------------------
 
 
 def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
     boards, strategy, _ = flop
-    settings = PublicChanceSampling(boards=5, samples=30, hands=10)
+    settings = PublicChanceSampling(boards=5, samples=30)
     threads = Workers(3)
     one = play(boards, strategy, 1, settings, 7)
     two = traverse_boards(boards, strategy, 1, settings, 3, 7, threads)
@@ -368,14 +265,6 @@ def test_no_more_boards_are_visited_than_said() -> None:
     assert found.boards == 4
     assert all(len(hands) <= 6 * most for hands, most in zip(found.advantages, [1, 2, 4], strict=True))
     assert visited_boards(THREE_ROUNDS, ALL, merge=True) == [len(kept) for kept in boards.kept]
-
-
-def test_some_hands_of_a_game_with_later_boards_are_refused() -> None:
-    settings = PublicChanceSampling(hands=20)
-    with pytest.raises(ConfigError, match=r"'sampling\.hands' is 20, but three rounds has betting rounds after"):
-        check_settings(THREE_ROUNDS, settings)
-    check_settings(SMALL_FHP, settings)
-    check_settings(THREE_ROUNDS, PublicChanceSampling())
 
 
 def test_there_are_enough_samples_here_to_show_every_hand() -> None:

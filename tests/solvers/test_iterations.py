@@ -40,7 +40,7 @@ CONFIG = RunConfig(
     memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=STILL,
-    average=FitConfig(steps=1, batch_size=32, learning_rate=1e-12, refit="fine-tune"),
+    average=FitConfig(steps=1, batch_size=32, learning_rate=1e-12),
     runtime=RuntimeConfig(threads=1),
 )
 PANEL = replace(

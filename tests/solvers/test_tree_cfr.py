@@ -168,9 +168,7 @@ def test_deep_cfr_learns_games_of_openspiel(name: str, share: float) -> None:
     """A few iterations leave less than `share` of the uniform policy's NashConv, and OpenSpiel computes the same."""
     torch.set_num_threads(1)
     game = load_openspiel_game(name)
-    fit = FitConfig(
-        steps=60, batch_size=256, learning_rate=3e-3, schedule="cosine", merge_infosets=True, refit="fine-tune"
-    )
+    fit = FitConfig(steps=60, batch_size=256, learning_rate=3e-3, schedule="cosine", merge_infosets=True)
     solver = DeepCFR(
         game,
         RunConfig(
@@ -179,8 +177,8 @@ def test_deep_cfr_learns_games_of_openspiel(name: str, share: float) -> None:
             sampling=ExternalSampling(traversals=300),
             memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000),
             network=NetworkConfig(kind="mlp", width=32, layers=2),
-            advantage=AdvantageFitConfig(**vars(fit)),
-            average=replace(fit, steps=400, refit="scratch"),
+            advantage=AdvantageFitConfig(**vars(fit), refit="fine-tune"),
+            average=replace(fit, steps=400),
             runtime=RuntimeConfig(threads=1),
         ),
     )

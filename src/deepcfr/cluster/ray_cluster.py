@@ -6,6 +6,9 @@ Only this module, `ray_hosts.py` and `ray_learners.py` import ray.
 from __future__ import annotations
 
 import logging
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +19,6 @@ from ray.exceptions import RaySystemError
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.cluster.parts import MergedRemotely, PartHost
-from deepcfr.cluster.ray_address import require_cluster
 from deepcfr.cluster.ray_hosts import LET_GO_SECONDS, RayHosts
 from deepcfr.cluster.ray_learners import LeftBehind, RayLearners
 from deepcfr.cluster.remote import RemoteCollector, shares
@@ -145,6 +147,42 @@ def _join(address: str, cores: int | None) -> None:
     if problem:
         reason = str(problem[0]).strip().splitlines()[0]
         raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}")
+
+
+def require_cluster(address: str, seconds: float) -> None:
+    """Raise ClusterError unless a Ray cluster answers at HOST:PORT within `seconds` and accepts this machine.
+
+    The check runs in a process that can be killed, because Ray would retry for minutes and print a line each time.
+    """
+    _knock(address)
+    command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(
+            f"There is no Ray cluster at '{address}': it did not answer within {seconds} seconds."
+        ) from error
+    if found.returncode == 0:
+        return
+    if "AuthenticationError" in found.stderr:
+        raise ClusterError(
+            f"The Ray cluster at '{address}' asks for a token: set RAY_AUTH_MODE=token, and, unless there is the token of "
+            "its machines in ~/.ray/auth_token here, RAY_AUTH_TOKEN."
+        )
+    reasons = [line.partition(": ")[2] for line in found.stderr.splitlines() if "Error: " in line]
+    reason = reasons[-1].rstrip(".") if reasons else "it does not say why"
+    raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}.")
+
+
+def _knock(address: str) -> None:
+    """Raise ClusterError if nothing listens at the address."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ClusterError(f"'{address}' is no address of a Ray cluster: it should read HOST:PORT.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error
 
 
 def _shard_host(source: GameSource, config: RunConfig, numbers: Sequence[int]) -> ShardHost:

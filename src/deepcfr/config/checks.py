@@ -10,7 +10,6 @@ from typing import TypeVar
 from deepcfr.config.records import (
     AnyConfig,
     FitConfig,
-    MemoryConfig,
     RunConfig,
     SolveConfig,
     TabularConfig,
@@ -28,7 +27,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "cfr.keep_networks": (0, 1_000_000),
     "sampling.boards": (1, 10_000_000),
     "sampling.later_boards": (1, 10_000),
-    "sampling.hands": (0, 10_000),
     "sampling.samples": (1, 1_000_000),
     "memory.advantage_capacity": (1, 10**10),
     "memory.strategy_capacity": (1, 10**10),
@@ -107,16 +105,8 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
     else:
-        yield from _sampling_problems(config)
         yield from _shard_problems(config)
         yield from _kept_networks_problems(config)
-
-
-def _sampling_problems(config: RunConfig) -> Iterator[str]:
-    """A sentence if a panel of boards is to record infosets, which only sampled boards offer."""
-    sampling = config.sampling
-    if sampling.kind == "public-chance" and sampling.panel and sampling.record != "hands":
-        yield f"'sampling.panel' needs 'sampling.record' to be hands, but it is {sampling.record}."
 
 
 def _shard_problems(config: RunConfig) -> Iterator[str]:
@@ -183,10 +173,10 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
 def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
     """Changed settings of Deep CFR that have no effect, by reason."""
     sampling = config.sampling
-    by_hands = sampling.kind == "public-chance" and sampling.record == "hands"
+    by_hands = sampling.kind == "public-chance"
     panel = sampling.kind == "public-chance" and sampling.panel
     groups = {
-        "a panel keeps all its hands": _changed(config, "memory", _names(config.memory)) if panel else [],
+        "a panel keeps all its hands": _changed(config, "memory", tuple(vars(config.memory))) if panel else [],
         "memories of hands cannot be files": _changed(config, "memory", ("files",) if by_hands and not panel else ()),
         "the decisions of a hand have different pots": _changed(config, "advantage", ("pot_units",))
         if by_hands
@@ -203,10 +193,6 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         names = ("merge_infosets", "draw") if by_hands else ("decisions",)
         groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)
     return groups
-
-
-def _names(record: MemoryConfig) -> tuple[str, ...]:
-    return tuple(item.name for item in dataclasses.fields(record))
 
 
 def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[str]:

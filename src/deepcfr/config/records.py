@@ -67,11 +67,7 @@ class PublicChanceSampling:
     #: visit the same boards in every iteration; the memories then hold exact sums over iterations
     panel: bool = False
     later_boards: int = 1  #: boards of every later round, for each board of the previous round
-    #: approximate number of private hands of each player on a board, in a game that deals all cards at once; 0 is all
-    hands: int = 0
     samples: int = 500  #: hands of each board that are added to the memories
-    #: kind of samples: hands with all decisions of a round, weighted by reach, or infosets drawn in proportion to reach
-    record: Literal["hands", "infosets"] = "hands"
 
 
 HistorySampling = ExternalSampling | OutcomeSampling
@@ -135,15 +131,15 @@ class FitConfig:
     optimizer: Literal["adam", "muon"] = "adam"
     learning_rate: float = 1e-3  #: learning rate of the optimizer
     schedule: Literal["constant", "cosine"] = "constant"  #: learning rate over the fit; cosine decays to zero
-    refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     #: replace each target by the weighted mean over its infoset's samples in the memory. Memories of hands ignore it
     merge_infosets: bool = False
 
 
 @dataclass(frozen=True)
 class AdvantageFitConfig(FitConfig):
-    """The fit of an advantage network: the settings of any fit, and the unit and scale of advantages."""
+    """The fit of an advantage network: the settings of any fit, its first weights, and the unit and scale of advantages."""
 
+    refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
     #: in poker, fit advantages in units of the pot at their decision: regret matching uses only ratios within an infoset,
     #: and in chips the largest pots, which are rare in play, dominate the loss
     pot_units: bool = False

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from deepcfr.config.checks import config_problems, shown
 from deepcfr.config.records import SAMPLINGS, AnyConfig, ExternalSampling, RunConfig, Sampling, SolveConfig
 from deepcfr.errors import ConfigError
+
+_Config = TypeVar("_Config", bound=AnyConfig)
 
 
 def load_config(path: str | Path) -> RunConfig:
@@ -48,19 +50,17 @@ def load_any_config(path: str | Path) -> AnyConfig:
 
 def config_from_table(table: dict[str, Any]) -> RunConfig:
     """A validated `RunConfig` from nested dictionaries; see `load_config` for the errors."""
-    config: RunConfig = _from_table(RunConfig, table)
-    return config
+    return _from_table(RunConfig, table)
 
 
 def solve_config_from_table(table: dict[str, Any]) -> SolveConfig:
     """A validated `SolveConfig` from nested dictionaries; see `load_config` for the errors."""
-    config: SolveConfig = _from_table(SolveConfig, table)
-    return config
+    return _from_table(SolveConfig, table)
 
 
-def _from_table(record: type, table: dict[str, Any]) -> Any:
+def _from_table(record: type[_Config], table: dict[str, Any]) -> _Config:
     problems: list[str] = []
-    config = _build(record, table, "", problems)
+    config: _Config = _build(record, table, "", problems)
     problems += config_problems(config)
     if problems:
         raise ConfigError(problems)

@@ -49,7 +49,7 @@ def solved_examples(
     """
     wanted = plan.steps * plan.batch_size
     first_round = int(config.cfr.first_round == "table")
-    if config.sampling.kind == "public-chance" and config.sampling.record == "hands":
+    if config.sampling.kind == "public-chance":
         hands = draw_hands(solved, game, min(wanted, most or MOST_HANDS), stream, first_round)
         return hands.strategy_examples(WEIGHTS["uniform"], 1, plan)
     infosets = draw_infosets(solved, game, min(wanted, most or MOST_INFOSETS), stream, first_round)

@@ -56,8 +56,6 @@ class Board:
     view_of: Ints  # [all hands] the view, -1 if the hand is dead
     num_cards: int  # of the deck
     copies: int  # number of boards in the suit class that this board represents
-    # [2, U] weight of a view as the traverser's and as the opponent's hand, if only some hands are played
-    counts: npt.NDArray[np.float64] | None = None
     emphasis: float = 1.0  # factor on the hands to record, relative to a board drawn in proportion to its copies
 
     def __len__(self) -> int:

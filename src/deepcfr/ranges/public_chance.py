@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.config import PublicChanceSampling
-from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, Boards, Deal, count_boards
@@ -23,12 +22,10 @@ from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
-from deepcfr.types import HandSamples, Infosets, Samples
+from deepcfr.types import HandSamples
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
-_LEAST_REACH = 1e-6
-_PIECE = 4096  # hands in one step, so that temporaries stay in the cache
 
 
 @dataclass(frozen=True)
@@ -110,19 +107,17 @@ class BoardSampler:
         """The boards of the next round to visit, with weights that make sums over them unbiased."""
         if len(later) == 1:
             return [replace(later[0], emphasis=board.emphasis)]
-        settings = self.settings
-        count = settings.later_boards if board.cards else settings.boards
+        count = self.settings.later_boards if board.cards else self.settings.boards
         draw = np.random.default_rng(key(self.stream, "boards", *board.cards))
         order = _by_likeness(later, self.boards)
         copies = np.array([later[i].copies for i in order])
         index, chance = systematic(copies, count, draw)
         # a chance in proportion to copies is capped at 1; a capped board records more hands instead
         emphasis = board.emphasis * min(count, len(later)) / copies.sum() * copies[index] / chance
-        chosen = [
+        return [
             replace(later[order[i]], weight=later[order[i]].weight / p, emphasis=float(e))
             for i, p, e in zip(index, chance, emphasis, strict=True)
         ]
-        return [some_hands(child, settings.hands, draw) for child in chosen] if settings.hands else chosen
 
 
 @dataclass
@@ -145,9 +140,6 @@ class _Traversal:
     def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
         """Play one board and record its hands; returns the player's values at the round's entries, [1, X, U]."""
         player, tree = self.player, self.boards.rounds[board.round]
-        if board.counts is not None:
-            reach = reach.copy()
-            reach[1 - player] *= board.counts[1]
         play = RoundPass(tree, board, reach, self._scratch)
         play.down(self.strategy(tree, board))
         values = play.up([(player, False)], deal)
@@ -182,7 +174,7 @@ class _Traversal:
         )
 
     def _draw_views(self, board: Board) -> Ints:
-        hands = np.cumsum(board.size if board.counts is None else board.size * board.counts[0])
+        hands = np.cumsum(board.size)
         draw = np.random.default_rng(key(self.stream, "hands", board.round, *board.cards))
         count = int(self.settings.samples * board.emphasis + draw.random())
         points = (draw.random() + np.arange(count)) / max(1, count) * hands[-1]
@@ -235,44 +227,6 @@ def _by_likeness(later: list[Board], boards: Boards) -> Ints:
     return np.lexsort((*(cards // suits).T[::-1], pairs(cards // suits), pairs(cards % suits)))
 
 
-def some_hands(board: Board, count: int, draw: np.random.Generator) -> Board:
-    """The board with about `count` hands of each player, drawn in whole views.
-
-    The two players' hands are drawn independently, so a pair of hands is included with the product of their chances.
-    Values are sums over pairs, so they are unbiased if every hand has the weight 1 / its chance. `counts` holds these
-    weights, and 0 for a view that was drawn for the other player only.
-    """
-    views = max(1, round(count / board.size.sum() * len(board)))
-    drawn = [systematic(board.size, views, draw) for _ in (0, 1)]
-    counts = np.zeros((2, len(board)))
-    for player, (index, chance) in enumerate(drawn):
-        counts[player, index] = 1 / chance
-    return _thinned(board, np.union1d(drawn[0][0], drawn[1][0]), counts)
-
-
-def _thinned(board: Board, index: Ints, counts: npt.NDArray[np.float64]) -> Board:
-    """The board with only the views `index`, weighted by `counts` [2, U]."""
-    column = np.full(len(board), -1)
-    column[index] = np.arange(len(index))
-    live = np.flatnonzero(column[board.view] >= 0)
-    position = np.full(len(board.view), -1)
-    position[live] = np.arange(len(live))
-    strength = np.repeat(np.arange(len(board.group) - 1), np.diff(board.group))[live]
-    return replace(
-        board,
-        view_cards=board.view_cards[index],
-        size=board.size[index],
-        up=board.up[index],
-        weight=board.weight[index] * counts[0, index],
-        holes=board.holes[live],
-        view=column[board.view[live]],
-        group=np.flatnonzero(np.diff(strength, prepend=-1, append=-1)),
-        example=position[board.example[index]],
-        view_of=np.where(board.view_of >= 0, column[board.view_of], -1),
-        counts=counts[:, index],
-    )
-
-
 def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: bool) -> list[int]:
     """Upper bound on the number of boards of each round that a traversal visits."""
     visited, most, dealt = [], 1, False
@@ -285,48 +239,10 @@ def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: 
     return visited
 
 
-def check_settings(rules: PokerRules, settings: PublicChanceSampling) -> None:
-    """Raise ConfigError if only some hands are to be played in a game that has later boards."""
-    dealt = [round_ for round_, new_cards in enumerate(rules.board_cards) if new_cards]
-    if settings.hands and dealt and dealt[0] < rules.num_rounds - 1:
-        raise ConfigError(
-            f"'sampling.hands' is {settings.hands:,}, but {rules.name} has betting rounds after the first board, "
-            "which need all hands: set it to 0."
-        )
-
-
 def _joined(parts: list[HandSamples]) -> HandSamples:
     return HandSamples(
         cards=torch.cat([part.cards for part in parts]),
         values=torch.cat([part.values for part in parts]),
         reach=torch.cat([part.reach for part in parts]),
         iteration=torch.cat([part.iteration for part in parts]),
-    )
-
-
-def drawn_infosets(
-    hands: HandSamples, tree: RoundTree, part: RoundPart, num_actions: int, times: float, stream: int
-) -> Samples:
-    """Infosets of `hands`, each `times` * reach times in expectation: the samples that external sampling would draw.
-
-    A target is values / reach, a mean over the opponent's range or a probability, so it is bounded for any reach.
-    Infosets with a reach below 1e-6 are left out.
-    """
-    draw = np.random.default_rng(stream)
-    rows, nodes, targets = [], [], []
-    for start in range(0, max(1, len(hands)), _PIECE):
-        some = slice(start, start + _PIECE)
-        reach, values = hands.reach[some].numpy(), hands.values[some].numpy()
-        drawn = (times * reach + draw.random(reach.shape)).astype(np.int64) * (reach > _LEAST_REACH)
-        row, node = (np.repeat(place, drawn[drawn > 0]) for place in np.nonzero(drawn))
-        target = np.zeros((len(reach), len(part.nodes), num_actions), np.float32)
-        target[:, part.edge_node, tree.edge_action[part.edges]] = values
-        rows.append(start + row)
-        nodes.append(tree.nodes[part.nodes[node]])
-        targets.append(target[row, node] / reach[row, node][:, None])
-    hand = torch.from_numpy(np.concatenate(rows))
-    return Samples(
-        Infosets(torch.from_numpy(np.concatenate(nodes)), hands.cards[hand]),
-        torch.from_numpy(np.concatenate(targets)),
-        hands.iteration[hand],
     )

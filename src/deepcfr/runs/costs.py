@@ -25,7 +25,6 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.ladder import solver as ladder
 from deepcfr.machine import physical_memory
 from deepcfr.nfsp import solver as nfsp
-from deepcfr.ranges.public_chance import check_settings
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
@@ -92,7 +91,6 @@ def _require_disk(folder: Path, needed: int) -> None:
 
 
 def _board_note(game: PokerGame, settings: PublicChanceSampling) -> str:
-    check_settings(game.rules, settings)
     needed, available = board_bytes(game, settings, round_trees(game)), physical_memory()
     if available and needed > 0.9 * available:
         raise ConfigError(

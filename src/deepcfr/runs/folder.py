@@ -115,14 +115,13 @@ class RunFolder:
         write_atomically(self.path / "game.json", json_bytes(dataclasses.asdict(self.source)))
         runtime = self.config.runtime
         write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
-        write_atomically(self.path / "config.toml", config_to_toml(self.config).encode())
+        self._write_config()
 
     def cost_notes(self, *, elsewhere: bool = False) -> list[str]:
         """The sentences of `runs.costs.cost_notes`, estimated at the first call; raises what it raises."""
         if self._cost_notes is None:
             begun = (self.path / "config.toml").exists()
-            origin = self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
-            abstraction = self.abstraction_path if begun else origin
+            abstraction = self.abstraction_path if begun else self._abstraction_origin
             game = partial(self._any_game, self.config.runtime.device)
             self._cost_notes = cost_notes(self.config, self.source, abstraction, elsewhere=elsewhere, game=game)
         return self._cost_notes
@@ -159,14 +158,18 @@ class RunFolder:
             extended = replace(config, cfr=replace(config.cfr, iterations=iterations))
         else:
             raise ConfigError("A run of NFSP cannot go on past its last iteration, with which its schedules end.")
-        self.config = validate_config(extended)
-        write_atomically(self.path / "config.toml", config_to_toml(extended).encode())
+        self._change(extended)
 
     def allow(self, minutes: float) -> None:
         """Raise the run's time to `minutes` in all."""
-        limited = replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes)))
-        self.config = validate_config(limited)
-        write_atomically(self.path / "config.toml", config_to_toml(limited).encode())
+        self._change(replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes))))
+
+    def _change(self, config: AnyConfig) -> None:
+        self.config = validate_config(config)
+        self._write_config()
+
+    def _write_config(self) -> None:
+        write_atomically(self.path / "config.toml", config_to_toml(self.config).encode())
 
     def note_resumption(self, iteration: int) -> None:
         """Add to `environment.json` the environment of a run resumed at `iteration`, if it has changed."""
@@ -191,13 +194,16 @@ class RunFolder:
     @property
     def abstraction_path(self) -> Path | None:
         """The run's own copy of its abstraction; None for runs without one."""
-        named = isinstance(self.config, SolveConfig) and self.config.abstraction_folder
-        return self.path / "abstraction" if named else None
+        return self.path / "abstraction" if self._abstraction_origin else None
+
+    @property
+    def _abstraction_origin(self) -> Path | None:
+        """The folder of the abstraction that the configuration names."""
+        return self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
 
     def _copy_abstraction(self) -> None:
         """Copy the abstraction into the run's folder, so that the run does not depend on another folder."""
-        origin = self.config.abstraction_folder if isinstance(self.config, SolveConfig) else None
-        target = self.abstraction_path
+        origin, target = self._abstraction_origin, self.abstraction_path
         if origin is None or target is None:
             return
         self._load_abstraction(origin)
@@ -253,9 +259,9 @@ class RunFolder:
         checkpoint = self.checkpoint(warn)
         config = self.config
         if not memories and isinstance(config, RunConfig):  # nothing will be collected, so nothing large is allocated
-            small = dataclasses.replace(config.memory, advantage_capacity=1, strategy_capacity=1, shards=1, files="")
-            least = dataclasses.replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
-            config = dataclasses.replace(config, memory=small, nfsp=least)
+            small = replace(config.memory, advantage_capacity=1, strategy_capacity=1, shards=1, files="")
+            least = replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
+            config = replace(config, memory=small, nfsp=least)
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
         collecting = cluster.collecting(self.source) if cluster and isinstance(config, RunConfig) else None

@@ -23,7 +23,6 @@ from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import STYLES, styled
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.build import Solver
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"
@@ -41,7 +40,7 @@ def load_players(names: Sequence[str], which: str, warn: Warn, game: AnyGame | N
     styles, GameError for different games and for unknown scripted styles and rules, and what loading a run raises.
     """
     paths = dict.fromkeys(path for name in names for path in runs_of(name))
-    loaded = {path: load_run(RunFolder.open(Path(path)), which, warn)[0] for path in paths}
+    loaded = {path: RunFolder.open(Path(path)).load_player(which, warn)[0] for path in paths}
     games = ([game] if game else []) + [policy.game for policy in loaded.values()]
     if not games:
         raise ConfigError(f"Scripted styles play the game of a run, but none is among {', '.join(names)}.")
@@ -58,11 +57,6 @@ def load_listed(names: Sequence[str], which: str, warn: Warn, game: Game | None 
             raise GameError(NOT_LISTED.format(player.game.name))
         policies.append(player)
     return policies
-
-
-def load_run(run: RunFolder, which: str, warn: Warn) -> tuple[Player, Solver]:
-    """A strategy of a run, and the solver that it comes from. Raises the errors of loading it."""
-    return run.load_player(which, warn)
 
 
 def made_of(name: str, policy: Player) -> Player:

@@ -136,8 +136,7 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
                 saved = time.perf_counter()
             if interrupt.pressed or last:
                 break
-    finished = last
-    return Summary(finished, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
+    return Summary(last, solver.iteration, solver.nodes_touched, time.perf_counter() - started, result)
 
 
 def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) -> Summary:

@@ -1,4 +1,4 @@
-"""Public-chance traversals as a `Collector`: whole boards, and samples of hands or of infosets drawn from them."""
+"""Public-chance traversals as a `Collector`: whole boards, and samples of hands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import RememberedStrategies
 from deepcfr.ranges.boards import Boards
-from deepcfr.ranges.public_chance import RoundPart, check_settings, drawn_infosets, traverse_boards
+from deepcfr.ranges.public_chance import traverse_boards
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.rng import key
 from deepcfr.solvers.collector import Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import Batch, Found, HandMemories, InfosetMemories, Memories, panel_rows
+from deepcfr.solvers.memories import Batch, Found, HandMemories, Memories, panel_rows
 from deepcfr.training.fit import fit
 from deepcfr.types import HandSamples
 
@@ -30,14 +30,11 @@ class BoardCollector:
         self.remembered = RememberedStrategies()  # on a panel of boards
         assert config.sampling.kind == "public-chance"
         self._sampling = settings = config.sampling
-        check_settings(game.rules, settings)
         self._first_round = 1 if table else 0
-        self.memories: Memories
-        if settings.record == "hands":
-            rows = panel_rows(game, settings)
-            self.memories = HandMemories(game, config.memory, round_trees(game), self._first_round, rows, config.cfr)
-        else:
-            self.memories = InfosetMemories(game, config.memory)
+        rows = panel_rows(game, settings)
+        self.memories: Memories = HandMemories(
+            game, config.memory, round_trees(game), self._first_round, rows, config.cfr
+        )
 
     @cached_property
     def boards(self) -> Boards:
@@ -72,16 +69,8 @@ class BoardCollector:
         )
 
     def _batch(self, hands: Sequence[HandSamples], kind: int, t: int, traverser: int, round_: int) -> Batch:
-        """One round's hands, or infosets drawn from them; `kind` is 0 for advantages and 1 for strategies."""
-        slots = self._stream("slot", t, traverser, round_)
-        if self._sampling.record == "hands":
-            return Batch(hands[round_], slots + kind, round_)
-        tree = self.boards.rounds[round_]
-        # a traversal of histories visits every round once, so rounds with fewer recorded hands count more
-        times = max(map(len, hands)) / max(1, len(hands[round_]))
-        actions, stream = self._game.encoding.num_actions, self._stream("infosets", slots, kind)
-        infosets = drawn_infosets(hands[round_], tree, RoundPart.of(tree, traverser), actions, times, stream)
-        return Batch(infosets, slots + kind)
+        """One round's hands; `kind` is 0 for advantages and 1 for strategies."""
+        return Batch(hands[round_], self._stream("slot", t, traverser, round_) + kind, round_)
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self._config.seed, *purpose)

@@ -75,7 +75,6 @@ class DeepCFR(DeepCFRState):
             self.average_network = self._new_network("average", t).zero_()
             return NO_FIT
         self.snapshots.smooth(examples)
-        if self.average_network is None or config.refit == "scratch":
-            self.average_network = self._new_network("average", t)
+        self.average_network = self._new_network("average", t)
         self.average_iteration = t
         return self.collector.fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)

@@ -283,7 +283,7 @@ def _dtype(panel: bool) -> torch.dtype:
 def memory_bytes(game: Game, config: RunConfig) -> int:
     """Bytes that the memories of a run of Deep CFR take when they are full, of infosets or of hands."""
     memory, sampling = config.memory, config.sampling
-    if sampling.kind == "public-chance" and sampling.record == "hands":
+    if sampling.kind == "public-chance":
         poker, first = poker_game(game), 1 if config.cfr.first_round == "table" else 0
         return hand_memory_bytes(poker, memory, round_trees(poker), first, panel_rows(poker, sampling))
     return bytes_per_sample(game.encoding) * (2 * memory.advantage_capacity + memory.strategy_capacity)

@@ -13,7 +13,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.play.costs import Costs
 from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.players import load_run, made_of, runs_of
+from deepcfr.runs.players import made_of, runs_of
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.web.advantages import Advantages, advantages_of
 
@@ -78,7 +78,7 @@ class NamedRun:
             return 0
 
     def _load(self) -> Agent:
-        plain, solver = load_run(self.folder, self.which, self.warn)
+        plain, solver = self.folder.load_player(self.which, self.warn)
         policy = made_of(self.player, plain) if self.player else plain
         if isinstance(policy, LadderPolicy):
             return Agent(policy, None, None)
