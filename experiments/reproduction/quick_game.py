@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig
-from deepcfr.evaluation.exploitability import count_boards
 from deepcfr.games.board_index import count_classes
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.games.rules import PokerRules
+from deepcfr.ranges.boards import count_boards
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.study import Job
 from experiments.pages import paragraphs, why_missing
@@ -33,7 +33,7 @@ def game_lines(root: Path) -> Iterator[str]:
     yield from paragraphs(
         f"## The game of the quick studies: {GAME}",
         f"`{GAME}` is flop hold'em (`fhp`) with {rules.num_ranks} ranks instead of {load_rules('fhp').num_ranks}: the same "
-        f"betting, hands of two cards and flops of three. There are {count_boards(rules):,} flops and "
+        f"betting, hands of two cards and flops of three. There are {count_boards(rules, merge=False)[-1]:,} flops and "
         f"{count_infosets(rules):,} infosets up to renaming of suits, against {count_infosets(load_rules('fhp')):,} of "
         f"`fhp`. {_equilibrium(root)}",
     )

@@ -66,7 +66,13 @@ class Workers:
             yield waiting.pop(0).result()
             waiting.extend(self._pool.submit(work, item) for item in islice(source, 1))
 
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
     def shutdown(self) -> None:
-        """Stop the threads."""
+        """Stop the threads; leaving the context of a `with` statement does so, too."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)

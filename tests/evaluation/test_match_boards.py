@@ -287,7 +287,7 @@ def test_threads_change_nothing_and_progress_reaches_its_end() -> None:
 @pytest.mark.parametrize("boards", [1, 0, -3])
 def test_an_interval_takes_two_boards(boards: int) -> None:
     policy = UniformPolicy(PokerGame(LEDUC))
-    with pytest.raises(ConfigError, match=f"at least 2 of them for its interval, but {boards} were"):
+    with pytest.raises(ConfigError, match=f"at least 2 boards for its interval, but {boards} were"):
         boards_match(policy, policy, boards, 0)
     with pytest.raises(ConfigError, match="at least 1 line of a round, but 0 were"):
         boards_match(policy, policy, 2, 0, lines=0)
@@ -310,5 +310,5 @@ def test_the_dealers_value_is_that_of_the_profile() -> None:
     assert abs(mean - exact) < 1.7 * interval
     # the same boards in both seats: with the sign changed it is what the second player gains
     assert boards_match(policy, policy, 400, 3).seats == pytest.approx((mean, -mean))
-    with pytest.raises(ConfigError, match="at least 2 of them"):
+    with pytest.raises(ConfigError, match="at least 2 boards"):
         boards_module.dealer_value(policy, 1, 3)

@@ -75,7 +75,7 @@ def test_the_first_alone_meets_the_others(runs: dict[str, Path]) -> None:
 
 def test_what_cannot_be_played_is_refused_in_a_sentence(runs: dict[str, Path]) -> None:
     late, kuhn = runs["late"], runs["kuhn"]
-    assert "at least 2 of them" in problem(deepcfr("match", late, late, "--boards", 0))
+    assert "at least 2 boards" in problem(deepcfr("match", late, late, "--boards", 0))
     assert "at least 2 hands for its interval, but 0" in problem(deepcfr("match", late, late, "--hands", 0))
     assert "'leduc' and 'kuhn' differ in" in problem(deepcfr("match", late, kuhn, "--boards", 4))
     assert "'leduc' and 'kuhn' differ in" in problem(deepcfr("match", late, kuhn, "--hands", 4))

@@ -51,58 +51,75 @@ class CheckDown:
         turned[:] = reach.T
         by_card = self._scratch.array("by card", (board.num_cards + 1, columns))
         against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
-        if board.round + 1 < self._rules.num_rounds and (to_come := sum(self._rules.board_cards[board.round + 1 :])):
-            scale = 1.0 / self._comparisons(board, to_come)
-            sum_pairs(self._pairs(board, to_come), turned, board.view, scale, ahead)
+        if len(board.cards) < sum(self._rules.board_cards):
+            scale = 1.0 / comparisons(self._rules, len(board.cards))
+            _sum_pairs(self._pairs(board), turned, board.view, scale, ahead)
         result = self._scratch.array("result", (2, columns, count))
         result[0], result[1] = anyone.T, ahead.T
         return result[0], result[1]
 
-    def _comparisons(self, board: Board, to_come: int) -> float:
-        """The number of runouts that two disjoint hands leave possible: exact, or the expectation for a sample."""
-        left = self._rules.num_cards - len(board.cards)
-        every, meet = comb(left, to_come), comb(left - 2 * self._rules.hole_cards, to_come)
-        return float(meet) if every <= MOST_RUNOUTS else SAMPLED_RUNOUTS * meet / every
-
-    def _pairs(self, board: Board, to_come: int) -> npt.NDArray[np.float32]:
+    def _pairs(self, board: Board) -> npt.NDArray[np.float32]:
         """Runouts won minus runouts lost by a hand of each view against every hand, [U, H]; 0 if they share a card."""
+        count = len(board), len(board.holes)
         if board.cards:
-            total = self._float32("pairs", (len(board), len(board.holes)))
-            self._compare(board, to_come, total)
+            total = _float32(self._scratch, "pairs", count)
+            compare_hands(self._rules, board.cards, board.holes, board.example, self._scratch, total)
             return total
         with self._lock:  # before any board card there is one board, shared by all threads
             if self._before_cards is None:
-                self._before_cards = np.empty((len(board), len(board.holes)), np.float32)
-                self._compare(board, to_come, self._before_cards)
+                self._before_cards = np.empty(count, np.float32)
+                compare_hands(self._rules, (), board.holes, board.example, self._scratch, self._before_cards)
             return self._before_cards
 
-    def _compare(self, board: Board, to_come: int, total: npt.NDArray[np.float32]) -> None:
-        runouts = runouts_after(self._rules, board.cards, to_come)
-        strength = self._float32("strength", (_TOGETHER, len(board.holes))).view(np.int32)
-        total[:] = 0
-        for start in range(0, len(runouts), _TOGETHER):
-            some = runouts[start : start + _TOGETHER]
-            fill_strengths(np.array(board.cards, np.uint8), some, board.holes, self._rules.num_suits, strength)
-            compare_pairs(strength[: len(some)], board.example, total)
-        drop_shared(board.holes, board.example, total)
 
-    def _float32(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        size = prod(shape)
-        return self._scratch.array(name, ((size + 1) // 2,)).view(np.float32)[:size].reshape(shape)
+def _float32(scratch: Scratch, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    size = prod(shape)
+    return scratch.array(name, ((size + 1) // 2,)).view(np.float32)[:size].reshape(shape)
+
+
+def comparisons(rules: PokerRules, seen: int) -> float:
+    """The number of runouts that two disjoint hands leave possible after `seen` cards, or its expectation in a sample."""
+    to_come, left = sum(rules.board_cards) - seen, rules.num_cards - seen
+    every, meet = comb(left, to_come), comb(left - 2 * rules.hole_cards, to_come)
+    return float(meet) if every <= MOST_RUNOUTS else SAMPLED_RUNOUTS * meet / every
+
+
+def compare_hands(
+    rules: PokerRules,
+    board: tuple[int, ...],
+    holes: Cards,
+    hands: Ints,
+    scratch: Scratch,
+    total: npt.NDArray[np.float32],
+) -> None:
+    """Fill `total` [n, H]: runouts won minus runouts lost by each of `hands` [n] against each of `holes` [H].
+
+    It is 0 for hands that share a card. `hands` are positions in `holes`.
+    """
+    runouts = runouts_after(rules, board, sum(rules.board_cards) - len(board))
+    strength = _float32(scratch, "strength", (_TOGETHER, len(holes))).view(np.int32)
+    total[:] = 0
+    for start in range(0, len(runouts), _TOGETHER):
+        some = runouts[start : start + _TOGETHER]
+        _fill_strengths(np.array(board, np.uint8), some, holes, rules.num_suits, strength)
+        _compare_pairs(strength[: len(some)], hands, total)
+    _drop_shared(holes, hands, total)
 
 
 def runouts_after(rules: PokerRules, board: tuple[int, ...], to_come: int) -> Cards:
     """The possible remaining board cards, uint8 [M, to_come]: all sets, or a sample that depends on `board` only."""
     left = np.setdiff1d(np.arange(rules.num_cards, dtype=np.uint8), np.array(board, np.uint8))
-    if comb(len(left), to_come) <= MOST_RUNOUTS:
-        return np.array(list(combinations(left.tolist(), to_come)), np.uint8).reshape(-1, to_come)
+    if (count := comb(len(left), to_come)) <= MOST_RUNOUTS:
+        return np.array(list(combinations(left.tolist(), to_come)), np.uint8).reshape(count, to_come)
     draw = np.random.default_rng(key(0, "check down", *board))
     picks = draw.random((SAMPLED_RUNOUTS, len(left)), np.float32).argpartition(to_come, axis=1)
     return left[picks[:, :to_come]]
 
 
 @nb.njit(cache=True, nogil=True)
-def fill_strengths(board: Cards, runouts: Cards, holes: Cards, num_suits: int, strength: npt.NDArray[np.int32]) -> None:
+def _fill_strengths(
+    board: Cards, runouts: Cards, holes: Cards, num_suits: int, strength: npt.NDArray[np.int32]
+) -> None:
     """The strength of every hand (uint8 [H, hole cards]) on `board` with each runout, [M, H]; -1 if it shares a card."""
     cards = np.empty(len(board) + runouts.shape[1], np.uint8)
     cards[: len(board)] = board
@@ -112,7 +129,7 @@ def fill_strengths(board: Cards, runouts: Cards, holes: Cards, num_suits: int, s
 
 
 @nb.njit(cache=True, nogil=True)
-def compare_pairs(strength: npt.NDArray[np.int32], example: Ints, total: npt.NDArray[np.float32]) -> None:
+def _compare_pairs(strength: npt.NDArray[np.int32], example: Ints, total: npt.NDArray[np.float32]) -> None:
     """Add to `total` [U, H] how often hand `example[u]` is stronger than each hand minus how often it is weaker."""
     for start in range(0, len(example), _BLOCK):
         for m in range(len(strength)):
@@ -126,7 +143,7 @@ def compare_pairs(strength: npt.NDArray[np.int32], example: Ints, total: npt.NDA
 
 
 @nb.njit(cache=True, nogil=True)
-def drop_shared(holes: Cards, example: Ints, total: npt.NDArray[np.float32]) -> None:
+def _drop_shared(holes: Cards, example: Ints, total: npt.NDArray[np.float32]) -> None:
     """Set `total` [U, H] to 0 for pairs of hands that share a card."""
     for u in range(len(example)):
         for h in range(len(holes)):
@@ -137,7 +154,7 @@ def drop_shared(holes: Cards, example: Ints, total: npt.NDArray[np.float32]) -> 
 
 
 @nb.njit(cache=True, nogil=True)
-def sum_pairs(total: npt.NDArray[np.float32], reach: Floats, view: Ints, scale: float, out: Floats) -> None:
+def _sum_pairs(total: npt.NDArray[np.float32], reach: Floats, view: Ints, scale: float, out: Floats) -> None:
     """`out` [U, K] = `scale` times the sum over hands h of `total` [U, H] times the `reach` [U, K] of their views."""
     out[:] = 0
     for u in range(len(total)):

@@ -111,13 +111,9 @@ def deviations(
     reason = refusal_of(game)
     if reason:
         raise GameError(reason)
-    boards = boards_for(policy)
-    workers = Workers(threads)
-    try:
-        masks = np.array([one.free for one in sets], bool).reshape(len(sets), game.tree.num_decisions)
-        gains = restricted_gains(boards, policy.on_board, masks, workers, on_board)
-    finally:
-        workers.shutdown()
+    masks = np.array([one.free for one in sets], bool).reshape(len(sets), game.tree.num_decisions)
+    with Workers(threads) as workers:
+        gains = restricted_gains(boards_for(policy), policy.on_board, masks, workers, on_board)
     return [
         Deviation(one.name, one.round, one.kind, int(one.free.sum()), (1000 * float(first), 1000 * float(second)))
         for one, (first, second) in zip(sets, gains.T, strict=True)

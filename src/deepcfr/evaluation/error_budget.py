@@ -126,9 +126,9 @@ def error_budget(
     games too large for exact evaluation.
     """
     poker = _check(game, config, iteration, settings)
-    tell = progress or _silent
+    measure = _Measurement(poker, config, settings, progress or (lambda *_: None))
     missing, valued = dict(unmeasured or {}), []
-    parts = _tabular_parts(poker, config, iteration, settings, tell)
+    parts = measure.tabular_parts(iteration)
     deviating = None if "deviations" in settings.skip else settings.deviate
     if deviating and deviating not in policies:
         missing["deviations"] = f"Without the policy '{deviating}' its deviations have no value."
@@ -136,11 +136,11 @@ def error_budget(
     for name, policy in policies.items():
         if name in settings.skip:
             continue
-        part, found = _policy_part(poker, name, policy, name == deviating, settings, tell)
+        part, found = measure.policy_part(name, policy, name == deviating)
         parts.append(part)
         valued += found
     if "average" in policies and not {"average", "panel"} & settings.skip:
-        parts += _panel_parts(poker, config, policies["average"], settings, tell)
+        parts += measure.panel_parts(policies["average"])
     gaps = find_gaps({part.name: part.nash_conv for part in parts})
     return ErrorBudget(
         game=poker.name,
@@ -153,11 +153,6 @@ def error_budget(
         deviations=tuple(valued),
         verdict=(*explain_gaps(gaps, poker.milli_unit), *explain_deviations(valued, poker.milli_unit)),
     )
-
-
-def budget_bytes(game: PokerGame, config: RunConfig) -> int:
-    """Bytes of the tables of the budget's exact solver, computed before they are allocated."""
-    return memory_bytes(game.rules, _tabular(config, 1))
 
 
 def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettings) -> PokerGame:
@@ -176,7 +171,7 @@ def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettin
     for name, value in (("steps", settings.steps), ("examples", settings.examples), ("threads", settings.threads)):
         if value is not None and value < 1:
             raise ConfigError(f"'{name}' must be at least 1, but is {value}.")
-    needed, available = budget_bytes(game, config), physical_memory()
+    needed, available = memory_bytes(game.rules, _tabular(config, 1)), physical_memory()
     if not {"tabular", "architecture"} <= settings.skip and available and needed > 0.9 * available:
         raise ConfigError(
             f"The tables of {game.name} need {needed / 1e9:.1f} GB, but only {available / 1e9:.1f} GB are available: "
@@ -189,47 +184,75 @@ def _tabular(config: RunConfig, iterations: int) -> TabularConfig:
     return TabularConfig(algorithm=_ALGORITHMS[config.cfr.weighting], iterations=iterations)
 
 
-def _tabular_parts(
-    game: PokerGame, config: RunConfig, iteration: int, settings: BudgetSettings, tell: Progress
-) -> list[Part]:
-    """Exact CFR after as many iterations as the run, the solved game, and the network fitted to it."""
-    goals = [] if "tabular" in settings.skip else [("tabular", iteration)]
-    if "architecture" not in settings.skip:
-        goals.append(("solved", settings.solve_iterations or max(2 * iteration, 100)))
-    if not goals:
-        return []
-    canonical = game if game.suits == "canonical" else PokerGame(game.rules)
-    solver = VectorCFR(canonical, _tabular(config, goals[-1][1]), settings.threads)
-    parts = []
-    try:
-        for name, iterations in goals:
+@dataclass(frozen=True)
+class _Measurement:
+    """Measures the parts of one run."""
+
+    game: PokerGame
+    config: RunConfig
+    settings: BudgetSettings
+    tell: Progress
+
+    def tabular_parts(self, iteration: int) -> list[Part]:
+        """Exact CFR after as many iterations as the run, the solved game, and the network fitted to it."""
+        skip = self.settings.skip
+        goals = [] if "tabular" in skip else [("tabular", iteration)]
+        if "architecture" not in skip:
+            goals.append(("solved", self.settings.solve_iterations or max(2 * iteration, 100)))
+        if not goals:
+            return []
+        canonical = self.game if self.game.suits == "canonical" else PokerGame(self.game.rules)
+        solver = VectorCFR(canonical, _tabular(self.config, goals[-1][1]), self.settings.threads)
+        parts = []
+        with solver.workers:
+            steps = solver.iterations()
+            for name, iterations in goals:
+                start = time.perf_counter()
+                while solver.iteration < iterations:
+                    next(steps)
+                    self.tell(f"{name}: iterations", solver.iteration, iterations)
+                meaning = _MEANINGS[name].format(algorithm=solver.config.algorithm, iterations=iterations)
+                parts.append(self._part(name, meaning, solver.average_policy(), start))
+        if "architecture" not in skip:
             start = time.perf_counter()
-            _advance(solver, iterations, name, tell)
-            nash_conv = _nash_conv(solver.average_policy(), name, settings, tell)
-            meaning = _MEANINGS[name].format(algorithm=solver.config.algorithm, iterations=iterations)
-            parts.append(Part(name, meaning, nash_conv, time.perf_counter() - start))
-    finally:
-        solver.workers.shutdown()
-    if "architecture" not in settings.skip:
-        parts.append(_fitted_part(game, config, solver.average_policy(), settings, tell))
-    return parts
+            self.tell("fitted: network", 0, 1)
+            policy, number = fit_solved(self.game, self.config, solver.average_policy(), self.settings)
+            parts.append(self._part("fitted", _MEANINGS["fitted"].format(steps=number), policy, start))
+        return parts
 
+    def policy_part(self, name: str, policy: Policy, deviating: bool) -> tuple[Part, list[Deviation]]:
+        """A policy's NashConv, and its deviations if `deviating`; NashConv is then one of them."""
+        start = time.perf_counter()
+        if not deviating:
+            return self._part(name, _MEANINGS[name], policy, start), []
+        sets = decision_sets(self.game.rules, self.game.tree)
+        found = deviations(policy, sets, threads=self.settings.threads, on_board=self._on_board(name))
+        nash_conv = next(one.nash_conv for one in found if one.name == ALL)
+        return Part(name, _MEANINGS[name], nash_conv, time.perf_counter() - start), found
 
-def _advance(solver: VectorCFR, iterations: int, name: str, tell: Progress) -> None:
-    steps = solver.iterations()
-    while solver.iteration < iterations:
-        next(steps)
-        tell(f"{name}: iterations", solver.iteration, iterations)
+    def panel_parts(self, policy: Policy) -> list[Part]:
+        """NashConv if chance deals only the boards of the run's panel; empty without a panel or with all boards."""
+        sampling, rules = self.config.sampling, self.game.rules
+        if sampling.kind != "public-chance" or not sampling.panel:
+            return []
+        merge = self.game.suits == "canonical"
+        if visited_boards(rules, sampling, merge=merge) == count_boards(rules, merge=merge):
+            return []
+        start = time.perf_counter()
+        boards = Boards(self.game, merge=merge)
+        panel = BoardSampler(boards, sampling, panel_stream(self.config))
+        with Workers(self.settings.threads) as workers:
+            result = sweep(boards, policy.on_board, workers, self._on_board("panel"), panel.choose)
+        meaning = _MEANINGS["panel"].format(boards=result.boards)
+        return [Part("panel", meaning, 1000 * sum(result.best_response), time.perf_counter() - start)]
 
+    def _part(self, name: str, meaning: str, policy: Policy, start: float) -> Part:
+        """The exact NashConv of a policy, whose part was begun at `start`."""
+        found = exploitability(policy, threads=self.settings.threads, on_board=self._on_board(name))
+        return Part(name, meaning, found.nash_conv, time.perf_counter() - start)
 
-def _fitted_part(
-    game: PokerGame, config: RunConfig, solved: RangePolicy, settings: BudgetSettings, tell: Progress
-) -> Part:
-    start = time.perf_counter()
-    tell("fitted: network", 0, 1)
-    policy, steps = fit_solved(game, config, solved, settings)
-    nash_conv = _nash_conv(policy, "fitted", settings, tell)
-    return Part("fitted", _MEANINGS["fitted"].format(steps=steps), nash_conv, time.perf_counter() - start)
+    def _on_board(self, name: str) -> OnBoard:
+        return lambda done, total: self.tell(f"{name}: boards", done, total)
 
 
 def fit_solved(game: PokerGame, config: RunConfig, solved: RangePolicy, settings: BudgetSettings) -> tuple[Policy, int]:
@@ -241,67 +264,12 @@ def fit_solved(game: PokerGame, config: RunConfig, solved: RangePolicy, settings
     plan = replace(config.average, merge_infosets=False, steps=settings.steps or config.average.steps)
     examples = solved_examples(solved, game, config, plan, settings.examples, key(config.seed, "exact examples"))
     network = build_network(game.encoding, config.network, generator(key(config.seed, "exact network")))
-    workers = Workers(settings.threads)
-    try:
+    with Workers(settings.threads) as workers:
         steps = fit(network, examples, plan, key(config.seed, "exact fit"), workers).steps
-    finally:
-        workers.shutdown()
     policy = AveragePolicy(game, network)
     if config.cfr.first_round == "network":
         return policy, steps
     return WithFirstRound(policy, first_round_table(solved, game)), steps
-
-
-def _policy_part(
-    game: PokerGame, name: str, policy: Policy, deviating: bool, settings: BudgetSettings, tell: Progress
-) -> tuple[Part, list[Deviation]]:
-    """A policy's NashConv, and its deviations if `deviating`; NashConv is then one of them."""
-    start = time.perf_counter()
-    found: list[Deviation] = []
-    if deviating:
-        sets = decision_sets(game.rules, game.tree)
-        found = deviations(policy, sets, threads=settings.threads, on_board=_on_board(tell, name))
-        nash_conv = next(one.nash_conv for one in found if one.name == ALL)
-    else:
-        nash_conv = _nash_conv(policy, name, settings, tell)
-    return Part(name, _MEANINGS[name], nash_conv, time.perf_counter() - start), found
-
-
-def _panel_parts(
-    game: PokerGame, config: RunConfig, policy: Policy, settings: BudgetSettings, tell: Progress
-) -> list[Part]:
-    """A policy's NashConv if chance deals only the boards of the run's panel; empty without a panel or with all boards."""
-    sampling = config.sampling
-    if sampling.kind != "public-chance" or not sampling.panel:
-        return []
-    merge = game.suits == "canonical"
-    visited, there = (
-        visited_boards(game.rules, sampling, merge=merge),
-        count_boards(game.rules, merge=merge),
-    )
-    if visited == there:
-        return []
-    start = time.perf_counter()
-    boards, workers = Boards(game, merge=merge), Workers(settings.threads)
-    panel = BoardSampler(boards, sampling, panel_stream(config))
-    try:
-        result = sweep(boards, policy.on_board, workers, _on_board(tell, "panel"), panel.choose)
-    finally:
-        workers.shutdown()
-    meaning = _MEANINGS["panel"].format(boards=result.boards)
-    return [Part("panel", meaning, 1000 * sum(result.best_response), time.perf_counter() - start)]
-
-
-def _nash_conv(policy: Policy, name: str, settings: BudgetSettings, tell: Progress) -> float:
-    return exploitability(policy, threads=settings.threads, on_board=_on_board(tell, name)).nash_conv
-
-
-def _on_board(tell: Progress, name: str) -> OnBoard:
-    return lambda done, total: tell(f"{name}: boards", done, total)
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass
 
 
 def find_gaps(nash_conv: Mapping[str, float]) -> list[Gap]:

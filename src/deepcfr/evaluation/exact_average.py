@@ -8,7 +8,7 @@ reach, or hands on boards in proportion to chance, with the player's own reach a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -24,7 +24,6 @@ from deepcfr.policies.first_round import FirstRound, first_board
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.public_chance import RoundPart
-from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
@@ -33,7 +32,7 @@ from deepcfr.training.losses import strategy_loss
 from deepcfr.types import NO_CARD, HandSamples, Infosets, Samples
 
 MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # default numbers of examples
-PLAYERS = (0, 1)
+Chances = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
 Cards = npt.NDArray[np.uint8]
@@ -67,13 +66,13 @@ def draw_infosets(solved: RangePolicy, game: PokerGame, count: int, stream: int,
     """
     memory = Memory(game.encoding, count, device=game.device)
     scratch = Scratch()
-    total = sum(float(_infoset_chance(found, scratch).sum()) for found in _on_boards(solved, first_round))
+    total = sum(float(_infoset_chance(*found, scratch).sum()) for found in _on_boards(solved, first_round))
     suits, before = _chance(stream)
-    for number, found in enumerate(_on_boards(solved, first_round)):
-        drawn, before = _systematic(_infoset_chance(found, scratch).ravel() * (count / total), before)
+    for number, (play, chance) in enumerate(_on_boards(solved, first_round)):
+        drawn, before = _systematic(_infoset_chance(play, chance, scratch).ravel() * (count / total), before)
         drawn = drawn[: count - memory.seen]  # rounding may draw one too many
         if len(drawn):
-            memory.add(_infosets(found, drawn, game, suits), key(stream, "slot", number))
+            memory.add(_infosets(play, drawn, game, suits), key(stream, "slot", number))
     return memory
 
 
@@ -87,13 +86,13 @@ def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, fi
     memories = HandMemories(game, settings, rounds, first_round, panel_rows=None, cfr=CFRConfig(weighting="uniform"))
     suits, offset = _chance(stream)
     before = [offset] * len(rounds)
-    for number, found in enumerate(_on_boards(solved, first_round)):
-        round_ = found.board.round
-        view, before[round_] = _systematic(found.chance * count, before[round_])
-        cards = _shown(found.board.view_cards[view], game, suits)
-        for player in PLAYERS:
+    for number, (play, chance) in enumerate(_on_boards(solved, first_round)):
+        round_ = play.board.round
+        view, before[round_] = _systematic(chance * count, before[round_])
+        cards = _shown(play.board.view_cards[view], game, suits)
+        for player in (0, 1):
             if len(view) and (player, round_) in memories.strategies:
-                samples = _hands(found, player, view, cards)
+                samples = _hands(play, player, view, cards)
                 memories.strategies[player, round_].add(samples, key(stream, "slot", number, player))
     return memories
 
@@ -108,19 +107,11 @@ def first_round_table(solved: RangePolicy, game: PokerGame) -> FirstRound:
     return FirstRound(tree, board.view_cards, probabilities)
 
 
-@dataclass(frozen=True)
-class _OnBoard:
-    """A strategy on one board; the next board of the round overwrites the reach."""
+def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[tuple[RoundPass, Chances]]:
+    """The policy's reach on every board from `first_round` on, and the chance of each view and the board, [U].
 
-    board: Board
-    tree: RoundTree
-    sigma: Floats  # [E, U]
-    rows: tuple[Floats, Floats]  # both players' reach, [rows, U]
-    chance: npt.NDArray[np.float64]  # [U], chance of the view and this board; sums to 1 over a round's boards
-
-
-def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[_OnBoard]:
-    """The policy on every board of the rounds from `first_round` on."""
+    The chances of a round's boards sum to 1. The next board of the round overwrites the reach.
+    """
     boards, scratch = policy.boards, Scratch()
     rules = boards.game.rules
     one_hand = 1 / comb(rules.num_cards, rules.hole_cards)
@@ -134,17 +125,17 @@ def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[_OnBoard]:
             play.down(policy.on_board(tree, board))
             here = chance * board.copies / comb(left, rules.board_cards[board.round])
             if board.round >= first_round:
-                yield _OnBoard(board, tree, play.sigma, play.rows, np.asarray(here * board.size))
+                yield play, np.asarray(here * board.size)
             if len(tree.exits):
                 waiting.append((board, here, play.reach_at_exits()))
 
 
-def _infoset_chance(found: _OnBoard, scratch: Scratch) -> npt.NDArray[np.float64]:
+def _infoset_chance(play: RoundPass, chance: Chances, scratch: Scratch) -> Chances:
     """Chance times the acting player's reach of every infoset of the board, [n, U]; the next call overwrites it."""
-    tree = found.tree
-    result = scratch.array("infosets", (len(tree.nodes), len(found.board)))
+    tree = play.tree
+    result = scratch.array("infosets", (len(tree.nodes), len(play.board)))
     for node, actor in enumerate(tree.actor):
-        np.multiply(found.rows[actor][tree.row[actor, node]], found.chance, out=result[node])
+        np.multiply(play.rows[actor][tree.row[actor, node]], chance, out=result[node])
     return result
 
 
@@ -153,7 +144,7 @@ def _chance(stream: int) -> tuple[np.random.Generator, float]:
     return np.random.default_rng(key(stream, "suits")), float(np.random.default_rng(key(stream, "offset")).random())
 
 
-def _systematic(expected: npt.NDArray[np.float64], before: float) -> tuple[Ints, float]:
+def _systematic(expected: Chances, before: float) -> tuple[Ints, float]:
     """Systematic sampling: each position is drawn once for every integer that its part of the running sum crosses.
 
     `expected` [n] is the expected number of draws of each position, `before` the sum so far. Returns the positions and
@@ -164,15 +155,15 @@ def _systematic(expected: npt.NDArray[np.float64], before: float) -> tuple[Ints,
     return np.repeat(np.arange(len(expected)), times), float(sums[-1])
 
 
-def _infosets(found: _OnBoard, drawn: Ints, game: PokerGame, suits: np.random.Generator) -> Samples:
+def _infosets(play: RoundPass, drawn: Ints, game: PokerGame, suits: np.random.Generator) -> Samples:
     """The infosets at positions `drawn` of [n, U] as samples of iteration 1."""
-    tree = found.tree
-    node, view = np.divmod(drawn, len(found.board))
+    tree = play.tree
+    node, view = np.divmod(drawn, len(play.board))
     edge = np.full((len(tree.nodes), game.encoding.num_actions), -1)
     edge[tree.edge_node, tree.edge_action] = np.arange(tree.num_edges)
     edges = edge[node]
-    target = np.where(edges >= 0, found.sigma[edges, view[:, None]], 0.0).astype(np.float32)
-    cards = _shown(found.board.view_cards[view], game, suits)
+    target = np.where(edges >= 0, play.sigma[edges, view[:, None]], 0.0).astype(np.float32)
+    cards = _shown(play.board.view_cards[view], game, suits)
     device = game.device
     return Samples(
         Infosets(torch.from_numpy(tree.nodes[node]).to(device), torch.from_numpy(cards).to(device)),
@@ -181,11 +172,11 @@ def _infosets(found: _OnBoard, drawn: Ints, game: PokerGame, suits: np.random.Ge
     )
 
 
-def _hands(found: _OnBoard, player: int, view: Ints, cards: Cards) -> HandSamples:
+def _hands(play: RoundPass, player: int, view: Ints, cards: Cards) -> HandSamples:
     """The columns `view` of the board as samples of iteration 1, with `cards` as the visible cards."""
-    part = RoundPart.of(found.tree, player)
-    reach = found.rows[player][found.tree.row[player, part.nodes]][:, view]
-    after = found.rows[player][found.tree.edge_row[part.edges]][:, view]  # reach times probability
+    part = RoundPart.of(play.tree, player)
+    reach = play.rows[player][play.tree.row[player, part.nodes]][:, view]
+    after = play.rows[player][play.tree.edge_row[part.edges]][:, view]  # reach times probability
     return HandSamples(
         cards=torch.from_numpy(cards),
         values=torch.from_numpy(after.T),
@@ -202,8 +193,6 @@ def _shown(cards: Cards, game: PokerGame, suits: np.random.Generator) -> Cards:
     renaming = renamings[suits.integers(len(renamings), size=len(cards))]
     seen = cards != NO_CARD
     result = np.where(seen, np.take_along_axis(renaming, np.where(seen, cards, 0), axis=1), NO_CARD).astype(np.uint8)
-    start = 0
-    for size in game.card_groups:
-        result[:, start : start + size].sort(axis=1)
-        start += size
+    for start, end in pairwise(np.cumsum((0, *game.card_groups))):
+        result[:, start:end].sort(axis=1)
     return result

@@ -23,8 +23,9 @@ import numpy.typing as npt
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.check_down import CheckDown
 from deepcfr.evaluation.exploitability import refusal
-from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval
+from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval, require_boards
 from deepcfr.evaluation.match.exact import Floats, Later, ProfilePass, strategy_on
+from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
@@ -100,15 +101,16 @@ def local_best_response(
     if not isinstance(game, PokerGame):
         raise GameError(f"A local best response plays poker games only, but '{game.name}' is not one.")
     chosen = checked_rounds(game.name, game.rules.num_rounds, rounds)
-    workers = Workers(threads)
-    try:
-        if boards is None:
-            seats, margins = _over_all_boards(policy, game, chosen, workers, on_board)
-        else:
-            seats, margins = _over_runouts(policy, game, boards, seed, chosen, lines, workers, on_board)
-    finally:
-        workers.shutdown()
-    return bound(policy, chosen, seats, margins, start, boards=boards or 0)
+    if boards is None:
+        seats = _over_all_boards(policy, game, chosen, threads, on_board)
+        return bound(policy, chosen, seats, (0.0, 0.0, 0.0), start)
+    require_boards("A local best response", boards, lines)
+    stream, calls = key(seed, "local best response"), scripted_policy("call", game)
+    runouts = Runouts(calls, policy, boards, stream, lines, ResponsePass(game, chosen))
+    gains = in_both_seats(runouts.gains, boards, threads, on_board)
+    first, second = gains.mean(1).tolist()
+    zero, one, mean = (half_interval(part, runouts.sampler.stratum) for part in (*gains, gains.mean(0)))
+    return bound(policy, chosen, (first, second), (zero, one, mean), start, boards=boards)
 
 
 def bound(
@@ -159,9 +161,9 @@ def checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> 
 
 
 def _over_all_boards(
-    policy: Policy, game: PokerGame, rounds: Sequence[int], workers: Workers, on_board: OnBoard | None
-) -> tuple[tuple[float, float], tuple[float, float, float]]:
-    """Exact gains in both seats, and half intervals of 0."""
+    policy: Policy, game: PokerGame, rounds: Sequence[int], threads: int, on_board: OnBoard | None
+) -> tuple[float, float]:
+    """Exact gains in both seats."""
     reason = refusal(game.rules)
     if reason:
         raise GameError(f"{reason} Boards can be sampled (--boards N).")
@@ -177,37 +179,9 @@ def _over_all_boards(
         strategies = calls(tree, board), theirs(tree, board)
         return passes.values(tree, board, strategies, both, lambda at: deal(at.reshape(4, *at.shape[2:])))
 
-    values = boards.visit_all(visit, workers, on_board).tolist()
-    return (values[0], -values[1]), (0.0, 0.0, 0.0)
-
-
-def _over_runouts(
-    policy: Policy,
-    game: PokerGame,
-    boards: int,
-    seed: int,
-    rounds: Sequence[int],
-    lines: int | None,
-    workers: Workers,
-    on_board: OnBoard | None,
-) -> tuple[tuple[float, float], tuple[float, float, float]]:
-    """Mean gains in both seats, and half intervals of each and of their mean."""
-    if boards < 2:
-        raise ConfigError(
-            f"A local best response needs at least 2 boards for its interval, but {boards} were asked for."
-        )
-    if lines is not None and lines < 1:
-        raise ConfigError(f"A local best response plays at least 1 line of a round, but {lines} were asked for.")
-    calls, stream = scripted_policy("call", game), key(seed, "local best response")
-    runouts = Runouts(calls, policy, boards, stream, lines, ResponsePass(game, rounds))
-    gains = np.empty((2, boards))
-    for number, both in enumerate(workers.map(runouts.gains, range(boards))):
-        gains[:, number] = both
-        if on_board:
-            on_board(number + 1, boards)
-    seats = gains.mean(1).tolist()
-    zero, one, mean = (half_interval(part, runouts.sampler.stratum) for part in (*gains, gains.mean(0)))
-    return (seats[0], seats[1]), (zero, one, mean)
+    with Workers(threads) as workers:
+        values = boards.visit_all(visit, workers, on_board).tolist()
+    return values[0], -values[1]
 
 
 class ResponsePass(ProfilePass):

@@ -12,6 +12,7 @@ The odds of a hand against another hand, if nobody bets any more, use all possib
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -22,15 +23,10 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.check_down import (
-    MOST_RUNOUTS,
-    compare_pairs,
-    drop_shared,
-    fill_strengths,
-    runouts_after,
-)
+from deepcfr.evaluation.check_down import compare_hands, comparisons
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.local_best_response import LocalBestResponse, bound, checked_rounds
+from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.board_index import hand_images
 from deepcfr.games.cards import all_hands
@@ -47,7 +43,6 @@ from deepcfr.games.ladder_betting import (
     is_legal,
     raise_total,
 )
-from deepcfr.parallel import Workers
 from deepcfr.policies.base import LadderPolicy
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms, key
@@ -55,7 +50,6 @@ from deepcfr.sampling.traversal_tree import deal_cards, showdowns
 
 MOST_HANDS = 20_000  # limit on a game's private hands, over which a range is tracked
 DEFAULT_HANDS = 1_000  # default number of deals
-_TOGETHER = 256  # runouts in one array of strengths
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -83,15 +77,7 @@ def ladder_best_response(
     _require_tracked(policy)
     game = policy.game
     responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
-    workers = Workers(threads)
-    won = np.empty((2, hands))
-    try:
-        for number, both in enumerate(workers.map(responder.gains, range(hands))):
-            won[:, number] = both
-            if on_hands:
-                on_hands(number + 1, hands)
-    finally:
-        workers.shutdown()
+    won = in_both_seats(responder.gains, hands, threads, on_hands)
     zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
     first, second = won.mean(1).tolist()
     return bound(policy, responder.rounds, (first, second), (zero, one, mean), start, hands=hands)
@@ -116,61 +102,44 @@ class Odds:
     def __init__(self, game: LadderGame) -> None:
         self.deck = game.rules.deck
         self.holes = all_hands(self.deck.num_cards, self.deck.hole_cards)
-        self._deals_board = any(self.deck.board_cards)
         self._scratch = Scratch()
-
-    def prepare(self) -> None:
-        """Compare all hands without a board, once for all threads; this takes seconds in hold'em."""
-        if self._deals_board:
-            _ = self._classes
+        self._lock = threading.Lock()
 
     def against_all(self, hand: int, board: tuple[int, ...]) -> Floats:
-        """The mean result (win 1, loss -1) of hand number `hand` against each hand, [H]; 0 where they share a card."""
-        if not board and self._deals_board:
+        """The mean result (win 1, loss -1) of hand number `hand` against each hand, [H]; 0 where they share a card.
+
+        The first call without a board compares all hands, which takes seconds in hold'em.
+        """
+        if not board and any(self.deck.board_cards):
             return self._before_cards(hand)
         row: Floats = self._compared(np.array([hand]), board)[0]
         return row
 
     def _before_cards(self, hand: int) -> Floats:
         """The row of the hand's class, with columns permuted by the hand's renaming of suits."""
-        images, lowest, rows = self._classes
+        with self._lock:
+            images, lowest, classes, rows = self._classes
         renaming = int((images[:, hand] == lowest[hand]).argmax())
-        number = int(np.searchsorted(rows[0], lowest[hand]))
-        found: Floats = rows[1][number, images[renaming]]
+        found: Floats = rows[int(np.searchsorted(classes, lowest[hand])), images[renaming]]
         return found
 
     @cached_property
-    def _classes(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], tuple[Ints, Floats]]:
-        """Images of hands under renamings of suits [S, H], the lowest image of each [H], and the rows of the lowest ones.
+    def _classes(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints, Floats]:
+        """Images of hands under renamings of suits [S, H], the lowest image of each [H], the lowest ones and their rows.
 
         The rows are results of hands before any board card.
         """
         images = hand_images(self.deck.num_ranks, self.deck.num_suits, self.deck.hole_cards)
         lowest = images.min(0)
         classes = np.unique(lowest).astype(np.int64)
-        return images, lowest, (classes, self._compared(classes, ()))
+        return images, lowest, classes, self._compared(classes, ())
 
     def _compared(self, hands: Ints, board: tuple[int, ...]) -> Floats:
         """Rows of `against_all` for several hands, [n, H], over all runouts or a sample."""
-        to_come = sum(self.deck.board_cards) - len(board)
-        runouts = runouts_after(self.deck, board, to_come) if to_come else np.zeros((1, 0), np.uint8)
-        total = np.zeros((len(hands), len(self.holes)), np.float32)
-        count = min(len(runouts), _TOGETHER) * len(self.holes)
-        strength = self._scratch.array("strength", ((count + 1) // 2,)).view(np.int32)[:count]
-        strength = strength.reshape(-1, len(self.holes))
-        for start in range(0, len(runouts), _TOGETHER):
-            some = runouts[start : start + _TOGETHER]
-            fill_strengths(np.array(board, np.uint8), some, self.holes, self.deck.num_suits, strength)
-            compare_pairs(strength[: len(some)], hands, total)
-        drop_shared(self.holes, hands, total)
-        rows: Floats = total.astype(np.float64) / self._comparisons(len(board), to_come, len(runouts))
+        total = np.empty((len(hands), len(self.holes)), np.float32)
+        compare_hands(self.deck, board, self.holes, hands, self._scratch, total)
+        rows: Floats = total.astype(np.float64) / comparisons(self.deck, len(board))
         return rows
-
-    def _comparisons(self, seen: int, to_come: int, runouts: int) -> float:
-        """The number of runouts that two disjoint hands leave possible: exact, or the expectation for a sample."""
-        left = self.deck.num_cards - seen
-        every, meet = comb(left, to_come), comb(left - 2 * self.deck.hole_cards, to_come)
-        return float(meet) if every <= MOST_RUNOUTS else runouts * meet / every
 
 
 class Responder:
@@ -179,7 +148,6 @@ class Responder:
     def __init__(self, policy: LadderPolicy, rounds: tuple[int, ...], seed: int) -> None:
         self.policy, self.game, self.rounds = policy, policy.game, rounds
         self.odds = Odds(policy.game)
-        self.odds.prepare()
         self._deals, self._actions = (key(seed, "local best response", purpose) for purpose in ("deal", "action"))
         self._draws = key(seed, "local best response", "draw")
         # every round has at most an opening check, all rungs and a last call

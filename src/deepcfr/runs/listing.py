@@ -8,11 +8,12 @@ from rich.console import Console
 from rich.table import Table
 
 from deepcfr.errors import GameError
-from deepcfr.evaluation.exploitability import count_boards, refusal
+from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games.betting import build_tree
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.presets import OpenSpielSource, load_source
 from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.ranges.boards import count_boards
 
 
 def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
@@ -34,7 +35,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
                 "hole_cards": rules.hole_cards,
                 "board_cards": list(rules.board_cards),
                 "betting_decisions": build_tree(source).num_decisions if isinstance(source, PokerRules) else None,
-                "boards": count_boards(rules),
+                "boards": count_boards(rules, merge=False)[-1],
                 "exact_evaluation": isinstance(source, PokerRules) and refusal(rules) is None,
             }
         )

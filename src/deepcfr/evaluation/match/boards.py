@@ -19,9 +19,8 @@ import numpy.typing as npt
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import student_t_95
 from deepcfr.evaluation.match.exact import Floats, ProfilePass, common_game, strategy_on
-from deepcfr.evaluation.match.record import Match, match_record, require_same_game
+from deepcfr.evaluation.match.record import Match, in_both_seats, match_record, require_same_game
 from deepcfr.games.poker import PokerGame
-from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, OnBoard, RunoutSampler, SampledBoards
 from deepcfr.ranges.kernels import add_up
@@ -57,11 +56,9 @@ def boards_match(
     or less than one line.
     """
     start = time.perf_counter()
-    _require_boards(first, second, boards, lines)
-    runouts = Runouts(first, second, boards, key(seed, "match", "boards"), lines)
-    gains = _gains_on(runouts, boards, threads, on_board)
+    gains, stratum = _gains(first, second, boards, seed, threads, lines, on_board)
     seats = gains.mean(1).tolist()
-    interval = half_interval(gains.mean(0), runouts.sampler.stratum)
+    interval = half_interval(gains.mean(0), stratum)
     return match_record(first, second, (seats[0], seats[1]), start, interval=interval, boards=boards)
 
 
@@ -72,36 +69,28 @@ def dealer_value(
 
     Runouts are sampled and errors raised as in `boards_match`.
     """
-    _require_boards(policy, policy, boards, LINES)
-    runouts = Runouts(policy, policy, boards, key(seed, "match", "boards"), LINES)
-    gains = _gains_on(runouts, boards, threads, on_board)[0]
-    return 1000 * float(gains.mean()), 1000 * half_interval(gains, runouts.sampler.stratum)
+    (gains, _), stratum = _gains(policy, policy, boards, seed, threads, LINES, on_board)
+    return 1000 * float(gains.mean()), 1000 * half_interval(gains, stratum)
 
 
-def _gains_on(runouts: Runouts, boards: int, threads: int, on_board: OnBoard | None) -> Doubles:
-    """The first policy's gains as player 0 and as player 1 on each runout, [2, boards], in units."""
-    workers = Workers(threads)
-    gains = np.empty((2, boards))
-    try:
-        for number, both in enumerate(workers.map(runouts.gains, range(boards))):
-            gains[:, number] = both
-            if on_board:
-                on_board(number + 1, boards)
-    finally:
-        workers.shutdown()
-    return gains
-
-
-def _require_boards(first: Policy, second: Policy, boards: int, lines: int | None) -> None:
+def _gains(
+    first: Policy, second: Policy, boards: int, seed: int, threads: int, lines: int | None, on_board: OnBoard | None
+) -> tuple[Doubles, Ints]:
+    """The first policy's gains in both seats on each runout, [2, boards], in units, and the runouts' strata [boards]."""
     require_same_game(first.game, second.game)
     if not isinstance(first.game, PokerGame):
         raise GameError(f"Boards are sampled in poker games only, but '{first.game.name}' is not one.")
+    require_boards("A match over boards", boards, lines)
+    runouts = Runouts(first, second, boards, key(seed, "match", "boards"), lines)
+    return in_both_seats(runouts.gains, boards, threads, on_board), runouts.sampler.stratum
+
+
+def require_boards(what: str, boards: int, lines: int | None) -> None:
+    """Raise ConfigError for fewer than two boards and for less than one line; `what` is to be played on them."""
     if boards < 2:
-        raise ConfigError(
-            f"A match over boards needs at least 2 of them for its interval, but {boards} were asked for."
-        )
+        raise ConfigError(f"{what} needs at least 2 boards for its interval, but {boards} were asked for.")
     if lines is not None and lines < 1:
-        raise ConfigError(f"A match plays at least 1 line of a round, but {lines} were asked for.")
+        raise ConfigError(f"{what} plays at least 1 line of a round, but {lines} were asked for.")
 
 
 def half_interval(values: Doubles, stratum: Ints) -> float:
@@ -153,7 +142,8 @@ class Runouts:
         draw = np.random.default_rng(key(self._stream, "lines", number))
         root = self._boards.root
         values = self._deal(runout, 0, np.zeros(1, np.int64), np.ones((2, 2, 1, len(root))), root, draw)
-        deals = float(root.size.sum()) * _hands_beside(self._boards.game)
+        rules = self._boards.game.rules
+        deals = float(root.size.sum()) * comb(rules.num_cards - rules.hole_cards, rules.hole_cards)
         first, second = (values[:, 0] @ root.size / deals).tolist()
         return first, -second
 
@@ -232,9 +222,3 @@ def _entry_nodes(game: PokerGame, rounds: Sequence[RoundTree]) -> list[Ints]:
         node[tree.edge_slot] = game.tree.child[tree.nodes[tree.edge_node], tree.edge_action]
         entries.append(node[tree.exits])
     return entries
-
-
-def _hands_beside(game: PokerGame) -> int:
-    """The number of hands that the opponent of a given hand can hold."""
-    rules = game.rules
-    return comb(rules.num_cards - rules.hole_cards, rules.hole_cards)

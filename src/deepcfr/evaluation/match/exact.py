@@ -18,7 +18,7 @@ import numpy.typing as npt
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import refusal_of
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
-from deepcfr.games.cards import canonical_cards, pack_cards
+from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
 from deepcfr.games.explicit import realization
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
@@ -72,11 +72,8 @@ def _gains_on_boards(first: Policy, second: Policy, threads: int, on_board: OnBo
         strategies = mine(tree, board), theirs(tree, board)
         return passes.values(tree, board, strategies, both, lambda at_exits: deal(at_exits[:, 1]))
 
-    workers = Workers(threads)
-    try:
+    with Workers(threads) as workers:
         values = boards.visit_all(visit, workers, on_board=on_board).tolist()
-    finally:
-        workers.shutdown()
     return values[0], -values[1]
 
 
@@ -179,8 +176,5 @@ def _class_of(board: Board, kept: Boards) -> tuple[int, bytes]:
     if kept.merge:
         cards = canonical_cards(cards, board.groups, kept.game.rules.num_suits)
     else:
-        start = 0
-        for size in board.groups:
-            cards[:, start : start + size].sort(axis=1)
-            start += size
+        sort_groups(cards[0], np.array(board.groups, np.int64))
     return board.round, cards.tobytes()

@@ -61,7 +61,6 @@ def sampled_match(
     require_same_game(first.game, second.game)
     if hands < 2:
         raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
-    workers = Workers(threads)
     game = first.game
     control_variate = (
         BoardControlVariate(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
@@ -76,14 +75,12 @@ def sampled_match(
         return _play_deals(first, second, control_variate, count, seed, begin)
 
     gains = np.empty((2, hands))
-    try:
+    with Workers(threads) as workers:
         for index, part in enumerate(workers.map(play, range(0, hands, chunk))):
             done = index * chunk + part.shape[1]
             gains[:, index * chunk : done] = part
             if on_hands:
                 on_hands(done, hands)
-    finally:
-        workers.shutdown()
     seats = gains.mean(1).tolist()
     error = gains.mean(0).std(ddof=1) / np.sqrt(hands)
     return match_record(first, second, (seats[0], seats[1]), start, interval=float(NORMAL_95 * error), hands=hands)

@@ -1,16 +1,21 @@
-"""The result of a match, and the check that two policies can play one."""
+"""What matches share: the gains of many deals in both seats, the result, and whether two policies can play one."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.parallel import Workers
 from deepcfr.policies.base import Player
 
 _WORDS = ("name", "rank_symbols", "suit_symbols")  # fields of rules that change only names
@@ -61,28 +66,39 @@ def match_record(
     )
 
 
+def in_both_seats(
+    gains: Callable[[int], tuple[float, float]], count: int, threads: int, on_done: Callable[[int, int], None] | None
+) -> npt.NDArray[np.float64]:
+    """The `gains` of runouts or deals 0 .. `count` - 1 as player 0 and as player 1, [2, count], in units.
+
+    `on_done(done, total)` reports progress.
+    """
+    found = np.empty((2, count))
+    with Workers(threads) as workers:
+        for number, both in enumerate(workers.map(gains, range(count))):
+            found[:, number] = both
+            if on_done:
+                on_done(number + 1, count)
+    return found
+
+
 def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> None:
     """Raise GameError unless policies of the two games can play each other; the encoding of cards may differ."""
     if first is second:
         return
     poker = PokerGame | LadderGame
     if isinstance(first, poker) and isinstance(second, poker) and type(first) is type(second):
-        different = _different_rules(first.rules, second.rules)
+        names = [field.name for field in fields(first.rules) if field.name not in _WORDS]
+        different = [name for name in names if getattr(first.rules, name) != getattr(second.rules, name)]
         if not different:
             return
-        names = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
+        problem = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
     elif isinstance(first, OpenSpielGame) and isinstance(second, OpenSpielGame):
         if str(first.spiel_game) == str(second.spiel_game):  # the string contains all parameters
             return
-        names = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
+        problem = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
     else:
-        names = (
+        problem = (
             f"'{first.name}' ({type(first).__name__}) and '{second.name}' ({type(second).__name__}) are not the same"
         )
-    raise GameError(f"A match needs two policies of one game, but {names}.")
-
-
-def _different_rules(first: Any, second: Any) -> list[str]:
-    """The fields in which the rules of two games of one kind differ."""
-    names = [field.name for field in fields(first) if field.name not in _WORDS]
-    return [name for name in names if getattr(first, name) != getattr(second, name)]
+    raise GameError(f"A match needs two policies of one game, but {problem}.")
