@@ -1,1 +1,1 @@
-"""Measures of policies: exploitability, bounds on it, matches, tournaments and error budgets."""
+"""Measures of policies: exploitability, bounds on it, matches and error budgets."""

@@ -74,17 +74,6 @@ def ladder_best_response(
     start = time.perf_counter()
     if hands < 2:
         raise ConfigError(f"A local best response needs at least 2 hands for its interval, but {hands} were asked for.")
-    _require_tracked(policy)
-    game = policy.game
-    responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
-    won = in_both_seats(responder.gains, hands, threads, on_hands)
-    zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
-    first, second = won.mean(1).tolist()
-    return bound(policy, responder.rounds, (first, second), (zero, one, mean), start, hands=hands)
-
-
-def _require_tracked(policy: LadderPolicy) -> None:
-    """Raise GameError if the game has too many hands or the policy draws one of several policies for each game."""
     game = policy.game
     count = comb(game.rules.deck.num_cards, game.rules.hole_cards)
     if count > MOST_HANDS:
@@ -94,6 +83,11 @@ def _require_tracked(policy: LadderPolicy) -> None:
             f"A local best response tracks the opponent's hands, but the policy ({policy.kind}) draws one of "
             f"{policy.draws} policies for each game; ensembles by sum can be measured."
         )
+    responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
+    won = in_both_seats(responder.gains, hands, threads, on_hands)
+    zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
+    first, second = won.mean(1).tolist()
+    return bound(policy, responder.rounds, (first, second), (zero, one, mean), start, hands=hands)
 
 
 class Odds:
@@ -148,22 +142,19 @@ class Responder:
     def __init__(self, policy: LadderPolicy, rounds: tuple[int, ...], seed: int) -> None:
         self.policy, self.game, self.rounds = policy, policy.game, rounds
         self.odds = Odds(policy.game)
-        self._deals, self._actions = (key(seed, "local best response", purpose) for purpose in ("deal", "action"))
-        self._draws = key(seed, "local best response", "draw")
+        purposes = ("deal", "action", "draw")
+        self._deals, self._actions, self._draws = (key(seed, "local best response", purpose) for purpose in purposes)
         # every round has at most an opening check, all rungs and a last call
         self._most_actions = policy.game.rules.num_rounds * (policy.game.num_actions + 2)
 
     def gains(self, number: int) -> tuple[float, float]:
         """The responder's gains in a deal as player 0 and as player 1, in the game's unit."""
         deck = self.game.rules.deck
-        cards = deal_cards(1, np.uint64(self._deals), number, deck.num_cards, self.game.slots)[0]
-        result = int(showdowns(cards[None], deck.hole_cards, deck.num_suits)[0])
-        chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions))
-        unit = self.game.rules.unit_chips
-        return (
-            Hand(self, cards, 0, number).play(chance.numpy(), result) / unit,
-            Hand(self, cards, 1, number).play(chance.numpy(), result) / unit,
-        )
+        cards = deal_cards(1, np.uint64(self._deals), number, deck.num_cards, self.game.slots)
+        result = int(showdowns(cards, deck.hole_cards, deck.num_suits)[0])
+        chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions)).numpy()
+        first, second = (Hand(self, cards[0], seat, number).play(chance, result) for seat in (0, 1))
+        return first / self.game.rules.unit_chips, second / self.game.rules.unit_chips
 
     def views(self, cards: Cards, seat: int, number: int) -> tuple[Ints, Floats]:
         """The opponent's views [H, V] of a deal with each possible hand, and which hands are possible, [H] of 0, 1.
@@ -195,9 +186,9 @@ class Hand:
         self.responder, self.game, self.policy = responder, responder.game, responder.policy
         self.cards, self.seat = cards, seat
         self.views, self.range = responder.views(cards, seat, number)
-        hole = self.game.rules.hole_cards
-        numbers = [_hand_number(responder.odds.holes, cards[hole * p : hole * (p + 1)]) for p in (seat, 1 - seat)]
-        self.own, self.theirs = numbers
+        hole, holes = self.game.rules.hole_cards, responder.odds.holes
+        hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (seat, 1 - seat))
+        self.own, self.theirs = (int((holes == hand).all(1).argmax()) for hand in hands)
         self._odds: dict[int, Floats] = {}  # by round
 
     def play(self, chance: npt.NDArray[np.float32], result: int) -> int:
@@ -271,7 +262,3 @@ class Hand:
         rules = self.game.rules
         begin = 2 * rules.hole_cards
         return tuple(self.cards[begin : begin + sum(rules.board_cards[: round_ + 1])].tolist())
-
-
-def _hand_number(holes: Cards, cards: Cards) -> int:
-    return int((holes == np.sort(cards)).all(1).argmax())

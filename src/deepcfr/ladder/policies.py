@@ -16,7 +16,6 @@ from deepcfr.errors import CheckpointError, GameError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.betting import CALL
 from deepcfr.games.ladder_betting import ACTOR, ROUND, RUNG, LadderGame, legal_actions
-from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.traversals import LadderLayout, Table, ladder_layout, table_strategies
 from deepcfr.policies.base import LadderPolicy
 from deepcfr.policies.ensemble import RULES
@@ -64,17 +63,22 @@ def own_view(positions: Ints, views: Ints) -> Ints:
     return np.ascontiguousarray(views[np.arange(len(views)), 2 * positions[:, ROUND] + positions[:, ACTOR]])
 
 
-class LadderUniform(LadderPolicy):
-    """Plays every legal action with the same probability."""
+class _Blind(LadderPolicy):
+    """A policy that looks at no cards."""
 
-    kind = "uniform"
     width = 0
-
-    def __init__(self, game: LadderGame) -> None:
-        self.game = game
 
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
         return np.zeros((len(cards), 0), np.int64)
+
+
+class LadderUniform(_Blind):
+    """Plays every legal action with the same probability."""
+
+    kind = "uniform"
+
+    def __init__(self, game: LadderGame) -> None:
+        self.game = game
 
     def probabilities(self, positions: Ints, views: Ints) -> Floats:  # noqa: ARG002
         legal = legal_actions(self.game.ladder, positions).astype(np.float64)
@@ -82,16 +86,11 @@ class LadderUniform(LadderPolicy):
         return uniform
 
 
-class LadderScripted(LadderPolicy):
+class LadderScripted(_Blind):
     """Plays one action with probability 1: always a call, or the lowest legal raise (a call where there is none)."""
-
-    width = 0
 
     def __init__(self, game: LadderGame, raises: bool) -> None:
         self.game, self.kind, self.raises = game, f"always {'raise' if raises else 'call'}", raises
-
-    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
-        return np.zeros((len(cards), 0), np.int64)
 
     def probabilities(self, positions: Ints, views: Ints) -> Floats:  # noqa: ARG002
         legal = legal_actions(self.game.ladder, positions)
@@ -118,7 +117,10 @@ class LadderStyle(LadderPolicy):
         self.game, self.kind = policy.game, f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
         self.initial, self.draws = policy.initial, policy.draws
-        self._buckets = _by_strength(policy.game.rules.deck) if style == "tight-aggressive" else None
+        self._buckets: Buckets | None = None
+        if style == "tight-aggressive":
+            deck = policy.game.rules.deck
+            self._buckets = TextureBuckets(deck) if deck.hole_cards == 2 else lossless(deck)
         self._rates = win_rates(self._buckets) if self._buckets else []
         self.width = policy.width + 2 * len(self._rates)
 
@@ -136,11 +138,6 @@ class LadderStyle(LadderPolicy):
         strong = own_view(positions, views[:, :width]).astype(bool) if width else None
         plain = self.policy.probabilities(positions, np.ascontiguousarray(views[:, width:]))
         return play_style(self.style, plain, legal, strong).astype(np.float64)
-
-
-def _by_strength(deck: PokerRules) -> Buckets:
-    """Buckets of hands with similar strength."""
-    return TextureBuckets(deck) if deck.hole_cards == 2 else lossless(deck)
 
 
 def ladder_style(policy: LadderPolicy, style: str) -> LadderPolicy:

@@ -46,7 +46,13 @@ class LadderMCCFR(SampledSolver):
     def __init__(
         self, game: LadderGame, config: TabularConfig, buckets: Buckets, seed: int = 0, threads: int = 1
     ) -> None:
-        _require_supported(game, config, threads)
+        problems = list(setting_problems(config, threads))
+        if config.sampler != "external":
+            problems.append(
+                f"{game.name} is solved with external sampling only, but the sampler is '{config.sampler}'."
+            )
+        if problems:
+            raise ConfigError(problems)
         self.game, self.buckets, self.layout = game, buckets, ladder_layout(game, buckets.counts)
         super().__init__(config, seed, threads, self.layout.size)
         self._played: Table | npt.NDArray[np.uint8] = self._average
@@ -110,14 +116,6 @@ class LadderMCCFR(SampledSolver):
         return policy
 
 
-def _require_supported(game: LadderGame, config: TabularConfig, threads: int) -> None:
-    problems = list(setting_problems(config, threads))
-    if config.sampler != "external":
-        problems.append(f"{game.name} is solved with external sampling only, but the sampler is '{config.sampler}'.")
-    if problems:
-        raise ConfigError(problems)
-
-
 def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstraction | None = None) -> LadderMCCFR:
     """Build a solver for a raise-ladder game; `abstraction` is the one that the settings name, if any.
 
@@ -125,9 +123,8 @@ def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstra
     """
     if isinstance(config, RunConfig):
         raise ConfigError(NOT_LISTED.format(game.name))
-    settings = config.solve
-    buckets = abstraction or ladder_buckets(game.rules.deck, settings.abstraction)
-    return LadderMCCFR(game, settings, buckets, config.seed, config.runtime.threads)
+    buckets = abstraction or ladder_buckets(game.rules.deck, config.solve.abstraction)
+    return LadderMCCFR(game, config.solve, buckets, config.seed, config.runtime.threads)
 
 
 def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:

@@ -1,11 +1,12 @@
-"""Terms of matches and tournaments, and the text of their results."""
+"""Terms of matches, tournaments in a cross table, and the text of their results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Literal
+from itertools import combinations
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -13,7 +14,6 @@ from rich.table import Table
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
-from deepcfr.evaluation.tournament import Tournament, pairings, tournament
 from deepcfr.policies.base import LadderPolicy, Player
 
 LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game
@@ -88,20 +88,70 @@ def describe_match(match: Match, names: tuple[str, str], terms: Terms) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Tournament:
+    """A cross table in thousandths of the game's unit: `mean[i][j]` is the gain of policy i against policy j.
+
+    Pairs that did not play have None.
+    """
+
+    game: str
+    unit: str
+    names: tuple[str, ...]
+    policies: tuple[str, ...]  # their kinds
+    mean: tuple[tuple[float | None, ...], ...]  # 0 on the diagonal
+    interval: tuple[tuple[float | None, ...], ...]  # half of each 95 % confidence interval
+    average: tuple[float, ...]  # mean of each row over its opponents
+    boards: int  # sampled runouts of each match; 0 for exact matches and matches over hands
+    hands: int  # sampled deals of each match; 0 for other matches
+    seconds: float
+
+    def facts(self) -> dict[str, Any]:
+        """The table as data for JSON."""
+        return asdict(self)
+
+
 def play_tournament(
     names: Sequence[str], policies: Sequence[Player], terms: Terms, on_match: OnProgress, against_first: bool = False
 ) -> Tournament:
-    """Play all pairs, or those with the first player; returns the cross table. `on_match(done, total)` reports progress."""
-    total, done = len(pairings(len(policies), against_first)), 0
+    """The cross table of `policies` under `names`: matches of all pairs, or of the first policy with all others.
 
-    def play(first: Player, second: Player) -> Match:
-        nonlocal done
-        match = terms.play(first, second)
-        done += 1
-        on_match(done, total)
-        return match
+    With the same seed, all matches have the same deals or boards. `on_match(done, total)` reports progress. Raises
+    ConfigError for fewer than two policies, and the errors of the matches.
+    """
+    count = len(policies)
+    if count < 2:
+        raise ConfigError(f"A tournament needs at least 2 policies, but {count} were given.")
+    mean: list[list[float | None]] = [[None] * count for _ in policies]
+    interval: list[list[float | None]] = [[None] * count for _ in policies]
+    for i in range(count):
+        mean[i][i] = interval[i][i] = 0.0
+    pairs = [(i, j) for i, j in combinations(range(count), 2) if i == 0 or not against_first]
+    seconds = 0.0
+    for done, (i, j) in enumerate(pairs, start=1):
+        match = terms.play(policies[i], policies[j])
+        mean[i][j], mean[j][i] = match.value, -match.value
+        interval[i][j] = interval[j][i] = match.interval
+        seconds += match.seconds
+        on_match(done, len(pairs))
+    return Tournament(
+        game=match.game,
+        unit=match.unit,
+        names=tuple(names),
+        policies=tuple(policy.kind for policy in policies),
+        mean=tuple(map(tuple, mean)),
+        interval=tuple(map(tuple, interval)),
+        average=tuple(map(_average, mean)),
+        boards=match.boards,
+        hands=match.hands,
+        seconds=seconds,
+    )
 
-    return tournament(names, policies, play, against_first)
+
+def _average(row: Sequence[float | None]) -> float:
+    """The mean gain over the opponents that the policy met."""
+    met = [gain for gain in row if gain is not None]
+    return sum(met) / (len(met) - 1)
 
 
 def show_tournament(result: Tournament, terms: Terms, console: Console) -> None:
