@@ -9,8 +9,8 @@ which one of the two hands is dead. `SampledBoards.after` applies the weights ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -26,7 +26,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.ranges.kernels import add_up
-from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.ranges.rounds import round_trees
 from deepcfr.rng import key
 
 _BYTES_OF_HAND = 80  # upper bound for a `Board`, per hand
@@ -88,7 +88,6 @@ def kept_bytes(rules: PokerRules, *, merge: bool) -> int:
     return sum(count_boards(rules, merge=merge)) * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
 
 
-@dataclass
 class Boards:
     """The boards of a game, and the recursion over them that every full-width method uses.
 
@@ -96,23 +95,17 @@ class Boards:
     all boards are built at once and stay in memory.
     """
 
-    game: PokerGame
-    merge: bool
-    keep: bool = False
-    rounds: list[RoundTree] = field(init=False)
-    holes: npt.NDArray[np.uint8] = field(init=False)
-    root: Board = field(init=False)
-    kept: list[list[Board]] = field(init=False, default_factory=list)  # by round, with `keep`
-    _children: dict[tuple[int, tuple[int, ...]], list[Board]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        rules = self.game.rules
+    def __init__(self, game: PokerGame, merge: bool, keep: bool = False) -> None:
+        rules = game.rules
         if rules.hole_cards > 2:
             raise GameError(f"Exact evaluation needs one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
-        self.rounds = round_trees(self.game)
+        self.game, self.merge, self.keep = game, merge, keep
+        self.rounds = round_trees(game)
         self.holes = all_hands(rules.num_cards, rules.hole_cards)
-        self.root = self._board(-1, (), (), 0, None, 1, 1.0)
-        if self.keep:
+        self.root = self._board(None, ())
+        self.kept: list[list[Board]] = []  # by round, with `keep`
+        self._children: dict[tuple[int, tuple[int, ...]], list[Board]] = {}
+        if keep:
             self._keep_all()
 
     def _keep_all(self) -> None:
@@ -120,7 +113,7 @@ class Boards:
         for round_ in range(len(self.rounds)):
             boards: list[Board] = []
             for parent in parents:
-                later = list(self._make_children(parent, len(boards)))
+                later = self._make_children(parent, len(boards))
                 self._children[round_, parent.cards] = later
                 boards += later
             self.kept.append(boards)
@@ -130,7 +123,7 @@ class Boards:
         """The boards of the next round, one of each suit class with `merge`."""
         if self.keep:
             return self._children[board.round + 1, board.cards]
-        return list(self._make_children(board, 0))
+        return self._make_children(board)
 
     def visit_all(
         self, visit: Visit, workers: Workers, on_board: OnBoard | None = None, choose: Choose | None = None
@@ -179,28 +172,20 @@ class Boards:
                 on_board(done + 1, len(later))
         return total
 
-    def _make_children(self, board: Board, first_index: int) -> Iterator[Board]:
+    def _make_children(self, board: Board, first_index: int = 0) -> list[Board]:
         rules = self.game.rules
-        new_cards = rules.board_cards[board.round + 1]
-        groups = board.groups
-        found = extend_board(board.cards, groups, new_cards, rules.num_ranks, rules.num_suits, merge=self.merge)
-        chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(board.cards), new_cards)
-        for index, (cards, copies) in enumerate(zip(found.cards, found.multiplicity, strict=True), first_index):
-            grown = (*groups, new_cards) if new_cards else groups
-            whole = (*board.cards, *(int(c) for c in cards))
-            yield self._board(board.round + 1, whole, grown, index, board, int(copies), chance)
+        count = rules.board_cards[board.round + 1]
+        found = extend_board(board.cards, board.groups, count, rules.num_ranks, rules.num_suits, merge=self.merge)
+        dealt = enumerate(zip(found.cards.tolist(), found.multiplicity.tolist(), strict=True), first_index)
+        return [self._board(board, tuple(new), index, copies) for index, (new, copies) in dealt]
 
-    def _board(
-        self,
-        round_: int,
-        cards: tuple[int, ...],
-        groups: tuple[int, ...],
-        index: int,
-        before: Board | None,
-        copies: int,
-        chance: float,
-    ) -> Board:
-        strength = board_strengths(self.holes, np.array(cards, np.uint8), self.game.rules.num_suits)
+    def _board(self, before: Board | None, new: tuple[int, ...], index: int = 0, copies: int = 1) -> Board:
+        """The board after `before` with the cards `new`; without one before it, the empty board before the first round."""
+        rules = self.game.rules
+        round_, dealt, groups = (-1, (), ()) if before is None else (before.round + 1, before.cards, before.groups)
+        cards = (*dealt, *new)
+        chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(dealt), len(new))
+        strength = board_strengths(self.holes, np.array(cards, np.uint8), rules.num_suits)
         order = np.argsort(strength, kind="stable")
         order = order[strength[order] >= 0]
         holes = self.holes[order]
@@ -209,12 +194,12 @@ class Boards:
         size = np.bincount(view)
         view_of = np.full(len(self.holes), -1)
         view_of[order] = view
-        up = view_of[order[example]] if before is None else before.view_of[order[example]]
-        share = size / (size[up] if before is None else before.size[up])
+        up = (view_of if before is None else before.view_of)[order[example]]
+        share = size / (size if before is None else before.size)[up]
         return Board(
             round=round_,
             cards=cards,
-            groups=groups,
+            groups=(*groups, len(new)) if new else groups,
             index=index,
             view_cards=rows[example],
             size=size,
@@ -225,7 +210,7 @@ class Boards:
             group=np.flatnonzero(np.diff(strength[order], prepend=-2, append=-2)),
             example=example,
             view_of=view_of,
-            num_cards=self.game.rules.num_cards,
+            num_cards=rules.num_cards,
             copies=copies,
         )
 
@@ -243,11 +228,8 @@ class SampledBoards(Boards):
 
     def after(self, board: Board, cards: tuple[int, ...]) -> Board:
         """The board of the next round with the new `cards`, which were drawn uniformly from those not on `board`."""
-        rules = self.game.rules
-        left, new = rules.num_cards - len(board.cards), len(cards)
-        chance = 1.0 / comb(left - 2 * rules.hole_cards, new)
-        groups = (*board.groups, new) if new else board.groups
-        return self._board(board.round + 1, (*board.cards, *cards), groups, 0, board, comb(left, new), chance)
+        copies = comb(self.game.rules.num_cards - len(board.cards), len(cards))
+        return self._board(board, cards, copies=copies)
 
     def runout(self, cards: tuple[int, ...]) -> list[Board]:
         """The boards of all rounds, in order, for the dealt `cards`."""

@@ -38,6 +38,7 @@ class RoundTree:
     row: Ints  # [P, S]
     num_rows: tuple[int, int]
     entries: Ints  # [X'] first slots of the round, in the order of the previous round's exits
+    entry_nodes: Ints  # [X'] their nodes in the public tree
     exits: Ints  # [X] slots of the leaves that lead to the next round
     # [L] FOLDED, SHOWDOWN or NEXT_ROUND. After players are all-in, leaves are entries too: they lead through each round.
     leaf_kind: Ints
@@ -87,6 +88,48 @@ class RoundTree:
             showdown=shown,
             payoff=self.leaf_payoff[player, ended],
         )
+
+    @cached_property
+    def _entry_of_slot(self) -> Ints:
+        """The entry before every decision and leaf, as a position in `entries`, [S]."""
+        entry = np.full(self.num_slots, -1)
+        entry[self.entries] = np.arange(len(self.entries))
+        for node, slot in zip(self.edge_node, self.edge_slot, strict=True):  # parents come first
+            entry[slot] = entry[node]
+        return entry
+
+    def only(self, entries: Ints) -> Lines:
+        """The part of the round after `entries` [X'], ascending positions, which become its entries 0 .. X' - 1."""
+        decisions = len(self.nodes)
+        chosen = np.zeros(len(self.entries), np.bool_)
+        chosen[entries] = True
+        kept = chosen[self._entry_of_slot]
+        nodes, slots = np.flatnonzero(kept[:decisions]), np.flatnonzero(kept)
+        edges = np.flatnonzero(kept[self.edge_node])
+        exits = np.flatnonzero(kept[self.exits])
+        slot = np.cumsum(kept) - 1
+        edge_node = slot[self.edge_node[edges]]
+        actor = self.actor[self.edge_node[edges]]
+        rows = [np.concatenate([entries, self.edge_row[edges[actor == player]]]) for player in (0, 1)]
+        # rows of a player keep their order, so both parts of `rows` are ascending
+        row = [np.searchsorted(rows[player], self.row[player, slots]) for player in (0, 1)]
+        edge_row = np.where(actor == 0, *(np.searchsorted(part, self.edge_row[edges]) for part in rows))
+        part = RoundTree(
+            nodes=self.nodes[nodes],
+            actor=self.actor[nodes],
+            first_edge=np.searchsorted(edge_node, np.arange(len(nodes) + 1)),
+            edge_action=self.edge_action[edges],
+            edge_slot=slot[self.edge_slot[edges]],
+            edge_row=edge_row,
+            row=np.stack(row),
+            num_rows=(len(rows[0]), len(rows[1])),
+            entries=slot[self.entries[entries]],
+            entry_nodes=self.entry_nodes[entries],
+            exits=slot[self.exits[exits]],
+            leaf_kind=self.leaf_kind[kept[decisions:]],
+            leaf_payoff=self.leaf_payoff[:, kept[decisions:]],
+        )
+        return Lines(part, edges, exits)
 
 
 def _padded(rows: Ints) -> Ints:
@@ -143,6 +186,7 @@ def _round_tree(
             row=row[:, : len(nodes) + len(leaves)],
             num_rows=num_rows,
             entries=slot_of[entry_nodes],
+            entry_nodes=entry_nodes,
             exits=slot_of[exits],
             leaf_kind=kind,
             # A fold pays player 0 the same in all columns; at a showdown column 2 is its win and 0 its loss.
@@ -175,52 +219,3 @@ class Lines:
     tree: RoundTree
     edges: Ints  # [E] edges of the complete round
     exits: Ints  # [X] exits of the complete round
-
-
-class RoundLines:
-    """A round that can be restricted to some of its entries."""
-
-    def __init__(self, tree: RoundTree) -> None:
-        self.tree = tree
-        self._entry = _entry_of_slot(tree)
-
-    def only(self, entries: Ints) -> Lines:
-        """The part after `entries` [X'], ascending positions, which become its entries 0 .. X' - 1."""
-        tree, decisions = self.tree, len(self.tree.nodes)
-        chosen = np.zeros(len(tree.entries), np.bool_)
-        chosen[entries] = True
-        kept = chosen[self._entry]
-        nodes, slots = np.flatnonzero(kept[:decisions]), np.flatnonzero(kept)
-        edges = np.flatnonzero(kept[tree.edge_node])
-        exits = np.flatnonzero(kept[tree.exits])
-        slot = np.cumsum(kept) - 1
-        edge_node = slot[tree.edge_node[edges]]
-        actor = tree.actor[tree.edge_node[edges]]
-        rows = [np.concatenate([entries, tree.edge_row[edges[actor == player]]]) for player in (0, 1)]
-        # rows of a player keep their order, so both parts of `rows` are ascending
-        row = [np.searchsorted(rows[player], tree.row[player, slots]) for player in (0, 1)]
-        edge_row = np.where(actor == 0, *(np.searchsorted(part, tree.edge_row[edges]) for part in rows))
-        part = RoundTree(
-            nodes=tree.nodes[nodes],
-            actor=tree.actor[nodes],
-            first_edge=np.searchsorted(edge_node, np.arange(len(nodes) + 1)),
-            edge_action=tree.edge_action[edges],
-            edge_slot=slot[tree.edge_slot[edges]],
-            edge_row=edge_row,
-            row=np.stack(row),
-            num_rows=(len(rows[0]), len(rows[1])),
-            entries=slot[tree.entries[entries]],
-            exits=slot[tree.exits[exits]],
-            leaf_kind=tree.leaf_kind[kept[decisions:]],
-            leaf_payoff=tree.leaf_payoff[:, kept[decisions:]],
-        )
-        return Lines(part, edges, exits)
-
-
-def _entry_of_slot(tree: RoundTree) -> Ints:
-    """The entry before every decision and leaf of a round, as a position in `tree.entries`, [S]."""
-    entry = np.full(tree.num_slots, -1)
-    entry[tree.entries] = np.arange(len(tree.entries))
-    for node, slot in zip(tree.edge_node, tree.edge_slot, strict=True):  # parents come first
-        entry[slot] = entry[node]
-    return entry

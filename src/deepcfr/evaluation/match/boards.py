@@ -25,7 +25,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, OnBoard, RunoutSampler, SampledBoards
 from deepcfr.ranges.kernels import add_up
 from deepcfr.ranges.public_chance import systematic
-from deepcfr.ranges.rounds import Lines, RoundLines, RoundTree
+from deepcfr.ranges.rounds import Lines
 from deepcfr.rng import key
 
 LINES = 256  # public action sequences of a round that are played on a runout; docs/matches.md has the cost of fewer
@@ -128,9 +128,8 @@ class Runouts:
         game = common_game(first, second)
         self.sampler = RunoutSampler(game.rules, count, stream)
         self._boards = SampledBoards(game)
-        self._rounds = [RoundLines(tree) for tree in self._boards.rounds]
-        self._whole = [part.only(np.arange(len(part.tree.entries))) for part in self._rounds]
-        self._pot = [game.tree.chips[nodes].sum(1) for nodes in _entry_nodes(game, self._boards.rounds)]
+        self._whole = [tree.only(np.arange(len(tree.entries))) for tree in self._boards.rounds]
+        self._pot = [game.tree.chips[tree.entry_nodes].sum(1) for tree in self._boards.rounds]
         self._policies = (first, second)
         self._strategies = strategy_on(self._boards, first), strategy_on(self._boards, second)
         self._stream, self._lines = stream, lines
@@ -183,7 +182,7 @@ class Runouts:
 
     def _part(self, round_: int, entries: Ints) -> Lines:
         whole = self._whole[round_]
-        return whole if len(entries) == len(whole.tree.entries) else self._rounds[round_].only(entries)
+        return whole if len(entries) == len(whole.tree.entries) else self._boards.rounds[round_].only(entries)
 
     def _choose(
         self, pot: Ints, reach: Floats, board: Board, draw: np.random.Generator
@@ -211,14 +210,3 @@ class Runouts:
             return strategy(self._whole[round_].tree, board)
 
         return lambda lines: whole()[lines.edges]
-
-
-def _entry_nodes(game: PokerGame, rounds: Sequence[RoundTree]) -> list[Ints]:
-    """The nodes of the public tree at which each round begins, in the order of its entries."""
-    entries = [np.zeros(1, np.int64)]
-    for tree in rounds[:-1]:
-        node = np.empty(tree.num_slots, np.int64)
-        node[tree.entries] = entries[-1]
-        node[tree.edge_slot] = game.tree.child[tree.nodes[tree.edge_node], tree.edge_action]
-        entries.append(node[tree.exits])
-    return entries
