@@ -9,7 +9,7 @@ depend on threads. Regrets are rounded to the nearest, so equal regrets stay equ
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import numba as nb
 import numpy as np
@@ -21,58 +21,35 @@ from deepcfr.ranges.rounds import RoundTree
 Ints = npt.NDArray[np.int64]
 
 
-class Table(Protocol):
-    """The numbers of one round."""
+class Table:
+    """The numbers of one round, uncompressed."""
 
-    def load(self, board: Board) -> npt.NDArray[np.floating]:
-        """The board's numbers, [E, U], to read, or to change and pass to `store`."""
-        ...
+    def __init__(self, tree: RoundTree, boards: list[Board], dtype: npt.DTypeLike) -> None:
+        self._tree = tree
+        self._offset = np.cumsum([0, *(tree.num_edges * len(board) for board in boards)])
+        self.values = np.zeros(self._offset[-1], dtype)
+
+    def load(self, board: Board) -> npt.NDArray[Any]:
+        """The board's numbers, [E, U], to read, or to change and pass to `store`; here a view of the table."""
+        return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._tree.num_edges, -1)
 
     def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
         """Store the player's rows of `values`, an array from `load`; `stream` is a new number for random rounding."""
-        ...
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The state itself, by short names."""
-        ...
-
-
-def _offsets(tree: RoundTree, boards: list[Board]) -> Ints:
-    return np.cumsum([0, *(tree.num_edges * len(board) for board in boards)])
-
-
-class FloatTable:
-    """Uncompressed numbers; `load` returns a view of the table."""
-
-    def __init__(self, tree: RoundTree, boards: list[Board], dtype: npt.DTypeLike) -> None:
-        self._edges = tree.num_edges
-        self._offset = _offsets(tree, boards)
-        self.values = np.zeros(self._offset[-1], dtype)
-
-    def load(self, board: Board) -> npt.NDArray[np.floating]:
-        return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._edges, -1)
-
-    def store(self, board: Board, values: npt.NDArray[np.floating], player: int, stream: int | None = None) -> None:
-        """Do nothing: `load` returns a view of the table."""
-
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         return {"values": self.values}
 
 
-class Int16Table:
+class Int16Table(Table):
     """16-bit numbers with one float32 scale for every node and board."""
 
     def __init__(self, tree: RoundTree, boards: list[Board]) -> None:
-        self._tree = tree
-        self._offset = _offsets(tree, boards)
-        self.values = np.zeros(self._offset[-1], np.int16)
+        super().__init__(tree, boards, np.int16)
         self.scales = np.zeros((len(boards), len(tree.nodes)), np.float32)
 
-    def _block(self, board: Board) -> npt.NDArray[np.int16]:
-        return self.values[self._offset[board.index] : self._offset[board.index + 1]].reshape(self._tree.num_edges, -1)
-
-    def load(self, board: Board) -> npt.NDArray[np.floating]:
-        block = self._block(board)
+    def load(self, board: Board) -> npt.NDArray[Any]:
+        block = super().load(board)
         values = np.empty(block.shape, np.float32)
         _expand(self._tree.first_edge, block, self.scales[board.index], values)
         return values
@@ -81,11 +58,11 @@ class Int16Table:
         tree, at_random = self._tree, stream is not None
         _shrink(
             tree.actor, tree.first_edge, player, values, at_random, stream or 0,
-            self._block(board), self.scales[board.index],
+            super().load(board), self.scales[board.index],
         )  # fmt: skip
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        return {"values": self.values, "scales": self.scales}
+        return super().arrays() | {"scales": self.scales}
 
 
 @nb.njit(cache=True, nogil=True)

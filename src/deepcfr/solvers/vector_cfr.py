@@ -27,7 +27,7 @@ from deepcfr.ranges.boards import Board, Boards, Deal, Visit, kept_bytes
 from deepcfr.ranges.kernels import add_regrets, descend
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
-from deepcfr.ranges.tables import FloatTable, Int16Table, Table
+from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.rng import key
 from deepcfr.solvers.tabular import TabularRecord, TabularSolver, discounting
 
@@ -73,7 +73,7 @@ class VectorCFR(TabularSolver):
     def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
         if self.config.precision == "int16":
             return Int16Table(tree, boards)
-        return FloatTable(tree, boards, self.config.precision)
+        return Table(tree, boards, self.config.precision)
 
     def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""

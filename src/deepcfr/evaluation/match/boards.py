@@ -62,14 +62,12 @@ def boards_match(
     return match_record(first, second, (seats[0], seats[1]), start, interval=interval, boards=boards)
 
 
-def dealer_value(
-    policy: Policy, boards: int, seed: int, *, threads: int = 1, on_board: OnBoard | None = None
-) -> tuple[float, float]:
+def dealer_value(policy: Policy, boards: int, seed: int, *, threads: int = 1) -> tuple[float, float]:
     """Player 0's gain when `policy` plays against itself, and half its 95 % interval, in thousandths of the unit.
 
     Runouts are sampled and errors raised as in `boards_match`.
     """
-    (gains, _), stratum = _gains(policy, policy, boards, seed, threads, LINES, on_board)
+    (gains, _), stratum = _gains(policy, policy, boards, seed, threads, LINES, None)
     return 1000 * float(gains.mean()), 1000 * half_interval(gains, stratum)
 
 

@@ -21,7 +21,7 @@ from deepcfr.evaluation.match.record import Match, match_record, require_same_ga
 from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
 from deepcfr.games.explicit import realization
 from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import table_of
@@ -84,7 +84,7 @@ def _common_boards(first: Policy, second: Policy) -> Boards:
     """
     game = common_game(first, second)
     for policy in (first, second):
-        if policy.boards and poker_game(policy).suits == game.suits:
+        if policy.boards and poker_game(policy.game).suits == game.suits:
             return policy.boards
     return Boards(game, merge=game.suits == "canonical")
 
@@ -133,15 +133,10 @@ class ProfilePass:
 # Boards for two policies ------------------------------------------------------------------------------------------------
 
 
-def poker_game(policy: Policy) -> PokerGame:
-    """The policy's game, which must be a poker game."""
-    assert isinstance(policy.game, PokerGame)
-    return policy.game
-
-
 def common_game(first: Policy, second: Policy) -> PokerGame:
     """The game whose boards suit both policies: with raw suits if one of them sees raw suits."""
-    return next((game for game in map(poker_game, (first, second)) if game.suits == "raw"), poker_game(first))
+    games = poker_game(first.game), poker_game(second.game)
+    return next((game for game in games if game.suits == "raw"), games[0])
 
 
 def strategy_on(boards: Boards, policy: Policy) -> BoardStrategy:
@@ -149,7 +144,7 @@ def strategy_on(boards: Boards, policy: Policy) -> BoardStrategy:
 
     A policy with its own boards is evaluated on its board of the same class.
     """
-    game = poker_game(policy)
+    game = poker_game(policy.game)
     ask: BoardStrategy = policy.on_board
     if policy.boards and policy.boards is not boards:
         ask = _on_kept(policy.boards, ask)

@@ -1,4 +1,4 @@
-"""What matches share: the gains of many deals in both seats, the result, and whether two policies can play one."""
+"""Gains of many deals in both seats, the result of a match, and the check that two policies can play one."""
 
 from __future__ import annotations
 
