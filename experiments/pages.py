@@ -13,6 +13,7 @@ from deepcfr.runs.study import Job, difference, is_complete
 from experiments.studies import LEAST_SEEDS
 
 NOT_THERE = "not run"
+STOPPED = "stopped at iteration"  # how the reason for an unfinished run begins
 
 # Markdown
 
@@ -89,7 +90,7 @@ def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -
     if complete(run):
         return None
     lines = read_metrics(run.metrics_path)
-    return f"stopped at iteration {lines[-1]['iteration'] if lines else 0:,} of {run.config.iterations:,}"
+    return f"{STOPPED} {lines[-1]['iteration'] if lines else 0:,} of {run.config.iterations:,}"
 
 
 def made_by(paths: Iterable[Path]) -> tuple[str, str, str]:

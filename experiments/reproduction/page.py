@@ -14,9 +14,9 @@ from experiments.lin.page import lin_page, picture_name, read_all_lin
 from experiments.pages import bullets, command, made_by, not_run, paragraphs, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
-from experiments.reproduction.results import ArmResult, StudyResult, Warn, final, read_study
+from experiments.reproduction.results import ArmResult, StudyResult, Warn, at_iteration, final, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
-from experiments.studies import BUDGETS, STUDIES, Budget, Published, Statement, change_of, shared_config
+from experiments.studies import STUDIES, Budget, Published, Statement, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
 from experiments.theorem1.page import read_theorem, theorem_section
 from experiments.theorem1.runs import NAME as THEOREM
@@ -53,7 +53,7 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     A page without any run does not change, so runs of different machines may be reported one by one. Figures of studies
     without a finished run are not drawn. Raises ConfigError if there are no runs and an existing page would be lost.
     """
-    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in BUDGETS]
+    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
     theorem, tables, lin = read_theorem(root), read_tables(root), read_all_lin(root)
     started = bool(theorem.arms) or any(result.started for result in results)
     pages: dict[str, Iterator[str]] = {}
@@ -141,6 +141,8 @@ def _study_section(result: StudyResult) -> Iterator[str]:
     head = ("arm", "changed", "seeds", f"ours, {result.unit}", "ratio", "the paper", "how read", "iterations",
             "nodes touched", "verdict")  # fmt: skip
     yield from table(head, (_result_row(name, result) for name in result.arms))
+    if result.study.growing:
+        yield from _curves(result)
     yield from paragraphs("Cost:")
     yield from table(("arm", "wall time of a run, min", "hardware", "commit", "command"), map(_cost_row, arms))
     hours = sum(row.seconds for row in rows) / 3600
@@ -148,6 +150,27 @@ def _study_section(result: StudyResult) -> Iterator[str]:
     if any(arm.missing for arm in arms):
         yield from paragraphs("Missing:")
         yield from bullets(_missing(result))
+
+
+def _curves(result: StudyResult) -> Iterator[str]:
+    """NashConv at every evaluated iteration, as far as the runs have come, and the paper's."""
+    found = {
+        name: {point.iteration for run in arm.runs.values() for point in run.curve} for name, arm in result.arms.items()
+    }
+    read = {name: dict(arm.arm.published.curve) if arm.arm.published else {} for name, arm in result.arms.items()}
+    columns = sorted(set().union(*found.values(), *read.values()))
+    if not any(found.values()):
+        return
+    yield from paragraphs(f"Exact NashConv in {result.unit} by iteration:")
+    rows = []
+    for name, arm in result.arms.items():
+        if found[name]:
+            rows.append((arm.arm.label, *(str(at_iteration(arm, t) or "") for t in columns)))
+        if read[name]:
+            rows.append(
+                (f"{arm.arm.label}, the paper", *(f"{read[name][t]:g}" if t in read[name] else "" for t in columns))
+            )
+    yield from table(("arm", *(f"t = {t}" for t in columns)), rows)
 
 
 def _why(statement: Statement, result: StudyResult) -> str:
@@ -174,8 +197,8 @@ def _result_row(name: str, result: StudyResult) -> tuple[str, ...]:
     value, reference = final(arm), final(result.arms[result.plan.reference])
     ratio = f"{value.mean / reference.mean:.2f}" if value and reference and reference.mean else ""
     runs = arm.runs.values()
-    iterations = sorted({run.row.iterations for run in runs})
-    nodes = sorted(run.row.nodes_touched for run in runs)
+    iterations = sorted({run.curve[-1].iteration for run in runs})
+    nodes = sorted(run.curve[-1].nodes for run in runs)
     return (
         arm.arm.label,
         change_of(arm.arm),

@@ -23,7 +23,7 @@ from deepcfr.report.table import Row, row
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.study import Job
-from experiments.pages import NOT_THERE, asked_seeds, seeds_of, why_missing
+from experiments.pages import NOT_THERE, STOPPED, asked_seeds, seeds_of, why_missing
 from experiments.reproduction.quick_game import equilibrium_job
 from experiments.studies import (
     Arm,
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class SeedRun:
-    """A finished run."""
+    """A finished run, or one of a growing study that was evaluated at least once."""
 
     row: Row
     curve: tuple[Point, ...]
@@ -55,13 +55,13 @@ class SeedRun:
 
     @property
     def last(self) -> float:
-        """NashConv at the end."""
+        """NashConv at the last evaluation."""
         return self.curve[-1].nash_conv
 
 
 @dataclass(frozen=True)
 class ArmResult:
-    """An arm's finished runs by seed, and the reasons why others are missing."""
+    """An arm's runs by seed, and the reasons why others, or the ends of these in a growing study, are missing."""
 
     arm: Arm
     runs: Mapping[int, SeedRun]
@@ -93,8 +93,10 @@ def jobs_of(root: Path, study: Study, budget: Budget, seeds: int, names: Sequenc
     """The runs of a study: all arms of seed 0, then all of seed 1 and so on, so that arms can be compared early.
 
     At the quick budget the first one is the run for the equilibrium of its game. `names` selects arms.
-    Raises ConfigError for an unknown arm.
+    Raises ConfigError for an unknown arm or budget.
     """
+    if budget not in study.plans:
+        raise ConfigError(f"{study.name} has no budget '{budget}', only {', '.join(study.plans)}.")
     arms = study.plans[budget].arms
     known = {arm.name: arm for arm in arms}
     if unknown := [name for name in names if name not in known]:
@@ -128,16 +130,18 @@ def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range, 
         job = Job(arm_path(root, study, budget, arm, seed), arm_config(root, study, budget, arm, seed))
         if problem := why_missing(job):
             missing[seed] = problem
-            continue
+            if not (study.growing and problem.startswith(STOPPED)):
+                continue
         run = RunFolder.open(job.path)
         lines = read_metrics(run.metrics_path)
-        points = (
+        points = tuple(
             Point(line["iteration"], line["total_nodes_touched"], line["evaluation"]["nash_conv"])
             for line in lines
             if "evaluation" in line
         )
-        about = row(run, Method(arm.label, "deep", 0, ""), warn)
-        runs[seed] = SeedRun(about, tuple(points), _full_from(run.config, lines))
+        if points:
+            about = row(run, Method(arm.label, "deep", 0, ""), warn)
+            runs[seed] = SeedRun(about, points, _full_from(run.config, lines))
     return ArmResult(arm, runs, missing)
 
 
@@ -158,7 +162,7 @@ def _full_from(config: AnyConfig, lines: Sequence[Mapping[str, Any]]) -> int | N
 
 
 def final(result: ArmResult) -> Interval | None:
-    """NashConv at the end; None without a finished run."""
+    """NashConv at the last evaluation; None without a run."""
     return interval_of([run.last for run in result.runs.values()]) if result.runs else None
 
 

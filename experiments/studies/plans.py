@@ -331,6 +331,43 @@ def _figure_4_right(budget: Budget) -> Plan:
     return Plan(capacity, arms, arms[0].name, (Statement(text, "section 6 and figure 4, right", tests),))
 
 
+# The paper's setting on FHP itself, on two cores: figures 3 and 4 as far as their first iterations go
+
+_CORES: dict[str, Any] = {"runtime.device": "cpu", "runtime.threads": 2, "runtime.checkpoint_every": 2}
+_AT = 20  # iterations of most arms, where all are compared
+
+
+def _fhp_plan() -> Plan:
+    """Arms with 1,000 steps a fit, of which one goes on to t = 100; the paper's own 4,000 steps to t = 50."""
+    fewer, few = {"advantage.steps": 1_000}, "steps-1000"
+    short = {**fewer, "cfr.iterations": _AT, "evaluation.at": [10, _AT]}
+    arms = (
+        Arm(few, "1,000 SGD steps", {**fewer, "cfr.iterations": 100, "evaluation.at": [10, _AT, 30, 50]},
+            _STEPS_READ[1_000]),
+        Arm("steps-4000", "4,000 SGD steps", {"cfr.iterations": 50, "evaluation.at": [5, 10, _AT, 30]}, _K_10000),
+        Arm("appendix-c", "1,000 SGD steps, Appendix C's network",
+            {**fewer, "network.card_width": 1, "network.card_embedding": True, "cfr.iterations": 50,
+             "evaluation.at": [10, _AT, 30]}),
+        Arm("traversals-3000", "1,000 SGD steps, 3,000 traversals", {**short, "sampling.traversals": 3_000}),
+        Arm("width-16", "1,000 SGD steps, 16 features a layer", {**short, "network.width": 16}),
+        Arm("uniform-weighting", "1,000 SGD steps, without linear weighting", {**short, "cfr.weighting": "uniform"}),
+        Arm("uniform-fallback", "1,000 SGD steps, uniform where no advantage is positive",
+            {**short, "cfr.fallback": "uniform"}),
+    )  # fmt: skip
+    statements = (
+        Statement("More SGD steps for each advantage network lower NashConv.", "section 6 and figure 3, middle",
+                  (Below("steps-4000", few, _AT),)),
+        Statement("Fewer traversals an iteration slow convergence.", "section 6 and figure 3, left",
+                  (Below(few, "traversals-3000", _AT),)),
+        Statement("A wider network lowers NashConv.", "section 6 and figure 3, right", (Below(few, "width-16", _AT),)),
+        Statement("Linear weighting converges faster early.", "section 6 and figure 4, left",
+                  (Below(few, "uniform-weighting", _AT),)),
+        Statement("Playing the highest advantage where none is positive is less exploitable than playing uniformly.",
+                  "section 6 and figure 4, left", (Below(few, "uniform-fallback", _AT),)),
+    )  # fmt: skip
+    return Plan(_CORES, arms, few, statements)
+
+
 def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swept: str = "") -> Study:
     return Study(name, figure, title, about, {budget: make(budget) for budget in BUDGETS}, swept)
 
@@ -372,6 +409,12 @@ STUDIES: dict[StudyName, Study] = {
         _study(
             "fig4-right", "4, right", "Reservoir or sliding window",
             "The rule by which a full memory replaces samples.", _figure_4_right,
+        ),
+        Study(
+            "fhp", "3 and 4", "The paper's setting on flop hold'em",
+            "External sampling, cards as dealt, 10,000 traversals, networks from scratch with Adam, on processors and for "
+            "fewer iterations than the paper's 450. Arms are compared at iteration 20.", {"paper": _fhp_plan()},
+            growing=True,
         ),
     )
 }  # fmt: skip

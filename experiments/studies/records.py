@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 Budget = Literal["quick", "paper"]
-StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp"]
+StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 LEAST_SEEDS = 3  # with fewer an interval is useless
 Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "sampling.traversals", with their values
@@ -114,5 +114,6 @@ class Study:
     figure: str
     title: str
     about: str  # the varied setting, and differences from the figure
-    plans: Mapping[Budget, Plan]
+    plans: Mapping[Budget, Plan]  # some studies have one budget only
     swept: str = ""  # a key with a number in each arm; the figure shows the last NashConv against it
+    growing: bool = False  # runs take days: those that are not at their end count as far as they were evaluated

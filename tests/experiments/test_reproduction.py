@@ -18,6 +18,7 @@ from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
+from experiments.kept_runs import keep
 from experiments.reproduction.page import page_lines, settings_lines, write_reproduction
 from experiments.reproduction.quick_game import GAME, count_infosets, equilibrium_job
 from experiments.reproduction.results import StudyResult, at_nodes, common_nodes, final, jobs_of, read_study
@@ -149,6 +150,32 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     assert read(root).arms["plain"].missing == {1: "of other settings: network.width is 5 there and 4 here"}
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
+
+
+def test_an_unfinished_run_of_a_growing_study_counts_as_far_as_it_was_evaluated(root: Path) -> None:
+    growing = dataclasses.replace(STUDY, growing=True)
+    window = read(root, growing).arms["window"]
+    assert sorted(window.runs) == [0, 1, 2]
+    assert window.runs[2].last == 20.0
+    assert window.missing == {2: "stopped at iteration 2 of 4"}
+    page = "\n".join(page_lines([read(root, growing)], root))
+    assert "| arm | t = 1 | t = 2 | t = 4 |" in page
+    assert cells(page, "plain")[1][1:] == ["40.0 ± 0.0", "20.0 ± 0.0", "11.0 ± 2.5"]
+    assert "t = 1" not in "\n".join(page_lines([read(root)], root))
+
+
+def test_kept_records_make_the_same_page_without_checkpoints(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    kept = tmp_path_factory.mktemp("kept")
+    long = made_up(root, "window", 3, [40.0, 20.0, 12.0])
+    lines = long.metrics_path.read_text().splitlines(keepends=True)
+    plain = {name: value for name, value in json.loads(lines[0]).items() if name != "evaluation"}
+    long.metrics_path.write_text(lines[0] + 600 * (json.dumps(plain) + "\n") + "".join(lines[1:]))
+    before = list(page_lines([read(root)], root))
+    assert len(keep(root, kept)) == 10
+    assert list(page_lines([read(kept)], kept)) == before
+    assert len((kept / long.path.relative_to(root) / "metrics.jsonl").read_text().splitlines()) == 3
 
 
 def test_further_seeds_are_expected_of_every_arm(root: Path) -> None:
@@ -338,7 +365,6 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY})
-    monkeypatch.setattr("experiments.reproduction.page.BUDGETS", ("quick",))
     first = write_reproduction(root, tmp_path / "first", pytest.fail)
     assert [path.relative_to(tmp_path / "first").as_posix() for path in first] == [
         "reproduction.md", "figures/fig4-left-quick.svg",
@@ -387,8 +413,7 @@ def test_a_sweep_is_drawn_over_its_setting_and_the_papers_points_on_their_game(r
 # The studies of the paper
 
 
-@pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize(("name", "budget"), [(name, budget) for name in STUDIES for budget in STUDIES[name].plans])
 def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: str, budget: str) -> None:
     study = STUDIES[name]  # type: ignore[index]
     plan = study.plans[budget]  # type: ignore[index]
@@ -436,6 +461,7 @@ def test_the_arm_that_changes_nothing_is_run_once_for_all_studies() -> None:
     paths = {
         arm_path(Path("r"), study, "quick", arm, 0)
         for study in STUDIES.values()
+        if "quick" in study.plans
         for arm in study.plans["quick"].arms
         if arm == base_arm(arm.label, published=arm.published)
     }
@@ -473,7 +499,6 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
     study = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
     for module in ("commands", "reproduction.page"):
         monkeypatch.setattr(f"experiments.{module}.STUDIES", {"fig4-left": study})
-    monkeypatch.setattr("experiments.reproduction.page.BUDGETS", ("quick",))
     monkeypatch.setattr("experiments.reproduction.quick_game._ITERATIONS", 3)
     command = ("reproduce", "fig4-left", "--seeds", 2, "--out", tmp_path / "runs", "--json")
     assert deepcfr(*command).json == {
