@@ -19,6 +19,7 @@ from experiments.reproduction.verdicts import arm_verdict, judge_statement, tren
 from experiments.studies import STUDIES, Budget, Published, Statement, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
 from experiments.theorem1.page import read_theorem, theorem_section
+from experiments.theorem1.runs import GAMES
 from experiments.theorem1.runs import NAME as THEOREM
 
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
@@ -54,8 +55,10 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     without a finished run are not drawn. Raises ConfigError if there are no runs and an existing page would be lost.
     """
     results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
-    theorem, tables, lin = read_theorem(root), read_tables(root), read_all_lin(root)
-    started = bool(theorem.arms) or any(result.started for result in results)
+    theorems = [read_theorem(root, game) for game in GAMES]
+    tables, lin = read_tables(root), read_all_lin(root)
+    pictures = {found.game: f"{FIGURES}/{THEOREM}-{found.game}.svg" for found in theorems if found.arms}
+    started = bool(pictures) or any(result.started for result in results)
     pages: dict[str, Iterator[str]] = {}
     if tables:
         pages[TABLE_PAGE] = table_page(tables)
@@ -67,14 +70,14 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
             "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
         )
     if started or not pages:
-        picture = f"{FIGURES}/{THEOREM}.svg" if theorem.arms else None
-        pages[PAGE] = chain(page_lines(results, root), theorem_section(theorem, picture))
+        pages[PAGE] = chain(page_lines(results, root), theorem_section(theorems, pictures))
     files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
     for result in results:
         if result.started and any(arm.runs for arm in result.arms.values()):
             files[f"{FIGURES}/{_picture_name(result)}.svg"] = study_picture(result)
-    if theorem.arms:
-        files[f"{FIGURES}/{THEOREM}.svg"] = theorem_picture(theorem)
+    for theorem in theorems:
+        if theorem.arms:
+            files[pictures[theorem.game]] = theorem_picture(theorem)
     for found in lin:
         if found.started:
             files[f"{FIGURES}/{picture_name(found)}.svg"] = lin_picture(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from deepcfr.runs.study import Job
 from experiments.pages import asked_seeds, bullets, joined, paragraphs, seeds_of, short_commits, table, why_missing
 from experiments.theorem1.runs import (
     BOUNDED,
-    GAME,
     ITERATIONS,
     LABELS,
     NAME,
@@ -58,7 +57,7 @@ class RegretArm:
 
 @dataclass(frozen=True)
 class TheoremResult:
-    """The results of the theorem's study."""
+    """The results of the theorem's study on one game."""
 
     game: str
     unit: str
@@ -67,16 +66,16 @@ class TheoremResult:
     missing: list[str]  # sentences
 
 
-def read_theorem(root: Path) -> TheoremResult:
-    """Read the theorem's study from the folders under `root`, for every seed of any arm, and at least three."""
-    seeds = asked_seeds(seed for arm in ITERATIONS for seed in seeds_of(root / NAME, arm))
-    rules = load_rules(GAME)
+def read_theorem(root: Path, game: str) -> TheoremResult:
+    """Read the theorem's study on a game from the folders under `root`, for every seed of any arm, and at least three."""
+    seeds = asked_seeds(seed for arm in ITERATIONS for seed in seeds_of(root / NAME / game, arm))
+    rules = load_rules(game)
     facts = Constants.of(rules)
     arms, missing = [], []
     for arm in ITERATIONS:
         runs, made = [], []
         for seed in seeds:
-            job = Job(arm_path(root, arm, seed), arm_config(arm, seed))
+            job = Job(arm_path(root, game, arm, seed), arm_config(game, arm, seed))
             if problem := why_missing(job, _is_measured):
                 missing.append(f"`{arm}-s{seed}`: {problem}")
             else:
@@ -110,25 +109,29 @@ def _point(arm: Arm, facts: Constants, lines: tuple[dict[str, Any], ...]) -> Reg
     return RegretPoint(iteration, regret, 1000 * sampling, 1000 * approximation)
 
 
-def theorem_section(result: TheoremResult, picture: str | None) -> Iterator[str]:
-    """The section of the report; `picture` is the path of the figure, None without one."""
-    facts = result.facts
+def theorem_section(results: Sequence[TheoremResult], pictures: Mapping[str, str]) -> Iterator[str]:
+    """The section of the report; `pictures` has the path of each game's figure, where there is one."""
     yield from paragraphs(
         "## Theorem 1: average regret and its bound",
-        f"On {result.game}, with {TRAVERSALS:,} traversals an iteration for each player. The regret is exact: the "
-        "value of a best response to the exact average of the opponent's strategies, less the gain of the strategies. "
-        "Figures are of the player with the larger regret.",
+        f"There are {TRAVERSALS:,} traversals an iteration for each player. The regret is exact: the value of a best "
+        "response to the exact average of the opponent's strategies, less the gain of the strategies. Figures are of the "
+        "player with the larger regret.",
         "The theorem assumes that strategies are fixed during an iteration. Here two things differ: in every arm the "
         "second player of an iteration meets the first one's new strategy, and tables take in each traversal at once. So "
         f"for tables we measure the strategies at the beginning of each iteration of {TRAVERSALS:,} traversals. "
-        "Deep CFR has uniform weights here, fits from scratch of 200 steps, and otherwise the defaults of `train kuhn`.",
-    )
-    if picture:
-        yield from paragraphs(f"![Measured average regret and the bound of Theorem 1]({picture})")
-    yield from paragraphs(
+        "Deep CFR has uniform weights here, fits from scratch of 200 steps, and otherwise the defaults of `train GAME`.",
         "With probability 1 − ρ, after T iterations of K traversals (Theorem 1 as in Appendix B.4, equation 54):",
         "    R_p / T  <=  (1 + sqrt(2 / (ρ K))) Δ |I_p| sqrt(|A|) / sqrt(T)  +  4 |I_p| sqrt(|A| Δ ε)",
     )
+    for result in results:
+        yield from _game_section(result, pictures.get(result.game))
+
+
+def _game_section(result: TheoremResult, picture: str | None) -> Iterator[str]:
+    facts = result.facts
+    yield from paragraphs(f"### On {result.game}")
+    if picture:
+        yield from paragraphs(f"![Measured average regret on {result.game} and the bound of Theorem 1]({picture})")
     terms = (
         ("ρ, K", "chance that the bound fails; traversals an iteration", f"{RHO}, {TRAVERSALS:,}"),
         ("Δ", "range of payoffs, in the game's unit", f"{facts.range:g}"),
@@ -149,7 +152,7 @@ def theorem_section(result: TheoremResult, picture: str | None) -> Iterator[str]
     yield from paragraphs(*(f"Missing: {sentence}." for sentence in result.missing))
     if result.arms:
         yield from bullets(_reading(result))
-        yield f"Made by {joined(made for arm in result.arms for made in arm.made)}."
+        yield from paragraphs(f"Made by {joined(made for arm in result.arms for made in arm.made)}.")
 
 
 def _regret_row(arm: RegretArm) -> tuple[str, ...]:

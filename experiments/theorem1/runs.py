@@ -1,4 +1,4 @@
-"""Measure the average regret of sampled CFR on Kuhn poker, and the bound of the Deep CFR paper's Theorem 1.
+"""Measure the average regret of sampled CFR on Kuhn and Leduc poker, and the bound of the Deep CFR paper's Theorem 1.
 
 With probability 1 - rho the average regret of player p after T iterations of K traversals is at most (Theorem 1; Appendix
 B.4, equation 54)
@@ -21,6 +21,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,7 +58,7 @@ from deepcfr.types import Infosets
 Say = Callable[[str], None]
 Arm = Literal["mccfr", "linear-mccfr", "deep-cfr"]
 NAME = "theorem1"
-GAME = "kuhn"
+GAMES = ("kuhn", "leduc")
 RHO = 0.05  # the bound holds with probability 1 - rho
 TRAVERSALS = 100  # K
 ITERATIONS: dict[Arm, int] = {"mccfr": 1_024, "linear-mccfr": 1_024, "deep-cfr": 128}
@@ -99,16 +100,16 @@ def approximation_bound(facts: Constants, player: int, excess_loss: float) -> fl
     return 4 * facts.infosets[player] * math.sqrt(facts.actions * facts.range * excess_loss)
 
 
-def arm_config(arm: Arm, seed: int) -> AnyConfig:
-    """The configuration of an arm's run."""
+def arm_config(game: str, arm: Arm, seed: int) -> AnyConfig:
+    """The configuration of an arm's run on a game."""
     runtime = RuntimeConfig(threads=1)
     if arm != "deep-cfr":
         weighting: Literal["linear", "uniform"] = "linear" if arm == "linear-mccfr" else "uniform"
         settings = TabularConfig(
             "mccfr", ITERATIONS[arm], precision="float64", traversals=TRAVERSALS, weighting=weighting
         )
-        return SolveConfig(GAME, seed, settings, EvaluationConfig(), runtime)
-    base = default_config(GAME)
+        return SolveConfig(game, seed, settings, EvaluationConfig(), runtime)
+    base = default_config(game)
     cfr = dataclasses.replace(base.cfr, iterations=ITERATIONS[arm], weighting="uniform", keep_networks=0)
     sampling = ExternalSampling(traversals=TRAVERSALS)
     advantage = dataclasses.replace(base.advantage, refit="scratch", steps=200)
@@ -117,27 +118,26 @@ def arm_config(arm: Arm, seed: int) -> AnyConfig:
     )
 
 
-def arm_path(root: Path, arm: Arm, seed: int) -> Path:
-    """The run folder of an arm and a seed; these take seconds, so they are the same at every budget."""
-    return root / NAME / f"{arm}-s{seed}"
+def arm_path(root: Path, game: str, arm: Arm, seed: int) -> Path:
+    """The run folder of a game, an arm and a seed; these take seconds to minutes, so they are the same at every budget."""
+    return root / NAME / game / f"{arm}-s{seed}"
 
 
 def run_theorem(root: Path, seeds: int, say: Say, arms: Sequence[Arm] = tuple(ITERATIONS)) -> None:
-    """Measure every arm and seed into run folders, except existing ones.
+    """Measure every game, arm and seed into run folders, except existing ones.
 
-    A run takes seconds and writes its metrics at its end, so an interrupted one starts again. Raises CheckpointError for a
-    folder with a run of other settings.
+    A run writes its metrics at its end, so an interrupted one starts again. Raises CheckpointError for a folder with a run
+    of other settings.
     """
-    for arm in arms:
-        for seed in range(seeds):
-            path, config = arm_path(root, arm, seed), arm_config(arm, seed)
-            with claimed(path, wait=True):
-                run = _folder(path, config)
-                if read_metrics(run.metrics_path):
-                    continue
-                say(f"{path}")
-                lines = "".join(json.dumps(line) + "\n" for line in measure(run))
-                write_atomically(run.metrics_path, lines.encode())
+    for game, arm, seed in product(GAMES, arms, range(seeds)):
+        path, config = arm_path(root, game, arm, seed), arm_config(game, arm, seed)
+        with claimed(path, wait=True):
+            run = _folder(path, config)
+            if read_metrics(run.metrics_path):
+                continue
+            say(f"{path}")
+            lines = "".join(json.dumps(line) + "\n" for line in measure(run))
+            write_atomically(run.metrics_path, lines.encode())
 
 
 def _folder(path: Path, config: AnyConfig) -> RunFolder:

@@ -52,7 +52,7 @@ def test_the_terms_are_worked_out_by_hand() -> None:
 
 
 def test_average_regrets_sum_to_the_nash_conv_of_the_average() -> None:
-    solver = MCCFR(KUHN, arm_config("mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
+    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
     views = round_views(KUHN)
     policies, values = [], []
     for record in solver.iterations():
@@ -78,7 +78,7 @@ def test_the_regret_of_one_policy_is_what_its_best_response_gains() -> None:
 
 
 def test_a_snapshot_stays_while_the_solver_goes_on() -> None:
-    solver = MCCFR(KUHN, arm_config("mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
+    solver = MCCFR(KUHN, arm_config("kuhn", "mccfr", 0).solve, seed=3)  # type: ignore[union-attr]
     steps = solver.iterations()
     next(steps)
     views = round_views(KUHN)
@@ -93,7 +93,7 @@ def test_a_snapshot_stays_while_the_solver_goes_on() -> None:
 
 
 def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
-    config = arm_config("deep-cfr", 0)
+    config = arm_config("kuhn", "deep-cfr", 0)
     assert isinstance(config, RunConfig)
     solver = DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, iterations=2)))
     list(solver.iterations())
@@ -113,7 +113,7 @@ def test_the_excess_loss_is_the_loss_less_the_least_loss() -> None:
 
 
 def test_a_short_run_measures_regrets_that_fall_and_stay_below_the_bound(tmp_path: Path) -> None:
-    config = arm_config("mccfr", 0)
+    config = arm_config("kuhn", "mccfr", 0)
     assert isinstance(config, SolveConfig)
     run = RunFolder.create(tmp_path / "run", replace(config, solve=replace(config.solve, iterations=100)))
     lines = measure(run)
@@ -125,17 +125,17 @@ def test_a_short_run_measures_regrets_that_fall_and_stay_below_the_bound(tmp_pat
 
 
 def test_the_section_has_the_figures_of_the_runs_and_names_the_missing(tmp_path: Path) -> None:
-    config = arm_config("mccfr", 0)
+    config = arm_config("kuhn", "mccfr", 0)
     for seed, last in enumerate((8.0, 12.0)):
-        run = RunFolder.create(theorem.arm_path(tmp_path, "mccfr", seed), replace(config, seed=seed))
+        run = RunFolder.create(theorem.arm_path(tmp_path, "kuhn", "mccfr", seed), replace(config, seed=seed))
         lines = [{"iteration": 1, "regret": [500.0, 400.0]}, {"iteration": 1_024, "regret": [last, 20 - last]}]
         run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = read_theorem(tmp_path)
+    result = read_theorem(tmp_path, "kuhn")
     (arm,) = result.arms
     assert (arm.seeds, arm.points[-1].regret.mean) == (2, 12.0)  # of each seed the player with more regret
     bound = 1000 * (1 + math.sqrt(2 / (0.05 * 100))) * 4 * 6 * math.sqrt(2 / 1_024)
     assert arm.points[-1].bound == pytest.approx(bound)
-    text = "\n".join(theorem_section(result, None))
+    text = "\n".join(theorem_section([result], {}))
     assert f"| 2 | 1,024 | 12.0 ± 0.0 | {bound:,.0f} | 0 | {bound / 12:,.0f} |" in text
     assert "the bound holds at every point" in text
     assert "Missing: `mccfr-s2`: not run." in text
