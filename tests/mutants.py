@@ -151,7 +151,7 @@ MUTANTS = (
            "out[k] = total[k] - first[k] - second[k] + mine[k]", "out[k] = total[k] - first[k] - second[k]",
            "ranges/test_kernels.py"),
     Mutant("NashConv of one player only", "evaluation/exploitability.py",
-           "nash_conv = 1000 * sum(result.best_response)", "nash_conv = 2000 * result.best_response[0]",
+           "nash_conv = 1000 * sum(best)", "nash_conv = 2000 * best[0]",
            "evaluation/test_exploitability.py"),
     Mutant("intervals of few numbers by the normal distribution", "evaluation/intervals.py",
            "return float(stdtrit(degrees, 0.975))", "return NORMAL_95", "evaluation report experiments -k interval"),
