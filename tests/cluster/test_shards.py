@@ -133,7 +133,7 @@ def test_a_run_in_shards_is_the_same_again() -> None:
 
 def test_a_run_in_shards_learns_as_well_as_any() -> None:
     config = replace(
-        CONFIG, cfr=replace(CONFIG.cfr, iterations=25), sampling=replace(CONFIG.sampling, traversals=400, chunk=4096)
+        CONFIG, cfr=replace(CONFIG.cfr, iterations=16), sampling=replace(CONFIG.sampling, traversals=400, chunk=4096)
     )
     found = []
     for count in (1, 3):

@@ -474,7 +474,7 @@ def arguments(path: Path, settings: SolveConfig) -> list[object]:
     return ["solve", settings.game, "--config", path.parent / "config.toml", "--out", path]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [KINDS[0], *(pytest.param(name, marks=pytest.mark.long) for name in KINDS[1:])])
 def test_kill_9_and_then_ctrl_c_in_the_terminal_do_not_change_the_run(tmp_path: Path, name: str, variant: Any) -> None:
     settings = long(variant(name))
     start(tmp_path / "whole", replace(settings, runtime=replace(settings.runtime, checkpoint_every=MANY)))
