@@ -1,7 +1,7 @@
-"""Keep the records of study runs, without their checkpoints, in experiments/results/runs.
+"""Keep the records of study runs, without their checkpoints, in experiments/results/records.
 
 python -m experiments.kept_runs [runs/studies]
-deepcfr report --studies experiments/results/runs     # the pages, from all records that were kept
+deepcfr report --studies experiments/results/records     # the pages, from all records that were kept
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from pathlib import Path
 from deepcfr.runs.metrics import read_metrics
 from experiments.benchmarks_page import ROOT
 
-KEPT = ROOT / "experiments" / "results" / "runs"
+KEPT = ROOT / "experiments" / "results" / "records"
 _FACTS = ("config.toml", "game.json", "environment.json")
 _MOST_LINES = 500  # of longer metrics, such as NFSP's, only the evaluations and the last line are kept
 
 
 def keep(root: Path, kept: Path = KEPT) -> list[Path]:
-    """Copy the facts and metrics of every run below `root` that was evaluated; returns the copies' folders."""
+    """Copy the facts and metrics of every run below `root`; returns the copies' folders."""
     folders = []
     for found in sorted(root.rglob("metrics.jsonl")):
         lines, texts = read_metrics(found), found.read_text().splitlines(keepends=True)
-        if not any("evaluation" in line for line in lines):
-            continue
         if len(lines) > _MOST_LINES:
             last = len(lines) - 1
             texts = [texts[i] for i, line in enumerate(lines) if "evaluation" in line or i == last]

@@ -18,18 +18,20 @@ from experiments.reproduction.results import ArmResult, StudyResult, Warn, at_it
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
 from experiments.studies import STUDIES, Budget, Published, Statement, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
-from experiments.theorem1.page import read_theorem, theorem_section
+from experiments.theorem1.page import read_theorem, theorem_page
 from experiments.theorem1.runs import GAMES
 from experiments.theorem1.runs import NAME as THEOREM
 
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
+FHP_PAGE, THEOREM_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md"
 FIGURES = "figures"
 
 _OPENING = """# Reproduction of the paper's experiments
 
 `deepcfr report` writes this page from the run folders of `deepcfr reproduce NAME`. *The paper* is Brown, Lerer, Gross
-and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Its table 1 has
-[a page of its own](reproduction-table1.md).
+and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Pages of their own have its
+[setting on flop hold'em itself](reproduction-fhp.md), its [table 1](reproduction-table1.md) and its
+[Theorem 1](reproduction-theorem1.md).
 
 * NashConv is exact: over all hands and all boards. Exploitability is half of it.
 * *Ours* is the mean over seeds with Student's 95 % interval, at the last iteration. *Ratio* is that mean over the
@@ -46,6 +48,13 @@ and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Its table 1 
 * A repeated run on the same machine has the same results, apart from Monte Carlo CFR in several threads. Only the tables
   under *Cost* change.
 """
+_FHP_OPENING = """# The paper's setting on flop hold'em itself
+
+`deepcfr report` writes this page from the run folders of `deepcfr reproduce fhp --budget paper`. How statements are judged
+is on [the page of the other figures](reproduction.md). These runs take days on two cores. A run that is not at its end
+counts as far as it was evaluated, and the end of each section says where it stopped. NashConv is exact: over all hands and
+all 22,100 flops, because suits are raw.
+"""
 
 
 def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
@@ -54,25 +63,31 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     A page without any run does not change, so runs of different machines may be reported one by one. Figures of studies
     without a finished run are not drawn. Raises ConfigError if there are no runs and an existing page would be lost.
     """
-    results = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
+    every = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
+    results = [result for result in every if not result.study.growing]
+    growing = [result for result in every if result.study.growing and result.started]
     theorems = [read_theorem(root, game) for game in GAMES]
     tables, lin = read_tables(root), read_all_lin(root)
     pictures = {found.game: f"{FIGURES}/{THEOREM}-{found.game}.svg" for found in theorems if found.arms}
-    started = bool(pictures) or any(result.started for result in results)
+    started = any(result.started for result in results)
     pages: dict[str, Iterator[str]] = {}
     if tables:
         pages[TABLE_PAGE] = table_page(tables)
     if any(found.started for found in lin):
         pages[LIN_PAGE] = lin_page(lin, FIGURES)
+    if growing:
+        pages[FHP_PAGE] = chain([_FHP_OPENING], _overview(growing), *map(_study_section, growing))
+    if pictures:
+        pages[THEOREM_PAGE] = theorem_page(theorems, pictures)
     if not (started or pages) and (out / PAGE).exists():
         raise ConfigError(
             f"There are no runs under '{root}', and '{out / PAGE}' would be replaced by an empty page. "
             "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
         )
     if started or not pages:
-        pages[PAGE] = chain(page_lines(results, root), theorem_section(theorems, pictures))
+        pages[PAGE] = page_lines(results, root)
     files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
-    for result in results:
+    for result in every:
         if result.started and any(arm.runs for arm in result.arms.values()):
             files[f"{FIGURES}/{_picture_name(result)}.svg"] = study_picture(result)
     for theorem in theorems:
@@ -87,7 +102,7 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
 
 
 def page_lines(results: Sequence[StudyResult], root: Path) -> Iterator[str]:
-    """The page up to the theorem: a summary of all statements, the settings, and each study."""
+    """The page of the figures: a summary of all statements, the settings, and each study."""
     yield _OPENING
     started = [result for result in results if result.started]
     yield from _overview(started)
@@ -184,7 +199,10 @@ def _why(statement: Statement, result: StudyResult) -> str:
 
 
 def _title(result: StudyResult) -> str:
-    return f"Figure {result.study.figure}: {result.study.title} ({result.study.name}, {result.budget}, {result.game})"
+    figures = "Figures" if " and " in result.study.figure else "Figure"
+    return (
+        f"{figures} {result.study.figure}: {result.study.title} ({result.study.name}, {result.budget}, {result.game})"
+    )
 
 
 def _picture_name(result: StudyResult) -> str:

@@ -333,7 +333,9 @@ def _figure_4_right(budget: Budget) -> Plan:
 
 # The paper's setting on FHP itself, on two cores: figures 3 and 4 as far as their first iterations go
 
-_CORES: dict[str, Any] = {"runtime.device": "cpu", "runtime.threads": 2, "runtime.checkpoint_every": 2}
+_CORES: dict[str, Any] = {
+    "cfr.keep_networks": 1, "runtime.device": "cpu", "runtime.threads": 2, "runtime.checkpoint_every": 2,
+}  # fmt: skip
 _AT = 20  # iterations of most arms, where all are compared
 
 

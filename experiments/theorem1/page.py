@@ -1,4 +1,4 @@
-"""The section on measured average regret and the bound of Theorem 1, read from run folders."""
+"""The page on measured average regret and the bound of Theorem 1, read from run folders."""
 
 from __future__ import annotations
 
@@ -109,10 +109,12 @@ def _point(arm: Arm, facts: Constants, lines: tuple[dict[str, Any], ...]) -> Reg
     return RegretPoint(iteration, regret, 1000 * sampling, 1000 * approximation)
 
 
-def theorem_section(results: Sequence[TheoremResult], pictures: Mapping[str, str]) -> Iterator[str]:
-    """The section of the report; `pictures` has the path of each game's figure, where there is one."""
+def theorem_page(results: Sequence[TheoremResult], pictures: Mapping[str, str]) -> Iterator[str]:
+    """The page of the report; `pictures` has the path of each game's figure, where there is one."""
     yield from paragraphs(
-        "## Theorem 1: average regret and its bound",
+        "# Theorem 1: average regret and its bound",
+        "`deepcfr report` writes this page from the run folders of `deepcfr reproduce theorem1`. The theorem is of the "
+        "Deep CFR paper (Brown et al., ICML 2019).",
         f"There are {TRAVERSALS:,} traversals an iteration for each player. The regret is exact: the value of a best "
         "response to the exact average of the opponent's strategies, less the gain of the strategies. Figures are of the "
         "player with the larger regret.",
@@ -129,7 +131,7 @@ def theorem_section(results: Sequence[TheoremResult], pictures: Mapping[str, str
 
 def _game_section(result: TheoremResult, picture: str | None) -> Iterator[str]:
     facts = result.facts
-    yield from paragraphs(f"### On {result.game}")
+    yield from paragraphs(f"## On {result.game}")
     if picture:
         yield from paragraphs(f"![Measured average regret on {result.game} and the bound of Theorem 1]({picture})")
     terms = (

@@ -159,6 +159,7 @@ def test_an_unfinished_run_of_a_growing_study_counts_as_far_as_it_was_evaluated(
     assert window.runs[2].last == 20.0
     assert window.missing == {2: "stopped at iteration 2 of 4"}
     page = "\n".join(page_lines([read(root, growing)], root))
+    assert "sliding | window, seed 2: stopped at iteration 2 of 4." in page
     assert "| arm | t = 1 | t = 2 | t = 4 |" in page
     assert cells(page, "plain")[1][1:] == ["40.0 ± 0.0", "20.0 ± 0.0", "11.0 ± 2.5"]
     assert "t = 1" not in "\n".join(page_lines([read(root)], root))
@@ -379,6 +380,14 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
     assert [line.split(" | ")[0] for line in differing[:-1]] == ["| plain", "| few steps", r"| sliding \| window"]
     assert all("abacus" in line for line in differing[:-1])
     assert differing[-1].startswith("All 8 runs of this study, one after another: ")
+
+
+def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    growing = dataclasses.replace(STUDY, growing=True)
+    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: growing})
+    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path, pytest.fail)]
+    assert names == ["reproduction-fhp.md", "figures/fig4-left-quick.svg"]
+    assert "Plain is better than few." in (tmp_path / "reproduction-fhp.md").read_text()
 
 
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
