@@ -41,6 +41,18 @@ def test_games_of_the_first_version_have_its_table_for_the_first_round(game: str
     assert default_config(game).cfr.first_round == "table"
 
 
+@pytest.mark.parametrize(("name", "steps", "batch_size"), [("fhp-pot", 4_000, 10_000), ("hunl-pot", 32_000, 20_000)])
+def test_the_first_versions_configurations_have_its_values(name: str, steps: int, batch_size: int) -> None:
+    config = load_config(ROOT / "configs" / f"{name}-paper.toml")
+    assert (config.game, config.cfr.first_round, config.sampling.traversals) == (name, "table", 30_000)
+    for fit in (config.advantage, config.average):
+        assert (fit.steps, fit.batch_size, fit.optimizer, fit.learning_rate) == (steps, batch_size, "adam", 1e-3)
+    assert config.advantage.refit == "scratch"
+    assert config.network.suits == "raw"
+    assert config.network.card_embedding
+    assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
+
+
 def test_the_paper_configuration_has_the_papers_values() -> None:
     config = load_config(ROOT / "configs" / "fhp-paper.toml")
     assert (config.cfr.iterations, config.sampling.traversals, config.cfr.weighting) == (450, 10_000, "linear")

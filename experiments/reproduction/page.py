@@ -60,8 +60,8 @@ all 22,100 flops, because suits are raw.
 def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     """Write the pages and their figures into `out`, from the run folders under `root`; returns the files.
 
-    A page without any run does not change, so runs of different machines may be reported one by one. Figures of studies
-    without a finished run are not drawn. Raises ConfigError if there are no runs and an existing page would be lost.
+    Pages and sections without any run do not change, so runs of different machines may be reported one by one. Figures of
+    studies without a finished run are not drawn. Raises ConfigError if there are no runs and a page would be lost.
     """
     every = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
     results = [result for result in every if not result.study.growing]
@@ -85,7 +85,8 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
             "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
         )
     if started or not pages:
-        pages[PAGE] = page_lines(results, root)
+        old = out / PAGE
+        pages[PAGE] = page_lines(results, root, old.read_text(encoding="utf-8") if old.exists() else "")
     files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
     for result in every:
         if result.started and any(arm.runs for arm in result.arms.values()):
@@ -101,36 +102,43 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     return [out / name for name in files]
 
 
-def page_lines(results: Sequence[StudyResult], root: Path) -> Iterator[str]:
-    """The page of the figures: a summary of all statements, the settings, and each study."""
+def page_lines(results: Sequence[StudyResult], root: Path, old: str = "") -> Iterator[str]:
+    """The page of the figures: a summary of all statements, the settings, and each study.
+
+    A study without runs keeps its section of the page `old`, and its rows of the summary.
+    """
+    sections = {text.partition("\n")[0]: text for text in old.split("\n## ")[1:]}
+    shown = [result for result in results if result.started or _title(result) in sections]
     yield _OPENING
-    started = [result for result in results if result.started]
-    yield from _overview(started)
-    if any(result.budget == "quick" for result in started):
+    yield from _overview(shown, old.splitlines())
+    if any(result.budget == "quick" for result in shown):
         yield from game_lines(root)
         yield from settings_lines("quick")
-    for result in started:
-        yield from _study_section(result)
-    yield from not_run((_title(result), _command(result)) for result in results if not result.started)
+    for result in shown:
+        if result.started:
+            yield from _study_section(result)
+        else:
+            yield from f"## {sections[_title(result)].rstrip()}\n".split("\n")
+    yield from not_run((_title(result), _command(result)) for result in results if result not in shown)
 
 
-def _overview(results: Sequence[StudyResult]) -> Iterator[str]:
+def _overview(results: Sequence[StudyResult], old: Sequence[str] = ()) -> Iterator[str]:
     yield from paragraphs("## Statements of the paper")
     if not results:
         yield from paragraphs("No study has been run yet.")
         return
-    rows = (
-        (
-            result.study.name,
-            result.budget,
-            result.game,
-            statement.text,
-            f"**{judge_statement(statement, result).outcome}**",
-        )
-        for result in results
-        for statement in result.plan.statements
-    )
+    rows = chain.from_iterable(_verdicts(result, old) for result in results)
     yield from table(("study", "budget", "game", "statement", "verdict"), rows)
+
+
+def _verdicts(result: StudyResult, old: Sequence[str]) -> Iterator[Sequence[str]]:
+    """A study's rows of the summary, or those of the page `old` if it has no runs."""
+    study = (result.study.name, result.budget, result.game)
+    if not result.started:
+        yield from (line.strip("| ").split(" | ") for line in old if line.startswith(f"| {' | '.join(study)} |"))
+        return
+    for statement in result.plan.statements:
+        yield *study, statement.text, f"**{judge_statement(statement, result).outcome}**"
 
 
 def settings_lines(budget: Budget) -> Iterator[str]:

@@ -170,8 +170,8 @@ _DEEP_37 = Published(f"{STATED} of section 6", nash_conv=37)
 _NFSP_47 = Published(f"{STATED} of section 6", nash_conv=47)
 
 
-def _mccfr(budget: Budget, name: str, label: str, buckets: int = 0) -> Arm:
-    settings = {"game": SHARED[budget]["game"], "solve.algorithm": "mccfr", **_MCCFR[budget]}
+def _mccfr(budget: Budget, name: str, label: str, buckets: int = 0, game: str = "") -> Arm:
+    settings = {"game": game or SHARED[budget]["game"], "solve.algorithm": "mccfr", **_MCCFR[budget]}
     return Arm(name, label, settings, tabular=True, buckets=buckets)
 
 
@@ -370,6 +370,44 @@ def _fhp_plan() -> Plan:
     return Plan(_CORES, arms, few, statements)
 
 
+# The first version's figures 2 and 3, on its own game
+
+_POT = {"game": "fhp-pot", "cfr.first_round": "table"}
+_POT_TRAVERSALS, _POT_STEPS = (3_000, 30_000, 300_000, 2_000_000), (125, 500, 2_000)  # the middle ones are the base
+
+
+def _pot_plan() -> Plan:
+    tables = [
+        _mccfr("quick", f"buckets-{n}", f"Linear MCCFR, {n:,} buckets", n, _POT["game"]) for n in (300, 3_000, 30_000)
+    ]
+    tables.append(_mccfr("quick", "lossless", "Linear MCCFR, lossless", game=_POT["game"]))
+    base = Arm(BASE, "30,000 traversals, 500 SGD steps", {"sampling.traversals": 30_000})
+    more = [
+        Arm(f"traversals-{n}", f"{n:,} traversals", {"sampling.traversals": n}) for n in _POT_TRAVERSALS if n != 30_000
+    ]
+    more += [
+        Arm(f"steps-{n}", f"{n:,} SGD steps", {**base.changes, "advantage.steps": n}) for n in _POT_STEPS if n != 500
+    ]
+    coarse, middle, fine, lossless = (arm.name for arm in tables)
+    figure, sweeps = "section 6 and figure 2 of the first version", "section 6 and figure 3 of the first version"
+    statements = (
+        Statement("Deep CFR is about as exploitable as 30,000 buckets.", figure, (NotAbove(BASE, fine),)),
+        Statement("A coarser abstraction ends more exploitable.", figure,
+                  (Below(middle, coarse), Below(fine, middle))),
+        Statement("Deep CFR needs 1 to 2 orders of magnitude fewer samples than the lossless game.", figure,
+                  (FewerNodes(BASE, lossless, 10),)),
+        Statement("30,000 traversals an iteration are more sample efficient than 2,000,000.", figure,
+                  (FewerNodes(BASE, "traversals-2000000"),)),
+        Statement("2,000,000 traversals an iteration need fewer iterations than 30,000.", figure,
+                  (Below("traversals-2000000", BASE, QUICK_EARLY),)),
+        Statement("More traversals an iteration help, with diminishing returns.", sweeps,
+                  (LevelsOff("traversals-3000", BASE, "traversals-300000", steps=1),)),
+        Statement("More SGD steps a fit help, with diminishing returns.", sweeps,
+                  (LevelsOff("steps-125", BASE, "steps-2000", steps=1),)),
+    )  # fmt: skip
+    return Plan(_POT, (base, *more, *tables), BASE, statements)
+
+
 def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swept: str = "") -> Study:
     return Study(name, figure, title, about, {budget: make(budget) for budget in BUDGETS}, swept)
 
@@ -417,6 +455,12 @@ STUDIES: dict[StudyName, Study] = {
             "External sampling, cards as dealt, 10,000 traversals, networks from scratch with Adam, on processors and for "
             "fewer iterations than the paper's 450. Arms are compared at iteration 20.", {"paper": _fhp_plan()},
             growing=True,
+        ),
+        Study(
+            "v1", "2 and 3 of the first version", "Flop hold'em with pot bets",
+            "The game of the paper's first version, `fhp-pot`, with its 30,000 and 2,000,000 traversals and a table for "
+            "the first round. The fits and the number of iterations are those of the other quick studies.",
+            {"quick": _pot_plan()},
         ),
     )
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 Budget = Literal["quick", "paper"]
-StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp"]
+StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp", "v1"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 LEAST_SEEDS = 3  # with fewer an interval is useless
 Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "sampling.traversals", with their values

@@ -382,6 +382,29 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
     assert differing[-1].startswith("All 8 runs of this study, one after another: ")
 
 
+def test_a_study_without_runs_keeps_its_section(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY})
+    out = tmp_path / "docs"
+    write_reproduction(root, out, pytest.fail)
+    before = (out / "reproduction.md").read_text()
+    other = dataclasses.replace(STUDY, name="fig4-right", title="Another study")
+    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY, other.name: other})
+    for arm in STUDY.plans["quick"].arms:  # the runs now belong to the other study
+        for seed in range(3):
+            old = arm_path(root, STUDY, "quick", arm, seed)
+            if old.exists():
+                new = arm_path(root, other, "quick", arm, seed)
+                new.parent.mkdir(parents=True, exist_ok=True)
+                old.rename(new)
+    write_reproduction(root, out, pytest.fail)
+    after = (out / "reproduction.md").read_text()
+    section = before[before.index("## Figure 4, left") :]
+    assert section in after
+    assert "Another study" in after
+    assert before.count("| fig4-left | quick |") == after.count("| fig4-left | quick |") > 0
+    assert after.count("| fig4-right | quick |") == after.count("| fig4-left | quick |")
+
+
 def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     growing = dataclasses.replace(STUDY, growing=True)
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: growing})
@@ -436,7 +459,9 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
     configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]  # type: ignore[arg-type]
     assert len(set(map(repr, configs))) == len(configs)
     assert {config.seed for config in configs} == {3}
-    assert {config.game for config in configs} == {"fhp" if budget == "paper" else "fhp-mini"}
+    assert {config.game for config in configs} == {
+        "fhp" if budget == "paper" else "fhp-pot" if name == "v1" else "fhp-mini"
+    }
     for arm, config in zip(plan.arms, configs, strict=True):
         assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
 

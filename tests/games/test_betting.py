@@ -1,6 +1,7 @@
 """The betting tree: the published sizes of the games, computed from the tree, and chips and payoffs of lines by hand."""
 
 from itertools import pairwise
+from math import comb
 
 import numpy as np
 import pytest
@@ -231,3 +232,29 @@ def test_no_two_nodes_of_a_tree_have_the_same_bets() -> None:
     # Networks see a node only through its bets. A fold adds no chips, so only decision nodes are told apart.
     for tree in TREES.values():
         assert len(np.unique(tree.bets[: tree.num_decisions], axis=0)) == tree.num_decisions
+
+
+def size(name: str) -> tuple[int, int]:
+    """Histories and infosets of a game with all cards as dealt."""
+    tree, rules = TREES[name], PRESETS[name]
+    decisions, nodes = (np.bincount(rounds).tolist() for rounds in (tree.round[tree.ended == NOT_TERMINAL], tree.round))
+    deck, own = rules.num_cards, rules.hole_cards
+    hands = comb(deck, own)  # what a player sees, and then what happens
+    deals, seen, histories, infosets = hands * comb(deck - own, own), 0, 0, 0
+    for round_, dealt in enumerate(rules.board_cards):
+        hands *= comb(deck - own - seen, dealt)
+        deals *= comb(deck - 2 * own - seen, dealt)
+        seen += dealt
+        histories += nodes[round_] * deals
+        infosets += decisions[round_] * hands
+    return histories, infosets
+
+
+@pytest.mark.parametrize(
+    ("name", "histories", "infosets"), [("fhp", 10**12, 10**9), ("hulh", 10**17, 10**14)], ids=["fhp", "hulh"]
+)
+def test_the_games_are_as_large_as_the_paper_says(name: str, histories: int, infosets: int) -> None:
+    """Section 5: "over" these powers of ten."""
+    found = size(name)
+    assert histories < found[0] < 10 * histories
+    assert infosets < found[1] < 10 * infosets

@@ -337,9 +337,10 @@ class Reproduce:
     """Run an experiment of a paper: every arm and seed is a run folder. Finished runs are kept, others are resumed."""
 
     #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
-    #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), its bound on average regret
-    #: (theorem1), its matches of heads-up limit hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), or
-    #: the effect of Lin's improvements on exact exploitability (lin-exact)
+    #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
+    #: version (v1, only with the quick budget), its bound on average regret (theorem1), its matches of heads-up limit
+    #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), or the effect of Lin's improvements on exact
+    #: exploitability (lin-exact)
     what: Positional[str]
     #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
     budget: Literal["quick", "paper"] = "quick"

@@ -75,8 +75,10 @@ def _report_runs(command: Report) -> None:
 def _report_reproduction(command: Report) -> None:
     _find_experiments()
     from experiments.reproduction.page import write_reproduction
+    from experiments.statements import write_statements
 
-    for path in write_reproduction(command.studies, command.out or Path("docs"), warn):
+    out = command.out or Path("docs")
+    for path in [*write_reproduction(command.studies, out, warn), write_statements(out)]:
         print(f"Wrote {path}.")
 
 

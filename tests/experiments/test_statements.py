@@ -1,0 +1,78 @@
+"""The page of all statements: verdicts come from the pages of the studies, and figures are on the pages named."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepcfr.errors import ConfigError
+from experiments.statements import LIST, VERDICTS, judged_statements, statement_lines, write_statements
+from experiments.studies import STUDIES
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAPERS: list[dict[str, Any]] = tomllib.loads(LIST.read_text())["paper"]
+STATEMENTS = [statement for paper in PAPERS for statement in paper["statement"]]
+SECTION = """## Figure 2: one (fig2, quick, fhp-mini)
+
+Some words. Command: `deepcfr reproduce fig2 --budget quick`.
+
+1. First. (section 6) **Holds**: 1.0 ± 0.1, 2.0 ± 0.1.
+2. Second. (section 6) **Cannot be said**: no finished run.
+"""
+
+
+def paper(**statement: Any) -> list[dict[str, Any]]:
+    return [{"name": "P", "about": "A.", "statement": [{"where": "6", "text": "T.", **statement}]}]
+
+
+def test_verdicts_are_those_of_the_studies_pages(tmp_path: Path) -> None:
+    (tmp_path / "reproduction.md").write_text(SECTION)
+    found = judged_statements(tmp_path)
+    assert [(name, one.verdict, one.game) for name, one in found.items()] == [
+        ("fig2 quick 1", "holds", "on fhp-mini"), ("fig2 quick 2", "not shown", "on fhp-mini"),
+    ]  # fmt: skip
+    assert found["fig2 quick 1"].link == "reproduction.md#figure-2-one-fig2-quick-fhp-mini"
+    lines = list(statement_lines(paper(judged=["fig2 quick 1", "fig2 quick 2"], evidence="E"), found))
+    assert "Of 1 statements: 0 holds, 1 not shown, 0 out of reach, 0 does not hold." in lines
+    link = "(reproduction.md#figure-2-one-fig2-quick-fhp-mini)"
+    assert lines[-2] == (
+        f"| 6 | T. | **holds** on fhp-mini; **not shown** on fhp-mini | [fig2 quick 1]{link}, [fig2 quick 2]{link}; E |"
+    )
+
+
+def test_a_study_that_has_not_been_run_shows_nothing() -> None:
+    assert list(statement_lines(paper(judged=["fig2 quick 1"]), {}))[-2] == (
+        "| 6 | T. | **not shown** | fig2 quick 1 (not run) |"
+    )
+
+
+def test_a_statement_needs_one_verdict_of_the_known_ones() -> None:
+    for wrong in ({"verdict": "maybe"}, {}, {"verdict": "holds", "judged": ["fig2 quick 1"]}):
+        with pytest.raises(ConfigError, match="verdict"):
+            list(statement_lines(paper(**wrong), {}))
+
+
+def test_the_page_is_up_to_date(tmp_path: Path) -> None:
+    for page in DOCS.glob("reproduction*.md"):
+        (tmp_path / page.name).write_bytes(page.read_bytes())
+    assert write_statements(tmp_path).read_text() == (DOCS / "statements.md").read_text()
+
+
+def test_statements_name_studies_that_exist_and_verdicts_that_are_known() -> None:
+    named = {name for one in STATEMENTS for name in one.get("judged", ())} - judged_statements(DOCS).keys()
+    for study, budget, number in map(str.split, named):  # not run yet
+        assert 1 <= int(number) <= len(STUDIES[study].plans[budget].statements)  # type: ignore[index]
+    assert {one["verdict"] for one in STATEMENTS if "verdict" in one} <= set(VERDICTS)
+
+
+LINKED = [statement for statement in STATEMENTS if "](" in statement.get("evidence", "")]
+
+
+@pytest.mark.parametrize("statement", LINKED, ids=lambda statement: statement["text"])
+def test_the_figures_of_a_statement_are_on_the_page_that_it_names(statement: dict[str, Any]) -> None:
+    evidence = statement["evidence"]
+    pages = "".join((DOCS / name).read_text() for name in re.findall(r"\]\(([\w/.-]+\.md)", evidence))
+    figures = re.findall(r"\d[\d,]*\.\d+", re.sub(r"\]\([^)]*\)", "", evidence))
+    assert [figure for figure in figures if figure not in pages] == []
