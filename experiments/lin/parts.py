@@ -84,8 +84,9 @@ class Sharpened(LadderPolicy):
         return self.bot.look(cards, numbers, stream)
 
     def probabilities(self, positions: Ints, views: Ints) -> Floats:
-        powers: Floats = self.bot.probabilities(positions, views) ** self.power
-        return powers / powers.sum(1, keepdims=True)
+        powers = self.bot.probabilities(positions, views) ** self.power
+        result: Floats = powers / powers.sum(1, keepdims=True)
+        return result
 
 
 def chosen(
