@@ -164,9 +164,9 @@ _EXTERNAL: dict[str, Any] = {
 }
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
-# paper, because an update covers many more games. In Leduc a slow Q delays the average policy, so players respond often and
-# explore much at first, and the replay memory holds the transitions of some fifty iterations. Kuhn's settings reach 40 mA/g
-# (one seed), Leduc's the figure in configs/leduc-nfsp.toml; those of poker games are not tuned.
+# paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the
+# transitions of some thirteen iterations only. Kuhn's settings reach 40 mA/g (one seed), Leduc's the figure in
+# configs/leduc-nfsp.toml; those of poker games are not tuned.
 _NFSP: dict[str, dict[str, Any]] = {
     "kuhn": {
         "nfsp": {
@@ -187,17 +187,18 @@ _NFSP: dict[str, dict[str, Any]] = {
     },
     "leduc": {
         "nfsp": {
-            "iterations": 4_000,
-            "episodes": 4_096,
-            "anticipatory": 0.3,
-            "epsilon_start": 0.5,
-            "replay_capacity": 500_000,
-            "q_steps": 24,
-            "policy_steps": 12,
-            "batch_size": 1_024,
-            "target_every": 24,
-            "q_learning_rate": 2e-3,
-            "policy_learning_rate": 2e-3,
+            "iterations": 6_000,
+            "episodes": 16_384,
+            "epsilon_start": 1.0,
+            "exploration": 0.2,
+            "replay_capacity": 300_000,
+            "reservoir_capacity": 4_000_000,
+            "q_steps": 12,
+            "policy_steps": 6,
+            "batch_size": 4_096,
+            "target_every": 6,
+            "q_learning_rate": 3e-3,
+            "policy_learning_rate": 3e-3,
             **_NFSP_FIT,
         },
         "network": {"kind": "mlp", "width": 64, "layers": 3},

@@ -39,7 +39,7 @@ def tilted(game: Game) -> Strategy:
 
 
 def modes(count: int) -> torch.Tensor:
-    return addressed_uniforms(STREAM + 2, torch.arange(count)[:, None], torch.arange(2)) < 0.5
+    return (3 * addressed_uniforms(STREAM + 2, torch.arange(count)[:, None], torch.arange(2))).long()
 
 
 def played(game: Game, deals: Deals) -> Episodes:
@@ -118,7 +118,7 @@ def test_rewards_add_up_to_the_payoffs_of_the_same_games(name: str) -> None:
         assert not bool(mine.reward[~mine.terminal].any())
 
 
-def test_every_decision_carries_the_mode_of_its_player_in_its_game() -> None:
+def test_every_decision_carries_the_modes_of_both_players_in_its_game() -> None:
     game = load_game("leduc")
     deals = game.deal(COUNT, STREAM)
     episodes = played(game, deals)
@@ -127,7 +127,8 @@ def test_every_decision_carries_the_mode_of_its_player_in_its_game() -> None:
         assert len(ends) == COUNT  # in Leduc nobody is left without a decision
         starts = [0, *(end + 1 for end in ends[:-1])]
         for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            assert set(episodes.responding[player][start : end + 1].tolist()) == {bool(modes(COUNT)[row, player])}
+            (pair,) = set(map(tuple, episodes.modes[player][start : end + 1].tolist()))
+            assert pair == (modes(COUNT)[row, player], modes(COUNT)[row, 1 - player])
 
 
 def test_a_game_of_kuhn_by_hand() -> None:
@@ -141,7 +142,7 @@ def test_a_game_of_kuhn_by_hand() -> None:
     def second(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
         return torch.eye(3)[RAISE].repeat(len(node), 1)
 
-    episodes = play_episodes(game, deals, (first, second), torch.tensor([[True, False]]), STREAM)
+    episodes = play_episodes(game, deals, (first, second), torch.tensor([[1, 0]]), STREAM)
     mine, theirs = episodes.transitions
     assert (mine.action.tolist(), mine.reward.tolist(), mine.terminal.tolist()) == ([CALL, CALL], [0, 2], [False, True])
     assert (theirs.action.tolist(), theirs.reward.tolist(), theirs.terminal.tolist()) == ([RAISE], [-2], [True])
@@ -149,7 +150,7 @@ def test_a_game_of_kuhn_by_hand() -> None:
     assert bool(game.legal[mine.infosets.node[1], FOLD])  # there it faces a bet
     assert mine.infosets.cards.tolist() == [[KING], [KING]]
     assert theirs.infosets.cards.tolist() == [[QUEEN]]
-    assert [m.tolist() for m in episodes.responding] == [[True, True], [False]]
+    assert [m.tolist() for m in episodes.modes] == [[[1, 0], [1, 0]], [[0, 1]]]
     assert episodes.nodes_touched == 1 + 3 + 1  # the deal, three decisions, the end
 
 
@@ -163,5 +164,5 @@ def test_episodes_are_the_same_in_any_batch() -> None:
     ]
     for player in (0, 1):
         assert as_tuples(whole.transitions[player]) == [t for e in cut for t in as_tuples(e.transitions[player])]
-        assert torch.equal(whole.responding[player], torch.cat([e.responding[player] for e in cut]))
+        assert torch.equal(whole.modes[player], torch.cat([e.modes[player] for e in cut]))
     assert whole.nodes_touched == sum(e.nodes_touched for e in cut)

@@ -31,11 +31,22 @@ from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
 from deepcfr.nfsp.q_learning import epsilon_greedy, outputs_at, q_targets
-from deepcfr.nfsp.solver import NFSP, exploration, memory_bytes, rate_factor
+from deepcfr.nfsp.solver import (
+    AVERAGE,
+    EXPLORE,
+    NFSP,
+    RESPONSE,
+    _mixed,
+    _Player,
+    exploration,
+    memory_bytes,
+    rate_factor,
+)
 from deepcfr.rng import addressed_uniforms, generator, key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
 from deepcfr.solvers.build import build_solver
+from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import NO_CARD, Infosets
 
@@ -165,7 +176,9 @@ class PlainNFSP:
                 action = next(a for a in range(3) if left < sum(probabilities[: a + 1]))
                 pending[player] = (history, cards[player], action)
                 if responds[player]:
-                    self.responses[player].append((history, cards[player], action))
+                    values = self.outputs(self.q[player], history, cards[player]).tolist()
+                    best = max(self.legal(history), key=lambda one: values[one])
+                    self.responses[player].append((history, cards[player], best))
                 history += {FOLD: "f", CALL: "c", RAISE: "b"}[action]
             for player, sign in ((0, 1), (1, -1)):
                 self.keep(player, (*pending[player], sign * paid, pending[player][0], True))
@@ -249,8 +262,10 @@ class PlainNFSP:
             parameter.data -= rate * slope
 
 
-def test_it_is_step_by_step_what_a_plain_implementation_is() -> None:
-    solver, plain = NFSP(load_game("kuhn"), CONFIG), PlainNFSP(CONFIG)
+@pytest.mark.parametrize("episodes", [40, 15])  # with more episodes than infosets strategies are tables
+def test_it_is_step_by_step_what_a_plain_implementation_is(episodes: int) -> None:
+    config = changed(episodes=episodes, iterations=6 * 40 // episodes)
+    solver, plain = NFSP(load_game("kuhn"), config), PlainNFSP(config)
     for t, record in enumerate(solver.iterations(), start=1):
         q_losses, pi_losses = plain.iterate(t)
         for player in (0, 1):
@@ -302,11 +317,43 @@ def test_it_is_step_by_step_what_a_plain_implementation_is() -> None:
 
 def test_players_respond_with_probability_eta_and_independently() -> None:
     solver = NFSP(load_game("kuhn"), CONFIG)
-    responding = solver.modes(solver.game.deal(20_000, 1), t=1)
+    responding = solver.modes(solver.game.deal(20_000, 1), t=1) == RESPONSE
     assert stats.binomtest(int(responding.sum()), 40_000, SETTINGS.anticipatory).pvalue > 1e-3
     both = int(responding.all(1).sum())
     assert stats.binomtest(both, 20_000, SETTINGS.anticipatory**2).pvalue > 1e-3
-    assert not torch.equal(responding, solver.modes(solver.game.deal(20_000, 1), t=2))
+    assert not torch.equal(responding, solver.modes(solver.game.deal(20_000, 1), t=2) == RESPONSE)
+
+
+def test_each_player_explores_in_a_share_of_the_games_and_its_opponent_does_not_learn_from_them() -> None:
+    solver = NFSP(load_game("kuhn"), changed(exploration=0.2, anticipatory=1.0, episodes=1_000, replay_capacity=10**6))
+    explores = solver.modes(solver.game.deal(20_000, 1), t=1) == EXPLORE
+    assert not explores.all(1).any()
+    for player in (0, 1):
+        assert stats.binomtest(int(explores[:, player].sum()), 20_000, 0.2).pvalue > 1e-3
+    found = next(iter(solver._play(1)))
+    solver._remember(found, 1)
+    for player in (0, 1):
+        mode, opposing = found.modes[player].unbind(1)
+        assert (opposing == EXPLORE).any()
+        assert solver.memories.replay[player].seen == int((opposing != EXPLORE).sum())
+        assert solver.memories.reservoir[player].seen == int((mode == RESPONSE).sum())
+
+
+@pytest.mark.parametrize("episodes", [5, 2_000])  # evaluated row by row, and from a table
+def test_exploration_is_the_average_policy_with_half_of_the_actions_at_random(episodes: int) -> None:
+    solver = NFSP(load_game("kuhn"), CONFIG)
+    deals = solver.game.deal(episodes, 1)
+    average = _Player.of(solver.averages[0].network, masked_softmax)
+    response = _Player.of(solver.values[0].network, epsilon_greedy)
+    root, rows = torch.zeros(episodes, dtype=torch.int64), torch.arange(episodes)
+
+    def at_root(mode: int) -> torch.Tensor:
+        modes = torch.full((episodes,), mode)
+        return _mixed(solver.game, deals, modes, 0, response, average)(root, rows)
+
+    legal = solver.game.legal[root]
+    assert torch.equal(at_root(RESPONSE).amax(1), torch.ones(episodes))
+    torch.testing.assert_close(at_root(EXPLORE), (at_root(AVERAGE) + legal / legal.sum(1, keepdim=True)) / 2)
 
 
 @pytest.mark.parametrize(("eta", "share"), [(0.0, 0.0), (1.0, 1.0)])

@@ -43,6 +43,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "nfsp.episodes": (1, 100_000_000),
     "nfsp.anticipatory": (0.0, 1.0),
     "nfsp.epsilon_start": (0.0, 1.0),
+    "nfsp.exploration": (0.0, 0.5),
     "nfsp.replay_capacity": (1, 10**10),
     "nfsp.reservoir_capacity": (1, 10**10),
     "nfsp.q_steps": (0, 1_000_000),

@@ -191,6 +191,9 @@ class NFSPConfig:
     anticipatory: float = 0.1  #: eta, the probability that a player responds to the opponent in an episode
     #: probability of a uniformly random action of a best response in iteration 1; in iteration t it is divided by sqrt(t)
     epsilon_start: float = 0.06
+    #: share of the games in which a player explores: it plays its average policy with half of the actions at random, and
+    #: the opponent does not learn from the game; 0 explores by epsilon only, as in the paper
+    exploration: float = 0.0
     replay_capacity: int = 200_000  #: transitions in each player's replay memory, the newest ones
     reservoir_capacity: int = 2_000_000  #: best-response samples in each player's reservoir
     q_steps: int = 2  #: updates of each action-value network in an iteration

@@ -29,6 +29,11 @@ class Transitions:
     def __len__(self) -> int:
         return len(self.infosets)
 
+    def __getitem__(self, some: torch.Tensor) -> Transitions:
+        return Transitions(
+            self.infosets[some], self.action[some], self.reward[some], self.following[some], self.terminal[some]
+        )
+
 
 @dataclass(frozen=True)
 class Episodes:
@@ -37,7 +42,7 @@ class Episodes:
     transitions: tuple[
         Transitions, Transitions
     ]  # of players 0 and 1; game after game, each from first decision to last
-    responding: tuple[torch.Tensor, torch.Tensor]  # bool [I], whether the player was in its best-response mode
+    modes: tuple[torch.Tensor, torch.Tensor]  # int64 [I, 2], the modes of the player and of its opponent in the game
     payoffs: torch.Tensor  # float32 [B], to player 0
     nodes_touched: int  # decision and terminal histories visited, plus deals
 
@@ -48,12 +53,12 @@ class Episodes:
 
 
 def play_episodes(
-    game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], responding: torch.Tensor, stream: int
+    game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], modes: torch.Tensor, stream: int
 ) -> Episodes:
     """Play one game for every deal.
 
     `strategies[p]` is player p's strategy; actions use the uniforms addressed by (traversal, node) in `stream`.
-    `responding`, bool [B, P], is each player's mode and is only recorded. Games pay at their ends, so the reward of a
+    `modes`, int64 [B, P], are the players' modes and only recorded. Games pay at their ends, so the reward of a
     transition that leads to another decision is 0.
     """
     node, row = game.start(deals), torch.arange(len(deals), device=deals.traversal.device)
@@ -70,14 +75,14 @@ def play_episodes(
         node = game.step(node, action, row, deals)
     nodes, rows, actions = (torch.cat(parts) for parts in zip(*visits, strict=True)) if visits else [row[:0]] * 3
     payoffs = game.payoff(end, torch.arange(len(deals), device=end.device), deals)
-    transitions, modes = [], []
+    transitions, of_decisions = [], []
     for player in (0, 1):
         mine = (game.actor[nodes] == player).nonzero()[:, 0]
         mine = mine[rows[mine].argsort(stable=True)]  # levels are in order of depth, so each game's decisions stay so
         reward = payoffs if player == 0 else -payoffs
         transitions.append(_transitions(game, deals, nodes[mine], rows[mine], actions[mine], reward))
-        modes.append(responding[rows[mine], player])
-    return Episodes((transitions[0], transitions[1]), (modes[0], modes[1]), payoffs, touched)
+        of_decisions.append(modes[rows[mine]][:, [player, 1 - player]])
+    return Episodes((transitions[0], transitions[1]), (of_decisions[0], of_decisions[1]), payoffs, touched)
 
 
 def _actions(

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import torch
-from torch.nn import functional
 
 from deepcfr.config import NFSPConfig, RunConfig
 from deepcfr.errors import NoPolicy
@@ -35,7 +34,9 @@ from deepcfr.training.networks import SplitNetwork, build_network, count_paramet
 from deepcfr.types import Samples
 
 PLAYERS = (0, 1)
-_CHUNK = 2048  # episodes that advance together in one thread, so that their data fits in the cache
+AVERAGE, RESPONSE, EXPLORE = 0, 1, 2  # modes of a player in a game
+_RANDOM = 0.5  # probability of a random action in the games in which a player explores
+_CHUNK = 4096  # episodes that advance together in one thread, so that their data fits in the cache
 
 
 @dataclass(frozen=True)
@@ -155,32 +156,45 @@ class NFSP:
 
         def run_chunk(first: int) -> Episodes:
             deals = self.game.deal(min(_CHUNK, total - first), deal, first)
-            responding = self.modes(deals, t)
+            modes = self.modes(deals, t)
             first_player, second = (
-                _mixed(self.game, deals, responding[:, player], player, values[player], averages[player])
+                _mixed(self.game, deals, modes[:, player], player, values[player], averages[player])
                 for player in PLAYERS
             )
-            return play_episodes(self.game, deals, (first_player, second), responding, act)
+            return play_episodes(self.game, deals, (first_player, second), modes, act)
 
         yield from self.workers.map(run_chunk, range(0, total, _CHUNK))
 
     def modes(self, deals: Deals, t: int) -> torch.Tensor:
-        """Whether each player plays its best response (probability eta) or its average policy, bool [B, P]."""
+        """What each player does in each game, int64 [B, P]: AVERAGE, RESPONSE with probability eta, or EXPLORE.
+
+        In a share of the games of each player it explores, but never both at once.
+        """
         players = torch.arange(len(PLAYERS), device=deals.traversal.device)
         chance = addressed_uniforms(self._stream("mode", t), deals.traversal[:, None], players)
-        return chance < self.settings.anticipatory
+        modes = torch.where(chance < self.settings.anticipatory, RESPONSE, AVERAGE)
+        if share := self.settings.exploration:
+            who = addressed_uniforms(self._stream("explorer", t), deals.traversal, torch.zeros_like(deals.traversal))
+            modes[(who[:, None] / share).long() == players] = EXPLORE
+        return modes
 
     def _remember(self, found: Episodes, t: int) -> None:
-        """Add every transition to the replay memory, and the best-response actions also to the reservoir."""
-        actions = self.game.encoding.num_actions
+        """Add transitions to the replay memory, and best responses, without exploration, to the reservoir.
+
+        A player's action values are against the opponent's strategy, so they do not learn from games in which it explores.
+        """
+        encoding = self.game.encoding
         for player in PLAYERS:
-            transitions, responding = found.transitions[player], found.responding[player]
-            self.memories.replay[player].add(transitions, t)
-            taken = functional.one_hot(transitions.action[responding], actions).float()
-            times = torch.full((len(taken),), t, dtype=torch.int32, device=taken.device)
+            transitions, (mode, opposing) = found.transitions[player], found.modes[player].unbind(1)
+            self.memories.replay[player].add(transitions[opposing != EXPLORE], t)
+            infosets = transitions.infosets[mode == RESPONSE]
+            with torch.no_grad():
+                values = outputs_at(self.values[player].network, infosets, encoding)
+            response = epsilon_greedy(values, encoding.legal[infosets.node])
+            times = torch.full((len(response),), t, dtype=torch.int32, device=response.device)
             reservoir = self.memories.reservoir[player]
             stream = self._stream("slot", t, player, reservoir.seen)
-            reservoir.add(Samples(transitions.infosets[responding], taken, times), stream)
+            reservoir.add(Samples(infosets, response, times), stream)
 
     def _learn_values(self, t: int, player: int) -> float:
         """Train Q towards r + max Q', and copy it to the target network when due; returns the mean loss."""
@@ -312,31 +326,43 @@ class _Player:
     def of(network: SplitNetwork, to_strategy: ToStrategy) -> _Player:
         return _Player(network, network.encode_nodes(), to_strategy)
 
+    def probabilities(self, joint: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        """The strategy [..., A] from inputs of the joint part [..., D]."""
+        return self.to_strategy(self.network.joint(joint), legal)
+
 
 @torch.no_grad()
-def _mixed(
-    game: Game, deals: Deals, responding: torch.Tensor, player: int, response: _Player, average: _Player
-) -> Strategy:
-    """One player's strategy in some episodes: `response` where it is `responding`, bool [B], and `average` elsewhere."""
-    rounds = deals.views.shape[2]
+def _mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, response: _Player, average: _Player) -> Strategy:
+    """One player's strategy in some episodes with its `modes`, int64 [B].
+
+    It is `response` or `average`, or `average` with random actions where it explores.
+    """
+    rounds, legal = deals.views.shape[2], game.encoding.legal
     views = deals.views[:, player].flatten(0, 1)
     # many deals share a hand before the board, so distinct views are encoded once
     _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
     example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
     example[view] = torch.arange(len(view), device=view.device)
     kinds = [(kind, kind.network.encode_cards(views[example])) for kind in (average, response)]
+    # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
+    small = len(example) * len(response.nodes) < len(deals)
+    tables = [kind.probabilities(hands[:, None] + kind.nodes, legal) for kind, hands in kinds if small]
+    uniform = legal / legal.sum(1, keepdim=True)
 
     @torch.no_grad()
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        result = torch.empty(len(node), game.encoding.num_actions, device=node.device)
-        mode = responding[row]
-        for mine, (kind, hands) in zip((~mode, mode), kinds, strict=True):
-            some = mine.nonzero()[:, 0]
-            if len(some):
-                at = node[some]
-                z = hands[view[row[some] * rounds + game.round[at]]].add_(kind.nodes[game.infoset[at]])
-                result[some] = kind.to_strategy(kind.network.joint(z), game.legal[at])
-        return result
+        mode, at, hand = modes[row], game.infoset[node], view[row * rounds + game.round[node]]
+        responds = mode == RESPONSE
+        if small:
+            result = torch.where(responds[:, None], tables[1][hand, at], tables[0][hand, at])
+        else:
+            result = torch.empty(len(node), legal.shape[1], device=node.device)
+            for mine, (kind, hands) in zip((~responds, responds), kinds, strict=True):
+                some = mine.nonzero()[:, 0]
+                if len(some):
+                    places = at[some]
+                    result[some] = kind.probabilities(hands[hand[some]].add_(kind.nodes[places]), legal[places])
+        return torch.where((mode == EXPLORE)[:, None], torch.lerp(result, uniform[at], _RANDOM), result)
 
     return strategy
 
