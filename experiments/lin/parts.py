@@ -1,4 +1,4 @@
-"""Which decisions of a raise-ladder bot lose to its own deterministic style.
+"""Find the decisions of a raise-ladder bot that lose to its own deterministic style.
 
 python -m experiments.lin.parts runs/lin --hands 200000 > experiments/results/lin_parts.json
 

@@ -166,7 +166,7 @@ class NFSP:
         yield from self.workers.map(run_chunk, range(0, total, _CHUNK))
 
     def modes(self, deals: Deals, t: int) -> torch.Tensor:
-        """What each player does in each game, int64 [B, P]: AVERAGE, RESPONSE with probability eta, or EXPLORE.
+        """Draw what each player does in each game, int64 [B, P]: AVERAGE, RESPONSE with probability eta, or EXPLORE.
 
         In a share of the games of each player it explores, but never both at once.
         """
