@@ -1,4 +1,4 @@
-"""Flop hold'em solved full-width: Linear CFR in 32 and 16 bits, and Discounted CFR until it is nearly exact.
+"""Flop hold'em solved full-width: CFR, Linear CFR in 32 and 16 bits, and Discounted CFR until it is nearly exact.
 
     python -m experiments.fhp_solve [NAME ...]    # all runs, or only those named: writes experiments/results/fhp_solve.json
 
@@ -18,8 +18,10 @@ from deepcfr.runs.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "experiments" / "results" / "fhp_solve.json"
-LINEAR = "--algorithm linear-cfr --iterations 50 --evaluation.at 20 30"
+_LENGTH = "--iterations 50 --evaluation.at 20 30"
+LINEAR = f"--algorithm linear-cfr {_LENGTH}"
 RUNS = {
+    "cfr": f"--algorithm cfr {_LENGTH}",
     "lcfr": LINEAR,
     "lcfr16": f"{LINEAR} --precision int16",
     "dcfr": "--algorithm dcfr --iterations 300 --evaluation.at 20 50 100 150 200 250",

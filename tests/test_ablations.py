@@ -553,6 +553,9 @@ def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
         "solve.initial_weight: ignored, because 'solve.initial' is uniform",
     ]
     assert list(unread_settings(SolveConfig(solve=TabularConfig("dcfr", gamma=1.0)))) == []
+    assert list(unread_settings(RunConfig(solver="nfsp"))) == []
+    deep = RunConfig(solver="nfsp", cfr=CFRConfig(iterations=7), memory=MemoryConfig(files=True))
+    assert list(unread_settings(deep)) == ["cfr.iterations, memory.files: ignored, because 'solver' is nfsp"]
     source = load_source("kuhn")
     assert any("ignored" in note for note in cost_notes(SolveConfig("kuhn", solve=lin), source))
     assert not any("ignored" in note for note in cost_notes(SolveConfig("kuhn"), source))

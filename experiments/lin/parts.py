@@ -4,8 +4,8 @@ python -m experiments.lin.parts runs/lin --hands 200000 > experiments/results/li
 
 The bot meets itself with the deterministic style at one kind of decision only: in one round, facing a bet or not, or where
 the row of its average strategy was visited so often. What that variant gains is what the bot's mixing loses there. The
-gains of kinds need not add up to that of the whole style. Then it is sharpened: its probabilities are raised to a power and
-normalised, so that actions which it seldom plays become rarer.
+gains of kinds need not add up to that of the whole style. Then it plays with thresholds: actions less probable than the
+threshold are left out. The bot itself is taken without a threshold, whatever its settings say.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +36,7 @@ Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Chooses = Callable[[Ints, Floats], npt.NDArray[np.bool_]]  # decisions of a kind, by position and visits
-_POWERS = (2.0, 4.0, 8.0)
+_THRESHOLDS = (0.1, 0.2, 0.3, 0.4)
 _VISITS = (0.0, 0.5, 10.0, 100.0, 1_000.0, 10_000.0, np.inf)
 
 
@@ -73,22 +74,6 @@ class PartlyDeterministic(LadderPolicy):
         return result
 
 
-class Sharpened(LadderPolicy):
-    """A bot with probabilities in proportion to a power of its own."""
-
-    def __init__(self, bot: LadderTable, power: float) -> None:
-        self.game, self.kind, self.width = bot.game, f"{bot.kind} to the power of {power:g}", bot.width
-        self.bot, self.power = bot, power
-
-    def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
-        return self.bot.look(cards, numbers, stream)
-
-    def probabilities(self, positions: Ints, views: Ints) -> Floats:
-        powers = self.bot.probabilities(positions, views) ** self.power
-        result: Floats = powers / powers.sum(1, keepdims=True)
-        return result
-
-
 def chosen(
     positions: Ints,
     visits: Floats,
@@ -119,9 +104,10 @@ def kinds(rounds: int) -> dict[str, Chooses]:
 
 
 def measure(run: Path, hands: int, threads: int) -> dict[str, Any]:
-    """Gains with their intervals, in thousandths of a big blind: of every kind's variant, and of sharpened bots."""
+    """Gains with their intervals, in thousandths of a big blind: of every kind's variant, and with thresholds."""
     bot, _ = RunFolder.open(run).load_player("average", print)
     assert isinstance(bot, LadderTable)
+    bot.threshold = 0.0
     iterations = RunFolder.open(run).load_solver(print, memories=False)[0].iteration
 
     def gain(name: str, first: LadderPolicy, second: LadderPolicy) -> dict[str, float]:
@@ -134,8 +120,9 @@ def measure(run: Path, hands: int, threads: int) -> dict[str, Any]:
         for name, chooses in kinds(bot.game.rules.num_rounds).items()
     }
     found: dict[str, Any] = {name: gain(name, variant, bot) for name, variant in variants.items()}
-    for power in _POWERS:
-        one, name = Sharpened(bot, power), f"power {power:g}"
+    for threshold in _THRESHOLDS:
+        one, name = copy(bot), f"threshold {threshold:g}"
+        one.threshold = threshold
         found[name] = {
             "the bot": gain(f"{name} against the bot", one, bot),
             "deterministic": gain(f"{name} against the deterministic style", one, LadderStyle(bot, "deterministic")),

@@ -83,6 +83,23 @@ def test_a_floor_keeps_every_action_alive_until_its_last_game() -> None:
     assert visited[visited > 0].min() > 0.0499
 
 
+def test_a_threshold_takes_rare_actions_out_of_the_average_and_changes_no_table() -> None:
+    few = {"iterations": 20, "traversals": 50}
+    plain, cut = solved(ONE_ROUND, **few), solved(ONE_ROUND, **few, threshold=0.3)
+    assert all(np.array_equal(plain.arrays()[name], cut.arrays()[name]) for name in plain.arrays())
+    positions = np.stack(decisions(plain.game))
+    views = np.full((len(positions), 2), 3)
+    before, after = (solver.average_policy().probabilities(positions, views) for solver in (plain, cut))
+    np.testing.assert_allclose(after.sum(1), 1)
+    played = (before >= 0.3) | (before == before.max(1, keepdims=True))
+    assert np.array_equal(after > 0, played & (before > 0))
+    assert (before[~played] > 0).any()
+    kept = np.where(played, before, 0)
+    np.testing.assert_allclose(after, kept / kept.sum(1, keepdims=True))
+    whole = solved(ONE_ROUND, **few, threshold=1.0).average_policy().probabilities(positions, views)
+    assert np.array_equal(whole > 0, before == before.max(1, keepdims=True))
+
+
 def test_what_cannot_be_is_one_sentence() -> None:
     hunl = LADDERS["hunl-ladder"]
     sentences = {

@@ -166,6 +166,7 @@ def test_memory_is_known_before_it_is_taken() -> None:
         ({"algorithm": "cfr+"}, "cfr\\+"),
         ({"sampler": "outcome", "exploration": 0.0}, "exploration.*0.0"),
         ({"sampler": "outcome", "exploration": float("nan")}, "nan"),
+        ({"threshold": 0.4}, "'threshold' is for raise-ladder games, and 'kuhn' is not one"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:

@@ -63,6 +63,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "solve.exploration_slope": (-1.0, 0.0),
     "solve.exploration_end": (1, 10**15),
     "solve.initial_weight": (1e-6, 1e9),
+    "solve.threshold": (0.0, 1.0),
     "solve.parts": (1, 100_000),
     "solve.epoch": (1, 100_000_000),
     "evaluation.every": (0, 100_000_000),
@@ -139,7 +140,11 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
     if isinstance(config, SolveConfig):
         groups = _unread_by_tables(config)
     elif config.solver == "nfsp":
-        return  # no setting of NFSP depends on another one
+        unread = ("cfr", "sampling", "memory", "advantage", "average")
+        names = [
+            name for section in unread for name in _changed(config, section, tuple(vars(getattr(config, section))))
+        ]
+        groups = {"'solver' is nfsp": names}
     else:
         groups = _unread_by_networks(config)
     for reason, names in groups.items():
@@ -149,7 +154,7 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
 
 _SAMPLED = (
     "sampler", "traversals", "weighting", "exploration", "exploration_start", "exploration_slope", "exploration_end",
-    "reward_shape", "reward_on", "initial", "initial_weight", "parts", "epoch",
+    "reward_shape", "reward_on", "initial", "initial_weight", "parts", "epoch", "threshold",
 )  # fmt: skip
 
 

@@ -266,6 +266,9 @@ class TabularConfig:
     #: mccfr: with win rates, the initial sum of a row's regrets, in the game's unit, and the initial weight of the row in
     #: the average, where a visit in iteration 1 has weight 1
     initial_weight: float = 1.0
+    #: mccfr on raise-ladder games: actions of the average strategy below this probability are not played, unless none is
+    #: as probable; 0 is off, above 1/2 only the most probable action is left
+    threshold: float = 0.0
 
 
 @dataclass(frozen=True)

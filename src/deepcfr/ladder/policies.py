@@ -36,8 +36,11 @@ class LadderTable(LadderPolicy):
     """Probabilities in proportion to the positive entries of a table, uniform over legal actions where there are none.
 
     `table` is flat, in the `ladder_layout` of the game and the counts of the buckets, and is not copied. It may also be
-    the expanded compact form, uint8.
+    the expanded compact form, uint8. Actions below `threshold` are not played, unless none is as probable (Ganzfried,
+    Sandholm and Waugh 2012, "Strategy purification and thresholding", section 3).
     """
+
+    threshold = 0.0
 
     def __init__(self, game: LadderGame, buckets: Buckets, table: Table, kind: str = "average") -> None:
         self.game, self.buckets, self.table, self.kind = game, buckets, table, kind
@@ -55,7 +58,12 @@ class LadderTable(LadderPolicy):
     def probabilities(self, positions: Ints, views: Ints) -> Floats:
         own = own_view(positions, views)
         strategies: Floats = table_strategies(self.game.ladder, self.layout, self.table, positions, own)
-        return strategies
+        if self.threshold == 0:
+            return strategies
+        least = np.minimum(self.threshold, strategies.max(1, keepdims=True))
+        kept: Floats = np.where(strategies >= least, strategies, 0.0)
+        kept /= kept.sum(1, keepdims=True)
+        return kept
 
 
 def own_view(positions: Ints, views: Ints) -> Ints:

@@ -104,7 +104,9 @@ class LadderMCCFR(SampledSolver):
 
     def average_policy(self) -> LadderTable:
         """The average strategy; it shares the solver's table and changes with it."""
-        return self._policy(self._played, "average")
+        policy = self._policy(self._played, "average")
+        policy.threshold = self.config.threshold
+        return policy
 
     def current_policy(self) -> LadderTable:
         """The current strategy, by regret matching."""

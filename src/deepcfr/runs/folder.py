@@ -231,7 +231,7 @@ class RunFolder:
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
         else:
             solve = dataclasses.asdict(self.config.solve)
-            parts += [{name: value for name, value in solve.items() if name != "iterations"}]
+            parts += [{name: value for name, value in solve.items() if name not in ("iterations", "threshold")}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame:

@@ -196,6 +196,8 @@ def _require_supported(
     problems = list(setting_problems(config, threads))
     if config.sampler == "outcome" and not 0 < config.exploration <= 1:
         problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
+    if config.threshold:
+        problems.append(f"'threshold' is for raise-ladder games, and '{game.name}' is not one.")
     if problems:
         raise ConfigError(problems)
     if isinstance(game, OpenSpielGame) and abstraction is not None:
