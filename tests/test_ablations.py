@@ -20,6 +20,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
     SolveConfig,
@@ -29,7 +30,7 @@ from deepcfr.config import (
     sampling_of,
     unread_settings,
 )
-from deepcfr.defaults import default_config
+from deepcfr.defaults import default_cluster_config, default_config
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
@@ -83,8 +84,10 @@ def few(config: RunConfig, traversals: int = 30) -> RunConfig:
     return replace(config, sampling=replace(sampling, traversals=traversals))
 
 
-def applies(config: RunConfig, key: str) -> bool:
-    """Whether a configuration has the setting: boards have no traversals of histories."""
+def applies(config: RunConfig, key: str, value: Any) -> bool:
+    """Whether a configuration takes the setting: discounted sums are for boards, which have no traversals of histories."""
+    if config.cfr.weighting == "discounted" and key == "sampling.kind":
+        return value == "public-chance"
     return key != "sampling.traversals" or config.sampling.kind != "public-chance"
 
 
@@ -107,7 +110,7 @@ GAMES = ("kuhn", "leduc", "openspiel:leduc_poker")  # small enough to play in ev
 def test_no_ablation_contradicts_another_setting(base: str) -> None:
     assert list(config_problems(BASES[base])) == []
     for key, value in ABLATIONS:
-        if applies(BASES[base], key):
+        if applies(BASES[base], key, value):
             assert list(config_problems(with_key(BASES[base], key, value))) == [], (key, value)
 
 
@@ -153,7 +156,7 @@ def test_every_ablation_of_every_base_trains(game: str) -> None:
     assert len(distinct) >= 2
     for config in distinct.values():
         for key, value in ABLATIONS:
-            if not applies(config, key) or (game.startswith("openspiel") and (key, value) in NEED_CARDS):
+            if not applies(config, key, value) or (game.startswith("openspiel") and (key, value) in NEED_CARDS):
                 continue
             ablated = with_key(config, key, value)
             ablated = few(ablated) if key == "sampling.kind" else ablated
@@ -201,7 +204,7 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     assert list(unread_settings(with_key(config, "memory.kind", "window"))) == [
         "memory.kind: ignored, because a panel keeps all its hands"
     ]
-    leduc = with_key(default_config("leduc"), "sampling.kind", "public-chance")
+    leduc = with_key(default_cluster_config("leduc"), "sampling.kind", "public-chance")
     assert list(unread_settings(leduc)) == [
         "advantage.merge_infosets: ignored, because the examples of 'advantage.batch_size' are hands",
         "average.merge_infosets: ignored, because the examples of 'average.batch_size' are hands",
@@ -314,6 +317,16 @@ def test_the_weighting_changes_the_weights_in_fits() -> None:
         losses.append(weights(again, 0))
     assert not same_weights(*losses)
     assert same_weights(losses[0], weights(linear, 0))
+
+
+def test_discounted_sums_need_a_panel() -> None:
+    config = replace(BASE, cfr=replace(BASE.cfr, weighting="discounted"))
+    (problem,) = config_problems(config)
+    assert problem.startswith("'cfr.weighting' is discounted, which needs a panel")
+    for kind in ("outcome", "public-chance"):
+        assert problem in config_problems(replace(config, sampling=sampling_of(kind, config.sampling)))
+    panel = replace(config, sampling=PublicChanceSampling(panel=True))
+    assert list(config_problems(panel)) == []
 
 
 def test_the_refit_changes_where_later_fits_start() -> None:

@@ -43,8 +43,9 @@ def test_every_game_starts_from_settings_that_shards_offer(game: str) -> None:
 def test_a_cluster_changes_no_setting_without_a_sentence(game: str) -> None:
     usual, there = default_config(game), default_cluster_config(game)
     notes = cluster_notes(game)
-    assert bool(notes) == (usual != there) == (game in ("fhp", "hulh", "hunl-pot"))
-    assert all(word in note for note, word in zip(notes, {"fhp": ["external"]}.get(game, ["smoothing"]), strict=False))
+    assert bool(notes) == (usual != there) == (game in ("leduc", "fhp", "hulh", "hunl-pot"))
+    word = "external" if game in ("fhp", "leduc") else "smoothing"
+    assert all(word in note for note in notes)
 
 
 @pytest.mark.parametrize("workers, shards", [(2, 8), (12, 12)])

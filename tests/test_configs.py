@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepcfr.config import load_any_config, load_config
-from deepcfr.defaults import default_config
+from deepcfr.defaults import default_cluster_config, default_config
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +34,10 @@ def test_configurations_say_their_command_and_load() -> None:
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
     assert load_config(ROOT / "configs" / f"{name}.toml") == default_config(game)
+
+
+def test_leduc_with_external_sampling_is_what_a_cluster_starts_from() -> None:
+    assert load_config(ROOT / "configs" / "leduc-external.toml") == default_cluster_config("leduc")
 
 
 @pytest.mark.parametrize("game", ["fhp-pot", "hunl-pot"])

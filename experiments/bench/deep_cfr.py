@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from deepcfr.config import CFRConfig, ExternalSampling, MemoryConfig, NetworkConfig, RunConfig
-from deepcfr.defaults import default_config
+from deepcfr.defaults import default_cluster_config, default_config
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
@@ -127,7 +127,7 @@ class _Timer:
 
 
 def _run_ours(seed: int, target: float) -> dict[str, Any]:
-    base = default_config("leduc")
+    base = default_cluster_config("leduc")  # external sampling, as in OpenSpiel
     config = dataclasses.replace(
         base,
         seed=seed,

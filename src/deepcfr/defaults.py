@@ -27,7 +27,7 @@ def default_config(game: str, solver: str = "deep-cfr") -> RunConfig:
     if game in _TUNED:
         return config_from_table({"game": game, **_TUNED[game]})
     if game.startswith(OPENSPIEL):
-        return config_from_table({"game": game, **_TUNED["leduc"]})
+        return config_from_table({"game": game, **_SMALL})
     return config_from_table({"game": game, **_MODEST})
 
 
@@ -35,7 +35,7 @@ def default_cluster_config(game: str) -> RunConfig:
     """The default configuration of `train GAME --ray`: that of `train GAME`, as far as shards support it."""
     config = default_config(game)
     if config.sampling.kind == "public-chance":
-        config = config_from_table({"game": game, **_EXTERNAL})
+        config = config_from_table({"game": game, **(_SMALL if game == "leduc" else _EXTERNAL)})
     return replace(config, cfr=replace(config.cfr, average_smoothing=0.0))
 
 
@@ -125,14 +125,14 @@ _TUNED: dict[str, dict[str, Any]] = {
         "evaluation": {"every": 25},
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
+    # Six boards are all that Leduc has, each with all of its ten hands.
     "leduc": {
-        "cfr": {"iterations": 200},
-        "sampling": {"traversals": 1_500},
-        "memory": {"advantage_capacity": 2_000_000, "strategy_capacity": 2_000_000},
+        "cfr": {"iterations": 200, "weighting": "discounted"},
+        "sampling": {"kind": "public-chance", "boards": 6, "panel": True, "samples": 10},
         "network": {"kind": "mlp", "width": 64, "layers": 3},
-        "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_MERGED_FIT},
-        "average": {"steps": 2_000, "batch_size": 256, **_MERGED_FIT},
-        "evaluation": {"every": 50},
+        "advantage": {"steps": 50, "batch_size": 40, "refit": "fine-tune", "compress": 1.0, **_ADAM_FIT},
+        "average": {**_PANEL_FIT, "steps": 4_000, "batch_size": 40, "decisions": 0},
+        "evaluation": {"every": 100},
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
 }
@@ -140,6 +140,17 @@ _TUNED: dict[str, dict[str, Any]] = {
 _TUNED["hunl-pot"] = _TUNED["hulh"] | {
     "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
     "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
+}
+# External sampling for Leduc on a cluster and for other small games, which have no boards to visit.
+_SMALL: dict[str, Any] = {
+    "cfr": {"iterations": 200},
+    "sampling": {"traversals": 1_500},
+    "memory": {"advantage_capacity": 2_000_000, "strategy_capacity": 2_000_000},
+    "network": {"kind": "mlp", "width": 64, "layers": 3},
+    "advantage": {"steps": 100, "batch_size": 256, "refit": "fine-tune", **_MERGED_FIT},
+    "average": {"steps": 2_000, "batch_size": 256, **_MERGED_FIT},
+    "evaluation": {"every": 50},
+    "runtime": {"threads": 1, "checkpoint_every": 25},
 }
 # External sampling for other poker games, not tuned: it needs no list of all boards.
 _MODEST: dict[str, Any] = {
@@ -187,7 +198,7 @@ _NFSP: dict[str, dict[str, Any]] = {
     },
     "leduc": {
         "nfsp": {
-            "iterations": 6_000,
+            "iterations": 4_500,
             "episodes": 16_384,
             "epsilon_start": 1.0,
             "exploration": 0.2,

@@ -432,7 +432,8 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("budget") / "run"
     tiny = (
-        "--cfr.iterations", 3, "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
+        "--cfr.iterations", 3, "--cfr.weighting", "linear", "--sampling.kind", "external",
+        "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
         "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4, "--average.batch-size", 16,
         "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100, "--runtime.threads", 1,
     )  # fmt: skip

@@ -6,6 +6,7 @@ import torch
 from deepcfr.errors import TrainingError
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
 from deepcfr.rng import generator
+from deepcfr.solvers.memories import discounted_rates
 from deepcfr.types import HandSamples
 
 
@@ -72,6 +73,22 @@ def test_a_panel_is_the_weighted_mean_over_iterations(linear: bool) -> None:
         torch.testing.assert_close(found.values.double(), total["values"] / mass, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(found.reach.double(), total["reach"] / mass, rtol=1e-5, atol=1e-6)
     assert (memory.seen, len(memory)) == (60, 60)
+
+
+def test_a_discounted_panel_holds_the_regrets_of_discounted_cfr_over_their_weight() -> None:
+    memory = HandMemory(3, 4, 2, 70, dtype=torch.float32)
+    regret, reach = torch.zeros(60, 4, dtype=torch.float64), torch.zeros(60, 2, dtype=torch.float64)
+    weight, cards = 0.0, hands(60, 1).cards
+    for t in range(1, 13):
+        fresh = hands(60, t, seed=t)
+        memory.average(HandSamples(cards, fresh.values, fresh.reach, fresh.iteration), *discounted_rates(t))
+        power = (t - 1) ** 1.5
+        positive, negative = power / (power + 1), 0.0 if t == 1 else 0.5
+        regret = regret * torch.where(regret > 0, positive, negative) + fresh.values.double()
+        reach, weight = reach * positive + fresh.reach.double(), weight * positive + 1
+        found = memory[slice(0, None)]
+        torch.testing.assert_close(found.values.double(), regret / weight, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(found.reach.double(), reach / weight, rtol=1e-5, atol=1e-5)
 
 
 def test_a_panel_that_does_not_fit_is_not_cut() -> None:

@@ -405,8 +405,8 @@ def test_schedules_by_hand() -> None:
     assert [exploration(settings, t) for t in (1, 4, 16, 100)] == pytest.approx([0.08, 0.04, 0.02, 0.008])
     assert rate_factor(settings, 60) == 1.0
     cosine = dataclasses.replace(settings, schedule="cosine", iterations=100)
-    assert [rate_factor(cosine, t) for t in (1, 51)] == pytest.approx([1.0, 0.5])
-    assert 0 < rate_factor(cosine, 100) < 1e-3
+    assert [rate_factor(cosine, t) for t in (1, 51)] == pytest.approx([1.0, 0.55])
+    assert 0.1 < rate_factor(cosine, 100) < 0.101
 
 
 def test_it_converges_on_kuhn() -> None:

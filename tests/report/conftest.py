@@ -10,7 +10,7 @@ import pytest
 
 from deepcfr.abstraction.files import save_abstraction
 from deepcfr.config import AnyConfig, EvaluationConfig, NetworkConfig, RuntimeConfig, SolveConfig, TabularConfig
-from deepcfr.defaults import default_config
+from deepcfr.defaults import default_cluster_config
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
@@ -44,7 +44,7 @@ def tabular(game: str = "leduc", seed: int = 0, **solve: Any) -> SolveConfig:
 
 
 def tiny_deep(game: str = "leduc") -> AnyConfig:
-    base = default_config(game)
+    base = default_cluster_config(game)
     return dataclasses.replace(
         base,
         cfr=dataclasses.replace(base.cfr, iterations=EVALUATED[-1]),

@@ -26,10 +26,10 @@ KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
 ALL = PublicChanceSampling(boards=1_000, samples=10)
 
 
-@pytest.mark.parametrize("weighting", ["linear", "uniform"])
+@pytest.mark.parametrize("weighting", ["linear", "uniform", "discounted"])
 def test_in_a_game_of_one_round_the_table_is_tabular_cfr(weighting: str) -> None:
     table = FirstRoundTable(KUHN, CFRConfig(weighting=weighting, fallback="uniform"))  # type: ignore[arg-type]
-    algorithm = {"linear": "linear-cfr", "uniform": "cfr"}[weighting]
+    algorithm = {"linear": "linear-cfr", "uniform": "cfr", "discounted": "dcfr"}[weighting]
     vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))  # type: ignore[arg-type]
     boards = Boards(KUHN, merge=True, keep=True)
     (tree,), ((board,),) = boards.rounds, boards.kept
@@ -44,7 +44,7 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(weighting: str) -> None
             (table.average_strategy(), vector.average_policy()),
         ):
             # our strategies are float32, and regret matching magnifies the rounding of small differences
-            np.testing.assert_allclose(ours.on_board(board), theirs.on_board(tree, board), atol=1e-4)
+            np.testing.assert_allclose(ours.on_board(board), theirs.on_board(tree, board), atol=3e-4)
 
 
 def test_the_fallback_is_what_networks_would_play() -> None:

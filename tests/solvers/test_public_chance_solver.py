@@ -252,6 +252,27 @@ def test_a_panel_is_the_same_hands_with_the_weighted_mean_of_what_iterations_say
     assert torch.equal(one, two)  # both players' hands
 
 
+def test_a_discounted_panel_shrinks_its_sums_by_their_sign() -> None:
+    linear = with_settings(BRIEF, panel=True)
+    discounted = replace(linear, cfr=replace(linear.cfr, weighting="discounted"))
+    rows: list[list[torch.Tensor]] = []
+    for config in (linear, discounted):
+        solver, values = DeepCFR(LEDUC, config), []
+        for _ in solver.iterations():
+            assert isinstance(solver.memories, HandMemories)
+            values.append(solver.memories.advantages[0, 1].contents()["values"].double())
+        rows.append(values)
+    (_, second, third), (_, same, found) = rows
+    # after two iterations both have the mean with weights 1 and 2, so iteration 3 plays the same strategies
+    torch.testing.assert_close(same, second, rtol=1e-4, atol=1e-4)
+    own = 2 * third - second
+    positive = 2**1.5 / (2**1.5 + 1)
+    shrunk = 1.5 * second * torch.where(second > 0, positive, 0.5)
+    torch.testing.assert_close(found, (shrunk + own) / (1.5 * positive + 1), rtol=1e-3, atol=1e-3)
+    assert not torch.allclose(found, third, atol=1e-2)
+    assert discounted.cfr.of_averages == "quadratic"
+
+
 def test_remembering_changes_nothing() -> None:
     class Forgetful(DeepCFR):
         def fit_advantages(self, t: int, player: int) -> Any:

@@ -41,8 +41,9 @@ milli_unit = "mbb/g"
 def _commands() -> Iterator[str]:
     """Commands that together use all kernels; later ones use the folders of earlier ones."""
     yield f"train kuhn --out kuhn {_TRAIN}"
-    yield f"train leduc --out leduc {_TRAIN} --sampling.traversals 20"
-    yield f"train leduc --out outcome {_TRAIN} --sampling.traversals 20 --sampling.kind outcome"
+    for kind in ("external", "outcome"):
+        sampled = f"--sampling.kind {kind} --sampling.traversals 20 --cfr.weighting linear"
+        yield f"train leduc --out {kind} {_TRAIN} {sampled}"
     boards = "--sampling.kind public-chance --sampling.boards 2 --sampling.samples 8"
     yield f"train fhp-mini --out mini {_TRAIN} --cfr.first-round table {boards}"
     for algorithm, precision in (("cfr+", "float32"), ("linear-cfr", "int16"), ("dcfr", "float64")):
@@ -51,8 +52,8 @@ def _commands() -> Iterator[str]:
         yield f"solve leduc --out mccfr-{sampler} --algorithm mccfr --sampler {sampler} --traversals 9 --iterations 2"
     yield "solve ladder.toml --out ladder --algorithm mccfr --traversals 20 --iterations 2"
     yield "abstract fhp-mini --out buckets --buckets 4 8"
-    yield "match leduc float32 --hands 50"
-    yield "lbr leduc"
+    yield "match external float32 --hands 50"
+    yield "lbr external"
     yield "lbr ladder --hands 5"
     if find_spec("pyspiel"):
         yield "solve openspiel:kuhn_poker --out openspiel --algorithm cfr+ --iterations 2"

@@ -10,6 +10,7 @@ from typing import TypeVar
 from deepcfr.config.records import (
     AnyConfig,
     FitConfig,
+    PublicChanceSampling,
     RunConfig,
     SolveConfig,
     TabularConfig,
@@ -107,6 +108,12 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
     else:
+        sampling = config.sampling
+        if config.cfr.weighting == "discounted" and not (isinstance(sampling, PublicChanceSampling) and sampling.panel):
+            yield (
+                "'cfr.weighting' is discounted, which needs a panel: set sampling.kind to public-chance and "
+                "sampling.panel, or cfr.weighting to linear."
+            )
         yield from _shard_problems(config)
         yield from _kept_networks_problems(config)
 

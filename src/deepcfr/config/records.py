@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, get_args
 
-Weighting = Literal["linear", "uniform", "quadratic"]  # the weight of iteration t: t, 1 or t^2
+Weighting = Literal["linear", "uniform", "quadratic", "discounted"]  # the weight of iteration t: t, 1, t^2, or DCFR's
 OPENSPIEL = "openspiel:"  # prefix of the names of OpenSpiel games
 
 
@@ -15,8 +15,11 @@ class CFRConfig:
     """Algorithm 1."""
 
     iterations: int = 450  #: CFR iterations T
-    weighting: Literal["linear", "uniform"] = "linear"  #: weight of iteration t: t (Linear CFR) or 1
-    #: weight of iteration t in the average strategy: `weighting`, or t^2 as in Discounted CFR with gamma = 2
+    #: weight of iteration t: t (Linear CFR) or 1; or discounted: sums are discounted by their sign, as in Discounted CFR
+    #: with alpha = 1.5 and beta = 0 (Brown and Sandholm 2019), which needs the exact sums of a panel
+    weighting: Literal["linear", "uniform", "discounted"] = "linear"
+    #: weight of iteration t in the average strategy: `weighting`, or t^2 as in Discounted CFR with gamma = 2; the same for
+    #: discounted sums is t^2, too
     average_weighting: Literal["same", "quadratic"] = "same"
     #: reduce fit noise in the targets of the average network: use regret matching on the mean of the snapshots whose
     #: iterations differ from the sample's by at most this share; 0, or no snapshots: the strategies that were played
@@ -31,7 +34,9 @@ class CFRConfig:
     @property
     def of_averages(self) -> Weighting:
         """The weighting of iterations in the average strategy."""
-        return self.weighting if self.average_weighting == "same" else self.average_weighting
+        if self.average_weighting == "quadratic" or self.weighting == "discounted":
+            return "quadratic"
+        return self.weighting
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,7 @@ class NFSPConfig:
     optimizer: Literal["sgd", "adam"] = "sgd"  #: plain stochastic gradient descent, or Adam
     q_learning_rate: float = 0.1  #: learning rate of action-value networks
     policy_learning_rate: float = 0.005  #: learning rate of average-policy networks
-    schedule: Literal["constant", "cosine"] = "constant"  #: learning rates over the run; cosine decays to zero
+    schedule: Literal["constant", "cosine"] = "constant"  #: learning rates over the run; cosine decays to a tenth
     clip: float = 0.0  #: largest gradient norm; 0 is no limit
 
 

@@ -53,7 +53,8 @@ _LIMITS = {
     "average network": "average network limits: it adds",
     UNSPLIT: "iterates and the average network together limit: they add",
 }
-_ALGORITHMS: dict[str, Any] = {"linear": "linear-cfr", "uniform": "cfr"}  # by the weighting of Deep CFR's iterations
+# by the weighting of Deep CFR's iterations
+_ALGORITHMS: dict[str, Any] = {"linear": "linear-cfr", "uniform": "cfr", "discounted": "dcfr"}
 Progress = Callable[[str, int, int], None]
 """Progress report: (description of the step, done, total)."""
 

@@ -51,9 +51,10 @@ class HandMemory(Store):
         }
         self.put(rows, stream)
 
-    def average(self, samples: HandSamples, rate: float) -> None:
+    def average(self, samples: HandSamples, rate: float, negative: float = 1.0) -> None:
         """Move every row towards the sample of the same hand by `rate`: a running mean, for samples of a panel.
 
+        Values below 0 are multiplied by `negative` before.
         The first samples are stored unchanged, and all must fit. Raises TrainingError if later samples are not of the same
         hands in the same order.
         """
@@ -68,6 +69,8 @@ class HandMemory(Store):
             column = self.filled(name)
             for start in range(0, len(self), _PIECE):
                 piece = column[start : start + _PIECE]
+                if negative != 1 and name == "values":
+                    piece.mul_(torch.where(piece < 0, negative, 1.0))
                 piece.lerp_(new[start : start + len(piece)].to(piece), rate) if rate < 1 else piece.copy_(
                     new[start : start + len(piece)]
                 )

@@ -36,6 +36,7 @@ from deepcfr.types import Samples
 PLAYERS = (0, 1)
 AVERAGE, RESPONSE, EXPLORE = 0, 1, 2  # modes of a player in a game
 _RANDOM = 0.5  # probability of a random action in the games in which a player explores
+_LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns the average would drift
 _CHUNK = 4096  # episodes that advance together in one thread, so that their data fits in the cache
 
 
@@ -376,7 +377,7 @@ def rate_factor(settings: NFSPConfig, t: int) -> float:
     """The factor on learning rates in iteration t."""
     if settings.schedule == "constant":
         return 1.0
-    return 0.5 * (1 + math.cos(math.pi * (t - 1) / settings.iterations))
+    return _LEAST_RATE + (1 - _LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * (t - 1) / settings.iterations))
 
 
 def memory_bytes(game: Game, settings: NFSPConfig) -> int:

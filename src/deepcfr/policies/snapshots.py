@@ -14,7 +14,7 @@ from deepcfr.errors import TrainingError
 from deepcfr.training.networks import SplitNetwork
 
 Weights = dict[str, torch.Tensor]
-_POWERS: dict[Weighting, int] = {"uniform": 0, "linear": 1, "quadratic": 2}
+_POWERS: dict[Weighting, int] = {"uniform": 0, "discounted": 0, "linear": 1, "quadratic": 2}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from deepcfr.policies.network import regret_matching
 from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.solvers.memories import Found
+from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.types import Samples
 
 Floats = npt.NDArray[np.float64]
@@ -59,9 +60,13 @@ class FirstRoundTable:
 
     def add_values(self, values: Floats, player: int, t: int) -> None:
         """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
+        discounted = self._settings.weighting == "discounted"
+        positive, negative, _ = DISCOUNTED.factors(t) if discounted else (1.0, 1.0, 1.0)
         weight = iteration_weight(t, self._settings.weighting)
         for edge in np.flatnonzero(self.tree.actor[self.tree.edge_node] == player):
             gain = values[self.tree.edge_slot[edge]] - values[self.tree.edge_node[edge]]
+            if discounted:
+                self.regret[edge] *= np.where(self.regret[edge] > 0, positive, negative)
             self.regret[edge] += weight * gain
 
     def add_strategy(self, player: int, t: int) -> None:

@@ -23,6 +23,7 @@ from deepcfr.policies.snapshots import iteration_weight, snapshot_weight
 from deepcfr.ranges.boards import kept_bytes
 from deepcfr.ranges.public_chance import RoundPart, visited_boards
 from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.training.examples import Examples, InfosetExamples, Objective, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
 from deepcfr.training.losses import advantage_loss, strategy_loss
@@ -130,6 +131,18 @@ class InfosetMemories:
         return (len(self.advantages[0]), len(self.advantages[1])), len(self.strategies)
 
 
+def discounted_rates(t: int) -> tuple[float, float]:
+    """The share of iteration t in a row of means, and the factor on the row's negative values before it is added.
+
+    A row is a sum of Discounted CFR over its weight, which grows like the sum of a value that is always positive.
+    """
+    weight, shrink = 1.0, 1.0
+    for i in range(2, t + 1):
+        positive, negative, _ = DISCOUNTED.factors(i)
+        weight, shrink = weight * positive + 1.0, negative / positive
+    return 1.0 / weight, shrink
+
+
 def objective_of(game: Game, memory: str, weights: Weights, t: int, config: FitConfig) -> Objective:
     """The objective of a fit to the infosets of a memory; the memory's name determines the kind of targets."""
     legal, rounds = game.encoding.legal, infoset_rounds(game)
@@ -175,7 +188,10 @@ class HandMemories:
             memory.add(batch.samples, batch.stream)
             return
         t = int(batch.samples.iteration[0])
-        memory.average(batch.samples, iteration_weight(t, weighting) / snapshot_weight(t, t, weighting))
+        if weighting == "discounted":
+            memory.average(batch.samples, *discounted_rates(t))
+        else:
+            memory.average(batch.samples, iteration_weight(t, weighting) / snapshot_weight(t, t, weighting))
 
     def _keys(self) -> Iterator[tuple[int, int]]:
         return _players_and_rounds(self.rounds, self.first_round)

@@ -136,6 +136,8 @@ _VARIANTS = {
     "cfr+": Discounting(float("inf"), float("inf"), 1.0, floor=True),
     "linear-cfr": Discounting(1.0, 1.0, 1.0),
 }
+DISCOUNTED = Discounting(1.5, 0.0, 2.0)
+"""Discounted CFR with the numbers that its paper recommends."""
 
 
 def discounting(config: TabularConfig) -> Discounting:

@@ -105,6 +105,7 @@ WEIGHTS: dict[Weighting, Weights] = {
     "linear": linear_weights,
     "uniform": uniform_weights,
     "quadratic": quadratic_weights,
+    "discounted": uniform_weights,  # the rows of a panel have their weights in them
 }
 
 
