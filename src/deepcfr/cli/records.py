@@ -30,7 +30,7 @@ from deepcfr.errors import ConfigError
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
 DEFAULT_SHARDS = 8  # of the memories on a cluster
 DEFAULT_WORKERS = 2  # of a cluster
-BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
+BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations", "fits"]
 PolicyName = Literal["own", "average", "network", "current", "sd-cfr", "smoothed"]
 
 

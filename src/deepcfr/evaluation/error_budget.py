@@ -1,4 +1,4 @@
-"""The error budget of a Deep CFR run: how much each part of the method adds to its NashConv.
+"""The error budget of a Deep CFR run: how much each part of the method adds to its NashConv, and the noise of its fits.
 
 Each part is compared with what it approximates: the iterates with exact tabular CFR after as many iterations, the
 average network with the exact average of the iterates (SD-CFR), and the architecture with the solved game that it is
@@ -18,6 +18,7 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.deviations import ALL, Deviation, decision_sets, deviations
 from deepcfr.evaluation.exact_average import first_round_table, solved_examples
 from deepcfr.evaluation.exploitability import exploitability, refusal_of
+from deepcfr.evaluation.fit_noise import FitNoise
 from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
@@ -36,7 +37,7 @@ from deepcfr.training.fit import fit
 from deepcfr.training.networks import build_network
 
 POLICIES = ("sd-cfr", "average", "current")
-SKIPPABLE = ("tabular", "architecture", *POLICIES, "panel", "deviations")
+SKIPPABLE = ("tabular", "architecture", *POLICIES, "panel", "deviations", "fits")
 _MEANINGS = {
     "tabular": "exact tabular {algorithm} after {iterations} iterations, as many as the run",
     "solved": "exact tabular {algorithm} after {iterations} iterations, which the next line's network is fitted to",
@@ -102,6 +103,7 @@ class ErrorBudget:
     gaps: tuple[Gap, ...]
     deviating: str | None  # the policy of these deviations
     deviations: tuple[Deviation, ...]
+    fits: tuple[FitNoise, ...]  # by player and round; empty if not measured
     verdict: tuple[str, ...]  # sentences
 
     def facts(self) -> dict[str, Any]:
@@ -119,12 +121,14 @@ def error_budget(
     settings: BudgetSettings,
     unmeasured: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    fits: Sequence[FitNoise] = (),
 ) -> ErrorBudget:
     """Measure the parts of a run at `iteration`; `policies` has some of `average`, `sd-cfr` and `current`.
 
-    `unmeasured` gives the reason for each missing policy. Sets torch to one thread in this process. Raises ConfigError
-    for contradictory settings and for tables that do not fit into memory, GameError for games that are not poker and
-    games too large for exact evaluation.
+    `unmeasured` gives the reason for each missing policy, and `fits` are the result of `fit_noise`. Sets torch to one
+    thread in this process. Raises ConfigError for contradictory settings and for tables that do not fit into memory,
+    GameError for games that are not poker and, unless all parts but `fits` are skipped, games too large for exact
+    evaluation.
     """
     poker = _check(game, config, iteration, settings)
     measure = _Measurement(poker, config, settings, progress or (lambda *_: None))
@@ -152,7 +156,11 @@ def error_budget(
         gaps=tuple(gaps),
         deviating=deviating,
         deviations=tuple(valued),
-        verdict=(*explain_gaps(gaps, poker.milli_unit), *explain_deviations(valued, poker.milli_unit)),
+        fits=tuple(fits),
+        verdict=(
+            *(explain_gaps(gaps, poker.milli_unit) if parts else ()),
+            *explain_deviations(valued, poker.milli_unit),
+        ),
     )
 
 
@@ -160,7 +168,7 @@ def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettin
     if not isinstance(game, PokerGame):
         raise GameError(f"An error budget needs the boards of a poker game, but '{game.name}' is not one.")
     reason = refusal_of(game)
-    if reason:
+    if reason and is_exact(settings):
         raise GameError(f"An error budget is exact. {reason}")
     if settings.deviate in settings.skip and "deviations" not in settings.skip:
         raise ConfigError(f"Deviations of the policy '{settings.deviate}' cannot be valued when it is skipped.")
@@ -179,6 +187,11 @@ def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettin
             "skip tabular and architecture."
         )
     return game
+
+
+def is_exact(settings: BudgetSettings) -> bool:
+    """Whether a part is asked for that needs exact evaluation: any but `fits`."""
+    return not {*SKIPPABLE} - {"fits"} <= settings.skip
 
 
 def _tabular(config: RunConfig, iterations: int) -> TabularConfig:

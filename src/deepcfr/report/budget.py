@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from rich.console import Console
 
 from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.evaluation.deviations import Deviation
-from deepcfr.evaluation.error_budget import POLICIES, BudgetSettings, ErrorBudget, Progress, error_budget
+from deepcfr.evaluation.error_budget import POLICIES, BudgetSettings, ErrorBudget, Progress, error_budget, is_exact
 from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.fit_noise import FITS, FitNoise, fit_noise
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.runs.folder import RunFolder, Warn
+from deepcfr.solvers.deep_cfr import DeepCFR
 
 
 def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: Progress | None = None) -> ErrorBudget:
@@ -27,8 +30,8 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of a tabular solver.")
     if not isinstance(run.source, PokerRules):
         raise GameError(f"An error budget needs the boards of a poker game, but '{run.source.name}' is not one.")
-    if reason := refusal(run.source):
-        raise GameError(f"An error budget is exact. {reason}")
+    if is_exact(settings) and (reason := refusal(run.source)):
+        raise GameError(f"An error budget is exact. {reason} Its noise of single fits can be measured: skip all else.")
     newest, solver = run.load_policy("current", warn)
     policies: dict[str, Policy] = {}
     unmeasured: dict[str, str] = {}
@@ -39,7 +42,22 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
             policies[name] = newest if name == "current" else run.load_policy(name, warn)[0]
         except CheckpointError as error:
             unmeasured[name] = " ".join(error.problems)
-    return error_budget(newest.game, config, solver.iteration, policies, settings, unmeasured, progress)
+    fits = [] if "fits" in settings.skip else _fits(run, unmeasured, warn, progress or (lambda *_: None))
+    return error_budget(newest.game, config, solver.iteration, policies, settings, unmeasured, progress, fits)
+
+
+def _fits(run: RunFolder, unmeasured: dict[str, str], warn: Warn, progress: Progress) -> list[FitNoise]:
+    """The noise of fits to the memories of the newest checkpoint; exports have none."""
+    try:
+        solver, _ = run.load_solver(warn, memories=True)
+    except CheckpointError as error:
+        unmeasured["fits"] = " ".join(error.problems)
+        return []
+    assert isinstance(solver, DeepCFR)
+    try:
+        return fit_noise(solver, progress=partial(progress, "fits of one memory"))
+    finally:
+        solver.close()
 
 
 def show_budget(budget: ErrorBudget, console: Console) -> None:
@@ -50,7 +68,8 @@ def show_budget(budget: ErrorBudget, console: Console) -> None:
 
 def budget_lines(budget: ErrorBudget) -> Iterator[str]:
     """A budget as lines of text."""
-    yield f"{budget.game} after {budget.iterations} iterations: exact NashConv in {budget.unit}, and seconds spent"
+    measured = f": exact NashConv in {budget.unit}, and seconds spent" if budget.parts else ""
+    yield f"{budget.game} after {budget.iterations} iterations{measured}"
     for part in budget.parts:
         yield f"  {part.name:<9} {part.nash_conv:>12.3f} {part.seconds:>8.1f} s  {part.meaning}"
     for name, reason in budget.unmeasured.items():
@@ -60,6 +79,7 @@ def budget_lines(budget: ErrorBudget) -> Iterator[str]:
     for gap in budget.gaps:
         yield f"  {gap.name:<29} {gap.value:>12.3f}  {gap.formula}"
     yield from _deviation_lines(budget)
+    yield from _fit_lines(budget)
     yield from budget.verdict
 
 
@@ -78,6 +98,24 @@ def _deviation_lines(budget: ErrorBudget) -> Iterator[str]:
         f"  The kinds of decision come to {kinds:.3f} in all, and everywhere is {whole:.3f}: deviations do not add up, "
         "because one changes what the others are worth."
     )
+
+
+def _fit_lines(budget: ErrorBudget) -> Iterator[str]:
+    """Distances in thousandths: two strategies that always differ have 1,000."""
+    if not budget.fits:
+        return
+    yield (
+        f"Distances of strategies after {FITS} fits of one memory with different seeds, in thousandths: between two means "
+        "of k networks, and to the memory's targets where these are exact"
+    )
+    width = max(len(one.name) for one in budget.fits) + 12
+    sizes = sorted({*budget.fits[0].between, *budget.fits[0].to_target})
+    yield " " * width + "".join(f"{f'k = {size}':>16}" for size in sizes)
+    for one in budget.fits:
+        for what, found in (("", one.between), ("to targets", one.to_target)):
+            row = "".join(f"{1000 * found[size]:>16.1f}" if size in found else " " * 16 for size in sizes)
+            if found:
+                yield f"  {what or f'player {one.player}, {one.name}':<{width - 2}}{row}"
 
 
 def _everywhere(deviations: tuple[Deviation, ...]) -> Deviation:

@@ -1,0 +1,157 @@
+"""The noise of single fits: how far strategies differ whose networks were fitted to one memory."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import torch
+
+from deepcfr.config import AdvantageFitConfig
+from deepcfr.errors import TrainingError
+from deepcfr.evaluation.deviations import round_name
+from deepcfr.games.base import infoset_rounds
+from deepcfr.games.poker import PokerGame
+from deepcfr.policies.network import regret_matching
+from deepcfr.rng import generator, key
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.histories import PLAYERS
+from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
+from deepcfr.training.fit import fit
+from deepcfr.training.hand_examples import HandExamples
+from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.types import Infosets
+
+FITS = 8
+_SOME = 1 << 16  # infosets of a memory that are compared
+
+
+@dataclass(frozen=True)
+class FitNoise:
+    """Distances between strategies of one player in one round: total variation, the mean over infosets of a memory.
+
+    Infosets count by their weight in the loss, which is the opponent's reach times the weight of the iteration.
+    """
+
+    player: int
+    round: int  # from 0
+    name: str  # of the round
+    between: dict[int, float]  # k to the distance of regret matching on two disjoint means of k networks
+    to_target: dict[int, float]  # k to that of a mean to regret matching on exact targets; empty without a panel
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Infosets of one round, [...] of any shape, at which networks are compared."""
+
+    round: int
+    outputs: Callable[[SplitNetwork], torch.Tensor]  # [..., A]
+    legal: torch.Tensor  # bool, broadcasts to [..., A]
+    weight: torch.Tensor  # [...]
+    target: torch.Tensor | None  # [..., A], if it is exact
+
+
+@torch.no_grad()
+def fit_noise(
+    solver: DeepCFR,
+    fits: int = FITS,
+    config: AdvantageFitConfig | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[FitNoise]:
+    """Fit each player's advantage network `fits` times to the memory as it is, and compare the strategies by round.
+
+    The fits differ in their mini-batches only, or in the random weights too if `advantage.refit` is scratch; fine-tuned
+    ones all start from the newest network, so what they share does not show. `config` replaces the run's settings of the
+    fit. `progress` is told (done, total) fits. Raises TrainingError if there are fewer than two fits or no memory.
+    """
+    if fits < 2:
+        raise TrainingError(f"Noise shows between at least 2 fits, but there are {fits}.")
+    config, found = config or solver.config.advantage, []
+    for player in PLAYERS:
+        weights = WEIGHTS[solver.config.cfr.weighting]
+        examples = solver.memories.advantage_examples(player, weights, solver.iteration, config)
+        if not len(examples):
+            raise TrainingError(f"The memory of player {player} is empty, so no network can be fitted to it.")
+        networks = []
+        for number in range(fits):
+            networks.append(_fitted(solver, player, number, examples, config))
+            progress(player * fits + number + 1, len(PLAYERS) * fits)
+        found += [_compare(player, place, networks, solver) for place in _places(solver, examples)]
+    return found
+
+
+@torch.enable_grad()
+def _fitted(solver: DeepCFR, player: int, number: int, examples: Examples, config: AdvantageFitConfig) -> SplitNetwork:
+    stream = key(solver.config.seed, "fit noise", solver.iteration, player, number)
+    if config.refit == "scratch":
+        network = build_network(solver.game.encoding, solver.config.network, generator(stream)).to(solver.game.device)
+    else:
+        network = copy.deepcopy(solver.advantage_networks[player])
+    fit(network, examples, config, stream, solver.workers)
+    return network
+
+
+def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
+    """An even subset of a memory's infosets, by round."""
+    rounds = infoset_rounds(solver.game)
+    weights = WEIGHTS[solver.config.cfr.weighting]
+    if isinstance(examples, InfosetExamples):
+        memory, legal = examples.memory, solver.game.encoding.legal
+        rows = memory[slice(0, None, 1 + len(memory) // _SOME)]
+        weight = weights(rows.iteration, solver.iteration)
+        node = rows.infosets.node.long()
+        for round_ in sorted(set(rounds[node].tolist())):
+            here = (rounds[node] == round_).nonzero()[:, 0]
+            yield _Place(round_, partial(_of_infosets, rows.infosets[here]), legal[node[here]], weight[here], None)
+    else:
+        assert isinstance(examples, HandExamples)
+        exact = solver.config.sampling.kind == "public-chance" and solver.config.sampling.panel
+        for part in examples.parts:
+            hands = part.memory[slice(0, None, 1 + len(part.memory) * len(part.nodes) // _SOME)]
+            target = torch.zeros(len(hands), part.legal.numel(), device=part.nodes.device)
+            target[:, part.place] = hands.values
+            yield _Place(
+                int(rounds[part.nodes[0]]),
+                partial(_of_hands, hands.cards, part.nodes),
+                part.legal,
+                hands.reach * weights(hands.iteration, solver.iteration)[:, None],
+                target.view(len(hands), *part.legal.shape) if exact else None,
+            )
+
+
+def _of_infosets(infosets: Infosets, network: SplitNetwork) -> torch.Tensor:
+    outputs: torch.Tensor = network(infosets)
+    return outputs
+
+
+def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -> torch.Tensor:
+    """Outputs [I, n, A] of every hand at every node."""
+    return network.joint(network.encode_cards(cards)[:, None] + network.encode_nodes()[nodes])
+
+
+def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: DeepCFR) -> FitNoise:
+    game, fallback = solver.game, solver.config.cfr.fallback
+    name = round_name(game.rules, place.round) if isinstance(game, PokerGame) else f"round {place.round + 1}"
+    outputs = [place.outputs(network) for network in networks]
+    legal = place.legal.expand_as(outputs[0])
+    between, to_target, size = {}, {}, 1
+    while size <= len(networks):
+        groups = [outputs[start : start + size] for start in range(0, len(outputs) - size + 1, size)]
+        played = [regret_matching(torch.stack(group).mean(0), legal, fallback) for group in groups]
+        if len(played) > 1:
+            pairs = [_distance(one, other, place.weight) for one, other in combinations(played, 2)]
+            between[size] = sum(pairs) / len(pairs)
+        if place.target is not None:
+            exact = regret_matching(place.target, legal, fallback)
+            to_target[size] = sum(_distance(one, exact, place.weight) for one in played) / len(played)
+        size *= 2
+    return FitNoise(player, place.round, name, between, to_target)
+
+
+def _distance(one: torch.Tensor, other: torch.Tensor, weight: torch.Tensor) -> float:
+    """The weighted mean total variation of strategies [..., A]; 0 if nothing has weight."""
+    total = float(weight.double().sum())
+    return float((0.5 * (one - other).abs().sum(-1) * weight).double().sum()) / total if total else 0.0

@@ -1,0 +1,171 @@
+"""The noise of single fits: distances are those of plain refits, and vanish where fits do not differ."""
+
+import copy
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from command_line import deepcfr
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    MemoryConfig,
+    NetworkConfig,
+    PublicChanceSampling,
+    RunConfig,
+    RuntimeConfig,
+)
+from deepcfr.errors import TrainingError
+from deepcfr.evaluation.error_budget import SKIPPABLE
+from deepcfr.evaluation.fit_noise import FitNoise, fit_noise
+from deepcfr.games.base import infoset_rounds
+from deepcfr.games.presets import load_game
+from deepcfr.policies.network import regret_matching
+from deepcfr.rng import generator, key
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.training.examples import WEIGHTS
+from deepcfr.training.fit import fit
+from deepcfr.training.networks import SplitNetwork, build_network
+
+EXTERNAL = ExternalSampling(traversals=60, chunk=32)
+PANEL = PublicChanceSampling(boards=6, panel=True, samples=10)
+
+
+def trained(sampling: Any, **advantage: Any) -> DeepCFR:
+    config = RunConfig(
+        game="leduc",
+        cfr=CFRConfig(iterations=3),
+        sampling=sampling,
+        memory=MemoryConfig(advantage_capacity=3_000, strategy_capacity=3_000),
+        network=NetworkConfig(kind="mlp", width=8, layers=1),
+        advantage=AdvantageFitConfig(**({"steps": 12, "batch_size": 16, "refit": "fine-tune"} | advantage)),
+        runtime=RuntimeConfig(threads=1),
+    )
+    solver = DeepCFR(load_game("leduc", config.network.suits), config)
+    for _ in solver.iterations():
+        pass
+    return solver
+
+
+def refits(solver: DeepCFR, player: int, count: int) -> list[SplitNetwork]:
+    weights, config = WEIGHTS[solver.config.cfr.weighting], solver.config.advantage
+    found = []
+    for number in range(count):
+        stream = key(solver.config.seed, "fit noise", solver.iteration, player, number)
+        network = copy.deepcopy(solver.advantage_networks[player])
+        if config.refit == "scratch":
+            network = build_network(solver.game.encoding, solver.config.network, generator(stream))
+        fit(network, solver.memories.advantage_examples(player, weights, 3, config), config, stream, solver.workers)
+        found.append(network)
+    return found
+
+
+def total_variation(one: torch.Tensor, other: torch.Tensor) -> float:
+    return sum(abs(float(x) - float(y)) for x, y in zip(one, other, strict=True)) / 2
+
+
+def by_round(found: list[FitNoise], player: int) -> dict[int, FitNoise]:
+    return {one.round: one for one in found if one.player == player}
+
+
+@pytest.mark.parametrize("refit", ["fine-tune", "scratch"])
+def test_distances_are_those_of_plain_refits_to_samples(refit: str) -> None:
+    solver = trained(EXTERNAL, refit=refit)
+    found = fit_noise(solver, fits=4)
+    rounds = infoset_rounds(solver.game)
+    for player in (0, 1):
+        rows = dict(solver.memories.named())[f"advantage-{player}"][slice(None)]  # type: ignore[index]
+        outputs = [network(rows.infosets).detach() for network in refits(solver, player, 4)]
+        legal = solver.game.encoding.legal[rows.infosets.node.long()]
+        for round_, noise in by_round(found, player).items():
+            here = [i for i, node in enumerate(rows.infosets.node.tolist()) if rounds[node] == round_]
+            for size in (1, 2):
+                means = [torch.stack(outputs[i : i + size]).mean(0) for i in range(0, 4, size)]
+                played = [regret_matching(mean, legal) for mean in means]
+                expected = 0.0
+                pairs = list(combinations(played, 2))
+                for one, other in pairs:
+                    weights = [float(rows.iteration[i]) for i in here]
+                    distances = [total_variation(one[i], other[i]) for i in here]
+                    expected += sum(w * d for w, d in zip(weights, distances, strict=True)) / sum(weights) / len(pairs)
+                assert noise.between[size] == pytest.approx(expected, rel=1e-4)
+            assert set(noise.between) == {1, 2}
+            assert noise.to_target == {}
+        assert set(by_round(found, player)) == {0, 1}
+
+
+def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() -> None:
+    solver = trained(PANEL)
+    found = fit_noise(solver, fits=2)
+    memories = dict(solver.memories.named())
+    for player in (0, 1):
+        networks = refits(solver, player, 2)
+        examples = solver.memories.advantage_examples(player, WEIGHTS["linear"], 3, solver.config.advantage)
+        for round_, part in enumerate(examples.parts):  # type: ignore[attr-defined]
+            hands = memories[f"advantage-{player}-round-{round_}"][slice(None)]  # type: ignore[index]
+            between = target = mass = 0.0
+            for hand in range(len(hands)):
+                for n, node in enumerate(part.nodes.tolist()):
+                    legal, cards = part.legal[n], hands.cards[hand][None]
+                    with torch.no_grad():
+                        outputs = [v.joint(v.encode_cards(cards) + v.encode_nodes()[node]) for v in networks]
+                    played = [regret_matching(output, legal) for output in outputs]
+                    sums = torch.zeros(part.legal.shape[1])
+                    for edge, place in enumerate(part.place.tolist()):
+                        if place // part.legal.shape[1] == n:
+                            sums[place % part.legal.shape[1]] = hands.values[hand, edge]
+                    exact, weight = regret_matching(sums[None], legal), float(hands.reach[hand, n])
+                    between += weight * total_variation(played[0][0], played[1][0])
+                    target += weight * sum(total_variation(one[0], exact[0]) for one in played) / 2
+                    mass += weight
+            noise = by_round(found, player)[round_]
+            assert noise.between == pytest.approx({1: between / mass}, rel=1e-3, abs=1e-6)
+            assert noise.to_target[1] == pytest.approx(target / mass, rel=1e-3)
+            assert set(noise.to_target) == {1, 2}
+
+
+def test_fits_that_hardly_move_do_not_differ_and_the_run_is_left_alone() -> None:
+    solver = trained(EXTERNAL)
+    before = [copy.deepcopy(network.state_dict()) for network in solver.advantage_networks]
+    still = replace(solver.config.advantage, steps=1, learning_rate=1e-12)
+    told: list[tuple[int, int]] = []
+    found = fit_noise(solver, 2, still, lambda done, total: told.append((done, total)))
+    assert all(one.between[1] < 1e-6 for one in found)
+    assert fit_noise(solver, 2)[0].between[1] > 1e-4
+    for network, state in zip(solver.advantage_networks, before, strict=True):
+        assert all(torch.equal(state[name], tensor) for name, tensor in network.state_dict().items())
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_noise_needs_two_fits_and_a_memory() -> None:
+    with pytest.raises(TrainingError, match="at least 2 fits, but there are 1"):
+        fit_noise(trained(EXTERNAL), 1)
+    config = replace(trained(EXTERNAL).config)
+    with pytest.raises(TrainingError, match="memory of player 0 is empty"):
+        fit_noise(DeepCFR(load_game("leduc", config.network.suits), config))
+
+
+def test_the_command_measures_noise_alone_and_names_exports(tmp_path: Path) -> None:
+    run, rest = tmp_path / "run", [name for name in SKIPPABLE if name != "fits"]
+    tiny = (
+        "--cfr.iterations", 2, "--sampling.samples", 4, "--network.width", 8, "--advantage.steps", 4,
+        "--average.steps", 4, "--runtime.threads", 1,
+    )  # fmt: skip
+    assert deepcfr("train", "leduc", "--out", run, *tiny).status == 0
+    facts = deepcfr("error-budget", run, "--json", "--skip", *rest, "--threads", 1).json
+    assert facts["parts"] == facts["verdict"] == []
+    assert [(one["player"], one["round"]) for one in facts["fits"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    shown = deepcfr("error-budget", run, "--skip", *rest, "--threads", 1).out
+    for one in facts["fits"]:
+        assert one["name"] in shown
+        assert set(one["between"]) == {"1", "2", "4"}
+        assert all(f"{1000 * value:.1f}" in shown for value in (*one["between"].values(), *one["to_target"].values()))
+    assert deepcfr("export", run, "--out", tmp_path / "export").status == 0
+    exported = deepcfr("error-budget", tmp_path / "export", "--json", "--skip", *rest, "--threads", 1).json
+    assert exported["fits"] == []
+    assert "saved without its memories" in exported["unmeasured"]["fits"]
