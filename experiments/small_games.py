@@ -1,4 +1,4 @@
-"""Kuhn and Leduc with their default configurations over several seeds: exact NashConv / 2 and wall time.
+"""Kuhn and Leduc over several seeds: exact NashConv / 2, wall time and processor time.
 
 python -m experiments.small_games [seeds] > experiments/results/small_games.json
 """
@@ -6,6 +6,7 @@ python -m experiments.small_games [seeds] > experiments/results/small_games.json
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,29 +15,44 @@ from statistics import mean
 
 from deepcfr.runs.metrics import environment
 
+RUNS = {
+    "kuhn": ["kuhn"],
+    "leduc": ["leduc"],
+    "leduc-external": ["leduc", "--config", "configs/leduc-external.toml"],
+}
 
-def train(game: str, seed: int, folder: Path) -> dict[str, float]:
+
+def train(name: str, seed: int, folder: Path) -> dict[str, float]:
     """One run in a separate process, as started by a user."""
-    out = folder / f"{game}-{seed}"
-    command = [sys.executable, "-m", "deepcfr.cli", "train", game, "--seed", str(seed), "--out", str(out), "--json"]
-    result = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    words = [*RUNS[name], "--seed", str(seed), "--out", str(folder / f"{name}-{seed}"), "--json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    result = subprocess.run(
+        [sys.executable, "-m", "deepcfr.cli", "train", *words], check=True, stdout=subprocess.PIPE, text=True
+    )
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     facts = json.loads(result.stdout)
-    return {"seed": seed, "exploitability": facts["exploitability"], "seconds": facts["seconds"]}
+    return {
+        "seed": seed,
+        "exploitability": facts["exploitability"],
+        "seconds": facts["seconds"],
+        "processor_seconds": used,
+    }
 
 
 def main(seeds: int) -> None:
     """Print one JSON object."""
     facts = {key: value for key, value in environment("cpu", 1).items() if key != "command"}
     with tempfile.TemporaryDirectory() as folder:
-        games = {game: [train(game, seed, Path(folder)) for seed in range(seeds)] for game in ("kuhn", "leduc")}
+        games = {name: [train(name, seed, Path(folder)) for seed in range(seeds)] for name in RUNS}
     summary = {
-        game: {
+        name: {
             "unit": "mA/g",
             "mean_exploitability": mean(run["exploitability"] for run in runs),
             "mean_seconds": mean(run["seconds"] for run in runs),
+            "mean_processor_seconds": mean(run["processor_seconds"] for run in runs),
             "runs": runs,
         }
-        for game, runs in games.items()
+        for name, runs in games.items()
     }
     print(json.dumps({"environment": facts, **summary}, indent=2))
 

@@ -37,7 +37,7 @@ from deepcfr.config import (
     SolveConfig,
     TabularConfig,
 )
-from deepcfr.defaults import default_config
+from deepcfr.defaults import default_cluster_config
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.files import write_atomically
@@ -109,7 +109,7 @@ def arm_config(game: str, arm: Arm, seed: int) -> AnyConfig:
             "mccfr", ITERATIONS[arm], precision="float64", traversals=TRAVERSALS, weighting=weighting
         )
         return SolveConfig(game, seed, settings, EvaluationConfig(), runtime)
-    base = default_config(game)
+    base = default_cluster_config(game)  # external sampling
     cfr = dataclasses.replace(base.cfr, iterations=ITERATIONS[arm], weighting="uniform", keep_networks=0)
     sampling = ExternalSampling(traversals=TRAVERSALS)
     advantage = dataclasses.replace(base.advantage, refit="scratch", steps=200)
