@@ -10,7 +10,7 @@ from itertools import combinations
 
 import torch
 
-from deepcfr.config import AdvantageFitConfig
+from deepcfr.config import AdvantageFitConfig, NetworkConfig
 from deepcfr.errors import TrainingError
 from deepcfr.evaluation.deviations import round_name
 from deepcfr.games.base import infoset_rounds
@@ -59,13 +59,15 @@ def fit_noise(
     solver: DeepCFR,
     fits: int = FITS,
     config: AdvantageFitConfig | None = None,
+    network: NetworkConfig | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[FitNoise]:
     """Fit each player's advantage network `fits` times to the memory as it is, and compare the strategies by round.
 
     The fits differ in their mini-batches only, or in the random weights too if `advantage.refit` is scratch; fine-tuned
     ones all start from the newest network, so what they share does not show. `config` replaces the run's settings of the
-    fit. `progress` is told (done, total) fits. Raises TrainingError if there are fewer than two fits or no memory.
+    fit, and `network` those of networks that are fitted from scratch. `progress` is told (done, total) fits. Raises
+    TrainingError if there are fewer than two fits or no memory.
     """
     if fits < 2:
         raise TrainingError(f"Noise shows between at least 2 fits, but there are {fits}.")
@@ -77,17 +79,19 @@ def fit_noise(
             raise TrainingError(f"The memory of player {player} is empty, so no network can be fitted to it.")
         networks = []
         for number in range(fits):
-            networks.append(_fitted(solver, player, number, examples, config))
+            networks.append(_fitted(solver, player, number, examples, config, network or solver.config.network))
             progress(player * fits + number + 1, len(PLAYERS) * fits)
         found += [_compare(player, place, networks, solver) for place in _places(solver, examples)]
     return found
 
 
 @torch.enable_grad()
-def _fitted(solver: DeepCFR, player: int, number: int, examples: Examples, config: AdvantageFitConfig) -> SplitNetwork:
+def _fitted(
+    solver: DeepCFR, player: int, number: int, examples: Examples, config: AdvantageFitConfig, shape: NetworkConfig
+) -> SplitNetwork:
     stream = key(solver.config.seed, "fit noise", solver.iteration, player, number)
     if config.refit == "scratch":
-        network = build_network(solver.game.encoding, solver.config.network, generator(stream)).to(solver.game.device)
+        network = build_network(solver.game.encoding, shape, generator(stream))
     else:
         network = copy.deepcopy(solver.advantage_networks[player])
     fit(network, examples, config, stream, solver.workers)
