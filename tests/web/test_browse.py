@@ -211,9 +211,10 @@ def test_what_a_run_compresses_is_known_from_what_its_networks_were_fitted_to() 
     newest = model("fhp").agent().advantages
     assert newest is not None
     assert (newest.table, newest.policy.compressed, newest.policy.pot_units) == (True, True, False)
-    other = model("leduc").agent().advantages
-    assert other is not None
-    assert (other.table, other.policy.compressed) == (False, False)
+    for name, compressed in (("leduc", True), ("kuhn", False)):
+        other = model(name).agent().advantages
+        assert other is not None
+        assert (other.table, other.policy.compressed) == (False, compressed)
 
 
 def test_the_table_has_what_the_json_has(reader: TestClient) -> None:

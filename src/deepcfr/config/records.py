@@ -34,9 +34,9 @@ class CFRConfig:
     @property
     def of_averages(self) -> Weighting:
         """The weighting of iterations in the average strategy."""
-        if self.average_weighting == "quadratic" or self.weighting == "discounted":
-            return "quadratic"
-        return self.weighting
+        if self.average_weighting != "same":
+            return self.average_weighting
+        return "quadratic" if self.weighting == "discounted" else self.weighting
 
 
 @dataclass(frozen=True)
