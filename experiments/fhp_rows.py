@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,7 +76,13 @@ def hardware(made: dict[str, Any], named: str | None) -> str:
         return named
     if made["device"] != "cpu":
         raise SystemExit(f"The run was made on '{made['device']}': name it with --hardware.")
-    return f"{made['processor']}, {made['threads']} of {made['cores']} cores"
+    threads = sorted({made["threads"], *(part["threads"] for part in made.get("resumed", []))})
+    return f"{made['processor']}, {' or '.join(str(number) for number in threads)} of {made['cores']} cores"
+
+
+def without_home(command: str) -> str:
+    """A command whose folders begin with `runs`, wherever that folder was."""
+    return re.sub(r"(?<= )/\S*/(?=runs/)", "", command)
 
 
 def decisions(run: RunFolder) -> tuple[int, int]:
@@ -164,7 +171,7 @@ def rows_of(setting: str, path: Path, note: str, named: str | None, sd_cfr_threa
         "hardware": hardware(made, named),
         "seed": run.config.seed,
         "commit": made["commit"],
-        "command": made["command"],
+        "command": without_home(made["command"]),
         "torch": made["versions"]["torch"],
         "note": note,
     }

@@ -6,12 +6,12 @@ deepcfr report --studies experiments/results/records     # the pages, from all r
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
 from deepcfr.runs.metrics import read_metrics
 from experiments.benchmarks_page import ROOT
+from experiments.fhp_rows import without_home
 
 KEPT = ROOT / "experiments" / "results" / "records"
 _FACTS = ("config.toml", "game.json", "environment.json")
@@ -29,7 +29,7 @@ def keep(root: Path, kept: Path = KEPT) -> list[Path]:
         target = kept / found.parent.relative_to(root)
         target.mkdir(parents=True, exist_ok=True)
         for name in _FACTS:
-            shutil.copyfile(found.parent / name, target / name)
+            (target / name).write_text(without_home((found.parent / name).read_text()))
         (target / "metrics.jsonl").write_text("".join(texts))
         folders.append(target)
     return folders
