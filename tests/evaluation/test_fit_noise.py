@@ -113,7 +113,7 @@ def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() ->
                 for n, node in enumerate(part.nodes.tolist()):
                     legal, cards = part.legal[n], hands.cards[hand][None]
                     with torch.no_grad():
-                        outputs = [v.joint(v.encode_cards(cards) + v.encode_nodes()[node]) for v in networks]
+                        outputs = [v.joint(v.encode_cards(cards), v.encode_nodes()[node]) for v in networks]
                     played = [regret_matching(output, legal) for output in outputs]
                     sums = torch.zeros(part.legal.shape[1])
                     for edge, place in enumerate(part.place.tolist()):

@@ -35,8 +35,8 @@ class Counting(SplitNetwork):
     def encode_nodes(self, some: torch.Tensor | None = None) -> torch.Tensor:
         return self.inner.encode_nodes(some)
 
-    def joint(self, z: torch.Tensor) -> torch.Tensor:
-        return self.inner.joint(z)
+    def joint(self, hands: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
+        return self.inner.joint(hands, nodes)
 
 
 def test_every_answer_is_that_of_the_newest_networks() -> None:

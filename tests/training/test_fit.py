@@ -298,7 +298,7 @@ STEADY = FitConfig(steps=60, batch_size=64, learning_rate=0.01)
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_no_piece_is_larger_than_a_share_and_a_batch_is_whole(count: int) -> None:
-    examples, config = Downhill(share=7), replace(STEADY, steps=1, batch_size=50)
+    examples, config = Downhill(most=7), replace(STEADY, steps=1, batch_size=50)
     workers = Workers(count)
     try:
         travelled, _ = travel(examples, config, workers)

@@ -30,6 +30,8 @@ CONFIGS = [
     NetworkConfig(kind="mlp", width=8, layers=1),
     NetworkConfig(width=6, node_embedding=True),
     NetworkConfig(kind="mlp", width=6, layers=2, node_embedding=True),
+    NetworkConfig(kind="two-tower", width=24, layers=2),
+    NetworkConfig(kind="two-tower", width=10, layers=0, node_embedding=True),
 ]
 
 
@@ -58,6 +60,25 @@ def test_appendix_c_as_printed_has_47939_parameters_but_for_the_fourth_output() 
 @pytest.mark.parametrize("d", [1, 8, 16, 32, 128, 256])
 def test_parameters_of_other_widths(d: int) -> None:
     assert count_parameters(build(FHP, NetworkConfig(width=d))) == 23 * d**2 + 74 * d + 4
+
+
+def test_the_two_tower_network_has_the_stated_parameters() -> None:
+    assert count_parameters(build(FHP, NetworkConfig("two-tower", width=256, layers=2, strength=True))) == 222_592
+
+
+def test_a_two_tower_output_is_the_product_of_features_and_an_actions_vector() -> None:
+    network = build(FHP, NetworkConfig("two-tower", width=5, layers=1))
+    infosets = infosets_of(FHP, 20)
+    with torch.no_grad():
+        hands, vectors = network.encode_cards(infosets.cards), network.encode_nodes()
+        outputs = network(infosets)
+    for row in (0, 7, 19):
+        mine = vectors[infosets.node[row]]
+        for action in range(FHP.encoding.num_actions):
+            expected = sum(float(hands[row, k]) * float(mine[5 * action + k]) for k in range(5))
+            assert float(outputs[row, action]) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    # features are normalised, so the outputs of a fresh network do not grow with its width
+    torch.testing.assert_close(hands.square().sum(1), torch.ones(20), atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["paper", "mlp"])
@@ -188,10 +209,10 @@ def test_cards_and_nodes_encoded_apart_give_the_same(name: str, config: NetworkC
         distinct, inverse = torch.unique(infosets.cards, dim=0, return_inverse=True)
         cards, nodes = network.encode_cards(distinct), network.encode_nodes()
         assert nodes.shape[0] == game.tree.num_decisions
-        together = network.joint(cards[inverse] + nodes[infosets.node])
+        together = network.joint(cards[inverse], nodes[infosets.node])
         torch.testing.assert_close(together, network(infosets), atol=1e-5, rtol=1e-5)
-        every = network.joint(cards[None, :4] + nodes[:, None])  # any number of dimensions
-        torch.testing.assert_close(every[3, 2], network.joint(cards[2] + nodes[3]), atol=1e-5, rtol=1e-5)
+        every = network.joint(cards[None, :4], nodes[:, None])  # any number of dimensions
+        torch.testing.assert_close(every[3, 2], network.joint(cards[2], nodes[3]), atol=1e-5, rtol=1e-5)
         assert every.shape == (len(nodes), min(4, len(distinct)), 3)
 
 

@@ -21,7 +21,7 @@ import torch
 from deepcfr.config import FitConfig
 from deepcfr.memory.reservoir import InfosetSums, Memory
 from deepcfr.rng import key
-from deepcfr.training.examples import Draw, InfosetExamples, Objective, Weights
+from deepcfr.training.examples import UNDIVIDED, Draw, InfosetExamples, Objective, Weights
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets, Samples
 
@@ -125,8 +125,6 @@ class ShardSampler:
 class ShardedExamples:
     """The samples of a memory in shards. They arrive in blocks; an index points into the current block."""
 
-    share = 1 << 40  # a worker's share of a mini-batch is not divided further
-
     def __init__(
         self, shards: Shards, order: Order, objective: Objective, surveys: Mapping[int, Survey] | None = None
     ) -> None:
@@ -142,6 +140,10 @@ class ShardedExamples:
             squares = shards.aim(order, mass, _means(list(self.surveys.values())))
             self.surveys = {n: replace(s, mean_square=squares[n], sums=None) for n, s in self.surveys.items()}
         self._block: Samples | None = None
+
+    def share(self, network: SplitNetwork) -> int:  # noqa: ARG002
+        """A worker's share of a mini-batch is not divided further."""
+        return UNDIVIDED
 
     def _share(self, survey: Survey, mass: torch.Tensor) -> float:
         """The unnormalised probability that a draw is from this shard."""

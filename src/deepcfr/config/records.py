@@ -106,9 +106,11 @@ class MemoryConfig:
 class NetworkConfig:
     """The architecture of all networks."""
 
-    kind: Literal["paper", "mlp"] = "paper"  #: section 5.1 and Appendix C, or a plain network for small games
+    #: paper: section 5.1 and Appendix C; mlp: a plain network for small games; two-tower: wide layers for the cards, whose
+    #: features meet a vector of each action in an inner product
+    kind: Literal["paper", "mlp", "two-tower"] = "paper"
     width: int = 64  #: features d in each hidden layer
-    layers: int = 3  #: hidden layers of the mlp
+    layers: int = 3  #: hidden layers of the mlp, and of the card tower after its first
     #: hidden card layers are this many times wider than d; 1 is the width in Appendix C, whose listing also has
     #: `card_embedding`
     card_width: int = 3

@@ -133,7 +133,7 @@ def _of_infosets(infosets: Infosets, network: SplitNetwork) -> torch.Tensor:
 
 def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -> torch.Tensor:
     """Outputs [I, n, A] of every hand at every node."""
-    return network.joint(network.encode_cards(cards)[:, None] + network.encode_nodes()[nodes])
+    return network.joint(network.encode_cards(cards)[:, None], network.encode_nodes()[nodes])
 
 
 def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: DeepCFR) -> FitNoise:

@@ -327,9 +327,9 @@ class _Player:
     def of(network: SplitNetwork, to_strategy: ToStrategy) -> _Player:
         return _Player(network, network.encode_nodes(), to_strategy)
 
-    def probabilities(self, joint: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        """The strategy [..., A] from inputs of the joint part [..., D]."""
-        return self.to_strategy(self.network.joint(joint), legal)
+    def probabilities(self, hands: torch.Tensor, nodes: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        """The strategy [..., A] from card parts and node parts that broadcast."""
+        return self.to_strategy(self.network.joint(hands, nodes), legal)
 
 
 @torch.no_grad()
@@ -347,7 +347,7 @@ def _mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, response:
     kinds = [(kind, kind.network.encode_cards(views[example])) for kind in (average, response)]
     # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
     small = len(example) * len(response.nodes) < len(deals)
-    tables = [kind.probabilities(hands[:, None] + kind.nodes, legal) for kind, hands in kinds if small]
+    tables = [kind.probabilities(hands[:, None], kind.nodes, legal) for kind, hands in kinds if small]
     uniform = legal / legal.sum(1, keepdim=True)
 
     @torch.no_grad()
@@ -362,7 +362,7 @@ def _mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, response:
                 some = mine.nonzero()[:, 0]
                 if len(some):
                     places = at[some]
-                    result[some] = kind.probabilities(hands[hand[some]].add_(kind.nodes[places]), legal[places])
+                    result[some] = kind.probabilities(hands[hand[some]], kind.nodes[places], legal[places])
         return torch.where((mode == EXPLORE)[:, None], torch.lerp(result, uniform[at], _RANDOM), result)
 
     return strategy

@@ -57,7 +57,7 @@ class AveragePolicy(Policy):
     @torch.no_grad()
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         node = infosets.node.long()
-        logits = self.network.joint(self.network.encode_cards(infosets.cards) + self._nodes[node])
+        logits = self.network.joint(self.network.encode_cards(infosets.cards), self._nodes[node])
         return masked_softmax(logits, self.game.encoding.legal[node])
 
     @torch.no_grad()
@@ -110,8 +110,8 @@ class NetworkPerPlayer(Policy):
             for start in range(0, len(node), _ROWS):
                 some = slice(start, start + _ROWS)
                 at = torch.from_numpy(node[some]).to(device)
-                z = hands[torch.from_numpy(hand[some]).to(device)].add_(nodes[at])
-                result[some] = self._to_strategy(network.joint(z), legal[at]).cpu().numpy()
+                outputs = network.joint(hands[torch.from_numpy(hand[some]).to(device)], nodes[at])
+                result[some] = self._to_strategy(outputs, legal[at]).cpu().numpy()
             return result
 
         return ask

@@ -125,7 +125,7 @@ class Traversals:
         @torch.no_grad()
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
             infoset = game.infoset[node]
-            advantage = network.joint(hands[view[row * rounds + game.round[node]]] + nodes[infoset])
+            advantage = network.joint(hands[view[row * rounds + game.round[node]]], nodes[infoset])
             return regret_matching(advantage, game.legal[node], fallback)
 
         table = self._current.first_round

@@ -18,6 +18,7 @@ from deepcfr.types import Samples
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 Weights = Callable[[torch.Tensor, int], torch.Tensor]
+UNDIVIDED = 1 << 40  # a share that is larger than any mini-batch
 _SCALE_SAMPLES = 1 << 20
 _CANDIDATES = 1 << 18  # examples drawn at a time, where odds decide which of them are taken
 
@@ -32,8 +33,7 @@ class Drawing(Protocol):
 class Examples(Protocol):
     """Training examples of any shape; one example is what is drawn and counted."""
 
-    @property
-    def share(self) -> int:
+    def share(self, network: SplitNetwork) -> int:
         """At most this many examples go to one call of `loss` that wants a gradient, so that it stays in the cache."""
 
     def __len__(self) -> int: ...
@@ -178,8 +178,6 @@ class InfosetExamples:
     mini-batches lose the sampling noise. `mass` is given if the memory is one shard of several.
     """
 
-    share = 1 << 40  # a worker's share of a mini-batch is not divided further
-
     def __init__(
         self,
         memory: Memory,
@@ -198,6 +196,10 @@ class InfosetExamples:
     def memory(self) -> Memory:
         """The memory that holds the samples."""
         return self._memory
+
+    def share(self, network: SplitNetwork) -> int:  # noqa: ARG002
+        """A worker's share of a mini-batch is not divided further."""
+        return UNDIVIDED
 
     def replace_targets(self, targets: torch.Tensor) -> None:
         """Replace the targets of the samples, float32 [samples, A]."""

@@ -19,7 +19,6 @@ from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 
 _SCALE_HANDS = 1 << 12
-_SHARE = 4_480  # infosets in one gradient: larger arrays leave the processor's cache
 # infosets below this reach count less than their reach: their target is a quotient of two tiny numbers
 _LEAST_REACH = 1e-3
 _OFFSETS = 1024  # places at which a grid of decisions can begin
@@ -113,10 +112,9 @@ class HandExamples:
         self._mass = self._mean_weight()
         self._grids = [self._grid(part, decisions) for part in self.parts]
 
-    @property
-    def share(self) -> int:
+    def share(self, network: SplitNetwork) -> int:
         """The number of examples whose infosets fit into the processor's cache."""
-        return max(1, _SHARE // self.infosets)
+        return max(1, network.infosets_at_once // self.infosets)
 
     @property
     def infosets(self) -> int:
@@ -215,7 +213,7 @@ class HandExamples:
                 drawn = grid.nodes(offset)
                 legal, here, weight = legal[drawn], here[drawn], weight / grid.chance[drawn]
                 values, reach = values.take_along_dim(drawn[..., None], 1), reach.take_along_dim(drawn, 1)
-            outputs = network.joint(network.encode_cards(hands.cards)[:, None] + here)
+            outputs = network.joint(network.encode_cards(hands.cards)[:, None], here)
             total = total + (self._loss(outputs, values, reach, legal) * weight).sum()
         return total / (self._mass * len(self.parts))
 

@@ -108,7 +108,7 @@ class Descent:
         if self._cuda:
             return [index]  # a share is for the processor's cache
         parts = index.chunk(self._workers.count)
-        return [piece for part in parts for piece in torch.split(part, self._examples.share)]
+        return [piece for part in parts for piece in torch.split(part, self._examples.share(self._network))]
 
     def _gradient(self, index: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         with flushed_denormals():
