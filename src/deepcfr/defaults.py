@@ -63,6 +63,7 @@ _PANEL_FIT = {
     "learning_rate": 0.01,
     "schedule": "cosine",
 }
+_TOWER_FIT = _PANEL_FIT | {"decisions": 0, "learning_rate": 0.02}
 _ADAM_FIT = {"learning_rate": 3e-3, "schedule": "cosine"}
 _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
     "batch_size": 4_096,
@@ -76,12 +77,11 @@ _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
-        "cfr": {"iterations": 40, "first_round": "table"},
-        "sampling": {"kind": "public-chance", "boards": 160, "panel": True, "samples": 1_176},
-        "network": {"strength": True},
-        "advantage": {"steps": 300, "refit": "fine-tune", "compress": 1.0, **_PANEL_FIT},
-        "average": {"steps": 3_000, **_PANEL_FIT},
-        "evaluation": {"at": [20]},
+        "cfr": {"iterations": 50, "weighting": "discounted", "first_round": "table"},
+        "sampling": {"kind": "public-chance", "boards": 500, "panel": True, "samples": 470},
+        "network": {"kind": "two-tower", "width": 256, "layers": 2, "strength": True},
+        "advantage": {"steps": 200, "refit": "fine-tune", "compress": 1.0, **_TOWER_FIT},
+        "average": {"steps": 3_000, **_TOWER_FIT},
     },
     # Scaled from fhp, not tuned: a player has three decisions on the flop instead of 35, so a mini-batch has more hands,
     # and all of their decisions.
