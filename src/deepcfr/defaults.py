@@ -77,8 +77,8 @@ _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
-        "cfr": {"iterations": 50, "weighting": "discounted", "first_round": "table"},
-        "sampling": {"kind": "public-chance", "boards": 500, "panel": True, "samples": 470},
+        "cfr": {"iterations": 44, "weighting": "discounted", "first_round": "table"},
+        "sampling": {"kind": "public-chance", "boards": 400, "panel": True, "samples": 588},
         "network": {"kind": "two-tower", "width": 256, "layers": 2, "strength": True},
         "advantage": {"steps": 200, "refit": "fine-tune", "compress": 1.0, **_TOWER_FIT},
         "average": {"steps": 3_000, **_TOWER_FIT},

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from deepcfr.parallel import Workers
 from deepcfr.training.muon import Muon, TorchMuon, orthogonalised
 
 SHAPES = [(64, 64), (192, 192), (64, 192), (192, 64), (5, 3)]
@@ -38,7 +39,8 @@ def test_steps_are_torchs_but_for_rounding(shape: tuple[int, int]) -> None:
     generator = torch.Generator().manual_seed(3)
     start = torch.randn(*shape, generator=generator)
     ours, torchs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
-    optimizers = ((ours, Muon([ours])), (torchs, TorchMuon([torchs])))
+    workers = Workers(1)
+    optimizers = ((ours, Muon([ours], workers)), (torchs, TorchMuon([torchs], workers)))
     for rate in (0.02, 0.01, 0.005):
         gradient = torch.randn(*shape, generator=generator)
         for parameter, optimizer in optimizers:
@@ -47,3 +49,19 @@ def test_steps_are_torchs_but_for_rounding(shape: tuple[int, int]) -> None:
     difference, moved = (ours - torchs).detach().norm(), (torchs - start).detach().norm()
     assert float(moved) > 0
     assert float(difference / moved) < 0.02  # bfloat16 has 8 significant bits
+
+
+def test_threads_change_no_step() -> None:
+    matrices = [
+        [nn.Parameter(torch.randn(*shape, generator=torch.Generator().manual_seed(7))) for shape in SHAPES]
+        for _ in "ab"
+    ]
+    for mine, count in zip(matrices, (1, 2), strict=True):
+        workers = Workers(count)
+        optimizer, generator = Muon(mine, workers), torch.Generator().manual_seed(5)
+        for _ in range(3):
+            for matrix in mine:
+                matrix.grad = torch.randn(*matrix.shape, generator=generator)
+            optimizer.step(0.02)
+        workers.shutdown()
+    assert all(torch.equal(one, two) for one, two in zip(*matrices, strict=True))

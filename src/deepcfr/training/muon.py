@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import nn
+
+from deepcfr.parallel import Workers, flushed_denormals
 
 MOMENTUM = 0.9  # does a little better here than the usual 0.95
 ITERATIONS = 3  # of Newton-Schulz; these do as well here as the usual 5
@@ -25,24 +28,34 @@ class Muon:
     section 2.2: 0.2 sqrt(max(rows, columns)) times the orthogonal matrix).
     """
 
-    def __init__(self, matrices: Sequence[nn.Parameter]) -> None:
-        self._matrices = list(matrices)
-        self._momenta = [torch.zeros_like(matrix) for matrix in matrices]
+    def __init__(self, matrices: Sequence[nn.Parameter], workers: Workers) -> None:
+        # the largest first, so that they do not wait for each other
+        self._matrices = sorted(matrices, key=torch.numel, reverse=True)
+        self._workers = workers
+        self._momenta = [torch.zeros_like(matrix) for matrix in self._matrices]
 
-    @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Move every matrix along its gradient, which it must have."""
-        for matrix, momentum in zip(self._matrices, self._momenta, strict=True):
-            assert matrix.grad is not None
-            momentum.lerp_(matrix.grad, 1 - MOMENTUM)
-            direction = orthogonalised(matrix.grad.lerp(momentum, MOMENTUM))
-            matrix.add_(direction, alpha=-learning_rate * 0.2 * math.sqrt(max(matrix.shape)))
+        """Move every matrix along its gradient, which it must have; `workers` move several at a time."""
+        move = partial(_move, learning_rate)
+        for _ in self._workers.map(move, zip(self._matrices, self._momenta, strict=True)):
+            pass
+
+
+@torch.no_grad()
+def _move(learning_rate: float, pair: tuple[nn.Parameter, torch.Tensor]) -> None:
+    """One step of a matrix with its momentum."""
+    matrix, momentum = pair
+    assert matrix.grad is not None
+    with flushed_denormals():
+        momentum.lerp_(matrix.grad, 1 - MOMENTUM)
+        direction = orthogonalised(matrix.grad.lerp(momentum, MOMENTUM))
+        matrix.add_(direction, alpha=-learning_rate * 0.2 * math.sqrt(max(matrix.shape)))
 
 
 class TorchMuon:
     """The same steps by torch's own Muon, whose matrix products are in bfloat16; for CUDA."""
 
-    def __init__(self, matrices: Sequence[nn.Parameter]) -> None:
+    def __init__(self, matrices: Sequence[nn.Parameter], workers: Workers) -> None:  # noqa: ARG002
         self._optimizer = torch.optim.Muon(
             matrices, weight_decay=0.0, momentum=MOMENTUM, ns_steps=ITERATIONS, adjust_lr_fn="match_rms_adamw"
         )

@@ -49,7 +49,7 @@ class Descent:
         matrices = network.hidden_matrices() if config.optimizer == "muon" else []
         others = [p for p in self.parameters if not any(p is matrix for matrix in matrices)]
         self._adam = torch.optim.Adam(others, lr=rate, fused=True, capturable=self._cuda)
-        self._muon = (TorchMuon if self._cuda else Muon)(matrices) if matrices else None
+        self._muon = (TorchMuon if self._cuda else Muon)(matrices, workers) if matrices else None
         self._muon_rate = config.learning_rate
         self._rate: torch.Tensor = self._adam.param_groups[0]["lr"]
         self._set_gradients = gradients(network, examples) if gradients else self._gradients_here
