@@ -150,9 +150,11 @@ def test_a_reload_resumes_the_hand(visit: Visit) -> None:
 def test_hands_are_played_without_script(visit: Visit) -> None:
     page = visit("/play/leduc", java_script_enabled=False)
     while not page.locator("#next").count():
-        page.locator("button[value=c]").click()
+        with page.expect_navigation():
+            page.locator("button[value=c]").click()
     assert page.locator(".outcome").inner_text()
-    page.locator("#next").click()
+    with page.expect_navigation():
+        page.locator("#next").click()
     assert "Hand 2" in page.locator("h1").inner_text()
 
 
