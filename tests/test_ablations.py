@@ -39,7 +39,7 @@ from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.memories import HandMemories, InfosetMemories
+from deepcfr.solvers.memories import InfosetMemories
 from deepcfr.types import Infosets, Samples
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -208,12 +208,19 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     assert list(unread_settings(with_key(config, "memory.kind", "window"))) == [
         "memory.kind: ignored, because a panel keeps all its hands"
     ]
-    leduc = with_key(default_cluster_config("leduc"), "sampling.kind", "public-chance")
+    leduc = with_key(
+        with_key(default_cluster_config("leduc"), "sampling.kind", "public-chance"), "sampling.panel", True
+    )
     assert list(unread_settings(leduc)) == [
+        "memory.advantage_capacity, memory.strategy_capacity: ignored, because a panel keeps all its hands",
         "advantage.merge_infosets: ignored, because the examples of 'advantage.batch_size' are hands",
         "average.merge_infosets: ignored, because the examples of 'average.batch_size' are hands",
     ]
-    by_pot = list(unread_settings(with_key(fresh, "advantage.pot_units", True)))
+    hands = with_key(with_key(config, "sampling.decisions", 3), "sampling.hands", 9)
+    assert list(unread_settings(hands)) == [
+        "sampling.decisions, sampling.hands: ignored, because a panel plays and records whole hands"
+    ]
+    by_pot = list(unread_settings(with_key(config, "advantage.pot_units", True)))
     assert "advantage.pot_units: ignored, because the decisions of a hand have different pots" in by_pot
     smooth = replace(RunConfig(), cfr=CFRConfig(average_smoothing=0.2))
     assert list(unread_settings(smooth)) == ["cfr.average_smoothing: ignored, because 'advantage.refit' is scratch"]
@@ -451,7 +458,7 @@ def test_exploration_changes_what_outcome_sampling_samples() -> None:
 
 def test_public_chance_sampling_keeps_the_networks_it_starts_from() -> None:
     histories, boards = solved(iterations=1), solved("sampling.kind", "public-chance", 1)
-    assert isinstance(boards.memories, HandMemories)
+    assert isinstance(boards.memories, InfosetMemories)
     assert same_weights(histories.snapshots.kept[0].networks[0], boards.snapshots.kept[0].networks[0])
     assert same_weights(*(s._new_network("advantage", 1, 0).state_dict() for s in (histories, boards)))
     assert same_weights(*(s.new_average_network().state_dict() for s in (histories, boards)))

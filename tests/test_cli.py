@@ -25,7 +25,7 @@ from deepcfr.runs import folder
 
 COMMANDS = (
     "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
-    "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve",
+    "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
     "api",
 )  # fmt: skip
 TINY = (

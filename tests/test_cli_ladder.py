@@ -134,7 +134,7 @@ def test_a_mistyped_style_is_told_from_a_folder_with_a_colon(place: Path, monkey
     monkeypatch.chdir(place)
     known = (
         "'agressive' is not a style of play. Choose one of aggressive, tight, random, calling-machine, tight-aggressive, "
-        "deterministic, initial, or write scripted:STYLE or ensemble:RULE:RUN,RUN."
+        "deterministic, initial, or write resolve:RUN, scripted:STYLE or ensemble:RULE:RUN,RUN."
     )
     ways = ("--hands", 10, "--threads", 1)
     for command in (

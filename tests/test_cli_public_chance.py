@@ -57,7 +57,7 @@ def test_a_run_on_a_panel_is_trained_and_measured(tmp_path: Path) -> None:
     ("game", "changes", "words"),
     [
         ("openspiel:kuhn_poker", [('"leduc"', '"openspiel:kuhn_poker"')], "a poker game"),
-        ("hulh", [('"leduc"', '"hulh"')], "Public-chance traversals keep all boards of hulh"),
+        ("hulh", [('"leduc"', '"hulh"')], "hulh has too many boards to keep"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

@@ -45,7 +45,7 @@ def cluster_notes(game: str) -> list[str]:
     if usual.sampling.kind == "public-chance":
         notes.append(
             f"With --ray {game} starts from settings of its own, with external sampling, because public-chance traversals "
-            "keep all boards in one process."
+            "run in one process."
         )
     if usual.cfr.average_smoothing:
         notes.append(

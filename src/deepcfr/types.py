@@ -20,7 +20,7 @@ TERMINAL = -1  # the actor of a terminal node
 class Infosets:
     """Infosets as small integers; features are computed when a batch is drawn."""
 
-    node: torch.Tensor  # integer [I], the public part: 0 .. K-1 of the game's `Encoding`
+    node: torch.Tensor  # integer [I], the public part: 0 .. K-1 of the game's `Encoding`; or [I, k], k parts of a hand
     cards: torch.Tensor  # uint8 [I, C], the visible cards in the game's encoding, NO_CARD where there is none
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class Samples:
     """Training examples: advantages or action probabilities at infosets, with the iteration that made them."""
 
     infosets: Infosets
-    target: torch.Tensor  # float32 [I, A], 0 for illegal actions
+    target: torch.Tensor  # float32 [I, A], or [I, k, A], 0 for illegal actions
     iteration: torch.Tensor  # integer [I], 1 .. T; Linear CFR weighs a sample by it
 
     def __len__(self) -> int:

@@ -5,11 +5,15 @@ import sys
 import numpy as np
 import pytest
 
-from deepcfr.abstraction.features import MANY, fit_centres, merge_equal, nearest
+from deepcfr.abstraction import features
+from deepcfr.abstraction.features import MANY, finder, fit_centres, merge_equal, nearest
 from deepcfr.errors import ConfigError
 
 
-def test_separated_groups_get_a_centre_each_at_their_weighted_mean() -> None:
+@pytest.mark.parametrize("many", [MANY, 3], ids=["scikit-learn", "tree"])
+def test_separated_groups_get_a_centre_each_at_their_weighted_mean(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features, "MANY", many)
+    monkeypatch.setattr(features, "STARTS", 50)
     random = np.random.default_rng(0)
     group = np.repeat(np.arange(4), 50)
     vectors = (random.normal(size=(200, 3)) * 0.01 + group[:, None]).astype(np.float32)
@@ -40,7 +44,7 @@ def test_many_clusters_are_fitted_too() -> None:
     vectors = np.arange(2 * MANY + 10, dtype=np.float32)[:, None]
     centres = fit_centres(vectors, np.ones(len(vectors)), MANY + 5, 0)
     assert len(np.unique(centres)) == MANY + 5
-    assert len(np.unique(nearest(vectors, np.ascontiguousarray(centres.T)))) == MANY + 5
+    assert len(np.unique(finder(centres)(vectors))) == MANY + 5
 
 
 def test_equal_vectors_are_merged_with_their_weights() -> None:
@@ -61,6 +65,14 @@ def test_nearest_agrees_with_all_distances(dimensions: int) -> None:
     distances = ((vectors[:, None, :].astype(np.float64) - centres[None]) ** 2).sum(axis=2)
     label = nearest(vectors, np.ascontiguousarray(centres.T))
     assert np.allclose(distances[np.arange(300), label], distances.min(axis=1), rtol=1e-5)
+
+
+def test_many_centres_are_found_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    vectors, centres = (random.random((n, 9), dtype=np.float32) for n in (300, 37))
+    few = finder(centres)(vectors)
+    monkeypatch.setattr(features, "MANY", 36)
+    assert np.array_equal(finder(centres)(vectors), few)
 
 
 def test_the_lowest_of_equally_near_centres_is_taken() -> None:

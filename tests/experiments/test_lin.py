@@ -22,7 +22,7 @@ from experiments.lin.figures import lin_picture
 from experiments.lin.page import LinResult, exact_values, gain, lin_page, read_lin, study_lines
 from experiments.lin.runs import Progress, bot_config, jobs_of_seed, measures_of, recorded, run_lin
 from experiments.studies import BUDGETS
-from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, PROFITS, LinName, LinStudy
+from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, PROFITS, LinStudy
 from ladder_games import TWO_ROUNDS
 from report.conftest import Silent  # type: ignore[import-not-found]
 
@@ -36,7 +36,7 @@ class Watching(Silent):
     def __exit__(self, *_: object) -> None: ...
 
 
-def tiny(folder: Path) -> dict[LinName, LinStudy]:
+def tiny(folder: Path) -> dict[str, LinStudy]:
     """The studies with a small ladder game, whose hands lossless buckets tell apart, and with Leduc."""
     fields = {name: value for name, value in asdict(TWO_ROUNDS).items() if name != "name"}
     (folder / "two.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
@@ -51,10 +51,10 @@ def tiny(folder: Path) -> dict[LinName, LinStudy]:
     for name, study in LIN_STUDIES.items():
         plan = study.plans["quick"]
         bots, members = plan.bots, plan.members
-        if name == "lin-exact":
+        if study.kind == "exact":
             bots = tuple(bot for bot in bots if bot.name != "texture")  # which takes two hole cards
             members = tuple(replace(bot, changes={**bot.changes, "solve.iterations": 20}) for bot in members)
-        size = exact if name == "lin-exact" else ladder
+        size = exact if study.kind == "exact" else ladder
         small = replace(
             plan, settings={**plan.settings, **size}, bots=bots, members=members, deals=min(plan.deals, DEALS)
         )
@@ -62,12 +62,12 @@ def tiny(folder: Path) -> dict[LinName, LinStudy]:
     return studies
 
 
-def made(root: Path, studies: dict[LinName, LinStudy], name: LinName, seeds: int) -> Progress:
+def made(root: Path, studies: dict[str, LinStudy], name: str, seeds: int) -> Progress:
     return run_lin(root, name, "quick", seeds, Watching, lambda _: None, studies)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[LinName, LinStudy]]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, LinStudy]]:
     """A folder with all studies, two seeds of each."""
     root = tmp_path_factory.mktemp("lin")
     studies = tiny(root)
@@ -76,7 +76,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[LinName,
     return root, studies
 
 
-def read(place: tuple[Path, dict[LinName, LinStudy]], name: LinName) -> LinResult:
+def read(place: tuple[Path, dict[str, LinStudy]], name: str) -> LinResult:
     return read_lin(place[0], name, "quick", place[1])
 
 
@@ -87,7 +87,7 @@ def text_of(result: LinResult) -> str:
 # Running
 
 
-def test_what_is_there_is_not_made_again(place: tuple[Path, dict[LinName, LinStudy]]) -> None:
+def test_what_is_there_is_not_made_again(place: tuple[Path, dict[str, LinStudy]]) -> None:
     root, studies = place
     assert made(root, studies, "lin-fig5", 2) == Progress(ran=0, there=8, measured=0, finished=True)
     assert made(root, studies, "lin-fig8", 2) == Progress(
@@ -102,7 +102,7 @@ def test_what_is_there_is_not_made_again(place: tuple[Path, dict[LinName, LinStu
     assert made(root, studies, "lin-fig5", 2).measured == 1
 
 
-def test_what_is_recorded_is_what_the_players_gain(place: tuple[Path, dict[LinName, LinStudy]]) -> None:
+def test_what_is_recorded_is_what_the_players_gain(place: tuple[Path, dict[str, LinStudy]]) -> None:
     root, studies = place
     lin = root / "lin" / "quick"
     five, seven, eight = (Terms(hands=DEALS, seed=seed) for seed in (1, 1, 6))  # that of the bots
@@ -128,7 +128,7 @@ def test_what_is_recorded_is_what_the_players_gain(place: tuple[Path, dict[LinNa
     assert one.initial is not None  # the bots start from win rates, as Lin's
 
 
-def test_ensembles_are_measured_at_equal_nodes(place: tuple[Path, dict[LinName, LinStudy]]) -> None:
+def test_ensembles_are_measured_at_equal_nodes(place: tuple[Path, dict[str, LinStudy]]) -> None:
     root, studies = place
     folder = root / "lin-exact" / "quick"
     members = ",".join(str(folder / f"member-s{seed}") for seed in range(4))
@@ -152,7 +152,7 @@ def test_ensembles_are_measured_at_equal_nodes(place: tuple[Path, dict[LinName, 
 # The report
 
 
-def test_figure_5_has_ours_beside_lins_in_all_cells(place: tuple[Path, dict[LinName, LinStudy]]) -> None:
+def test_figure_5_has_ours_beside_lins_in_all_cells(place: tuple[Path, dict[str, LinStudy]]) -> None:
     result = read(place, "lin-fig5")
     page = text_of(result)
     found = gain(result, ("y1", "y2"))
@@ -166,7 +166,7 @@ def test_figure_5_has_ours_beside_lins_in_all_cells(place: tuple[Path, dict[LinN
     assert lin_picture(result).startswith(b"<svg ")
 
 
-def test_figures_7_and_8_have_all_styles(place: tuple[Path, dict[LinName, LinStudy]]) -> None:
+def test_figures_7_and_8_have_all_styles(place: tuple[Path, dict[str, LinStudy]]) -> None:
     seven, eight = read(place, "lin-fig7"), read(place, "lin-fig8")
     for style in STYLES:
         assert f"\n| {style} | " in text_of(seven)
@@ -181,7 +181,7 @@ def test_figures_7_and_8_have_all_styles(place: tuple[Path, dict[LinName, LinStu
     assert "Run `y1-s8`: not run." in text_of(eight)
 
 
-def test_the_exact_table_compares_every_change_with_none(place: tuple[Path, dict[LinName, LinStudy]]) -> None:
+def test_the_exact_table_compares_every_change_with_none(place: tuple[Path, dict[str, LinStudy]]) -> None:
     result = read(place, "lin-exact")
     page = text_of(result)
     values = exact_values(result)
@@ -209,6 +209,15 @@ def test_what_was_not_run_is_named_with_its_command(tmp_path: Path) -> None:
     assert "|---" not in page
 
 
+def test_a_study_without_runs_here_keeps_its_section_of_the_page(
+    place: tuple[Path, dict[str, LinStudy]], tmp_path: Path
+) -> None:
+    whole = "\n".join(lin_page([read(place, name) for name in ("lin-fig5", "lin-exact")], "figures"))
+    there = [read(place, "lin-fig5"), read_lin(tmp_path, "lin-exact", "quick", place[1])]
+    assert "\n".join(lin_page(there, "figures", whole)) == whole
+    assert "\n".join(lin_page(there, "figures")) != whole
+
+
 # The plans
 
 
@@ -221,11 +230,19 @@ def test_plans_are_valid_and_arms_differ_by_their_change() -> None:
             assert len(set(map(repr, configs))) == len(configs)
             assert all(bot_config(plan, bot, 0).runtime.threads == 1 for bot in (*plan.bots, *plan.members))
             assert len(measures_of(Path("r"), study, budget, 0)) == {
-                "lin-fig5": len(PROFITS), "lin-fig7": len(STYLES), "lin-fig8": MEMBERS * len(STYLES),
-                "lin-exact": len(ENSEMBLES),
-            }[study.name]  # fmt: skip
+                "shapes": len(PROFITS), "ensemble": len(STYLES), "members": MEMBERS * len(STYLES),
+                "exact": len(ENSEMBLES),
+            }[study.kind]  # fmt: skip
+            assert all(config.solve.weighting == ("uniform" if study.name.endswith("-plain") else "linear")
+                       for config in configs if isinstance(config, SolveConfig))  # fmt: skip
     runs = {name: {job.path for job in jobs_of_seed(Path("r"), LIN_STUDIES[name], "quick", 0)} for name in LIN_STUDIES}
     assert runs["lin-fig7"] == runs["lin-fig8"]
+    assert runs["lin-fig7-plain"] == runs["lin-fig8-plain"]
+    assert not runs["lin-fig7"] & runs["lin-fig7-plain"]
+    together = bot_config(
+        LIN_STUDIES["lin-all"].plans["quick"], LIN_STUDIES["lin-all"].plans["quick"].members[0], 0
+    ).solve
+    assert (together.reward_shape, together.initial, together.exploration_start) == ("y2", "win-rates", 0.01)
 
 
 def test_the_command_refuses_what_it_cannot_run(tmp_path: Path) -> None:

@@ -148,6 +148,8 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     path = arm_path(root, STUDY, "quick", ARMS[0], 1) / "config.toml"
     path.write_text(path.read_text().replace("width = 4", "width = 5"))
     assert read(root).arms["plain"].missing == {1: "of other settings: network.width is 5 there and 4 here"}
+    path.write_text(re.sub(r"(?m)^at = .*", "at = [1, 3]", path.read_text().replace("width = 5", "width = 4")))
+    assert read(root).arms["plain"].missing == {}  # evaluations change no run
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
 
@@ -482,7 +484,8 @@ def test_evaluations_are_where_statements_look() -> None:
                 if isinstance(test, Below) and isinstance(test.at, int):
                     for name in (test.better, test.worse):
                         (arm,) = [arm for arm in plan.arms if arm.name == name]
-                        assert test.at in arm_config(Path("r"), study, budget, arm, 0).evaluation.at
+                        config = arm_config(Path("r"), study, budget, arm, 0)
+                        assert test.at in (*config.evaluation.at, config.iterations)
 
 
 def test_arms_can_be_picked() -> None:

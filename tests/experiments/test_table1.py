@@ -85,7 +85,7 @@ def plan_of(folder: Path) -> Plan:
         average=FIT,
         runtime=RuntimeConfig(threads=1, checkpoint_every=1),
     )
-    baselines = (Baseline("small", 3, 6.0, 20, 50), Baseline("large", 4, -11.0, 0))
+    baselines = (Baseline("small", 3, 6.0, -40.0, 20, 50), Baseline("large", 4, -11.0, -55.0, 0))
     nfsp = RunConfig(
         game=str(game),
         solver="nfsp",
@@ -118,7 +118,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Plan]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exploitability_module, "MOST_BOARDS", 100)
         progress = make_table(root, plan)
-    assert (progress.ran, progress.there, progress.matches, progress.finished) == (4, 0, 10, True)
+    assert (progress.ran, progress.there, progress.matches, progress.finished) == (4, 0, 11, True)
     return root, plan
 
 
@@ -144,7 +144,7 @@ def test_the_papers_configuration_is_the_file() -> None:
 
 def test_what_does_not_fit_is_refused_with_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = PLANS["paper"]
-    quick = reason_to_leave_out(PLANS["quick"], PLANS["quick"].baselines[2])
+    quick = reason_to_leave_out(PLANS["quick"], replace(PLANS["quick"].baselines[2], iterations=0))
     assert quick is not None
     assert "not part of this budget" in quick
     assert "the tables 2.6 GB" in quick
@@ -184,7 +184,7 @@ def test_baselines_are_linear_mccfr_on_four_rounds_of_buckets(made: tuple[Path, 
 
 def test_a_baseline_may_end_by_the_clock(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    brief = Baseline("medium", 3, None, 1_000_000, 50, minutes=0.002)
+    brief = Baseline("medium", 3, None, None, 1_000_000, 50, minutes=0.002)
     plan = replace(plan, baselines=(brief,))
     assert make_table(tmp_path, plan, seeds=1).finished
     assert make_table(tmp_path, plan, seeds=1).ran == 0
@@ -194,7 +194,8 @@ def test_a_baseline_may_end_by_the_clock(tmp_path: Path) -> None:
     lines = table_lines(read_table(tmp_path, "quick", plan))
     label = "| Linear MCCFR, medium abstract decisions, trained for 0.002 min | 3 | "
     (row,) = [line for line in lines if line.startswith(label)]
-    assert row.endswith(" |  |  |")  # nothing of the paper's
+    assert "|  |" in row  # nothing of the paper's Deep CFR
+    assert row.endswith(" |  |")  # nor of its NFSP
 
 
 def test_what_is_recorded_is_what_the_policies_gain(made: tuple[Path, Plan]) -> None:
@@ -214,10 +215,14 @@ def test_what_is_recorded_is_what_the_policies_gain(made: tuple[Path, Plan]) -> 
             assert found["interval"] > 0
         own = result(folder, seed, "itself")
         assert (own["mean"], own["interval"]) == pytest.approx(dealer_value(deep, BOARDS, 0), abs=1e-9)
+    match = sampled_match(rivals["nfsp"], rivals["mccfr-3"], HANDS, 0)
+    assert result(folder, None, "mccfr-3")["mean"] == pytest.approx(match.value, abs=1e-9)
 
 
-def result(folder: Path, seed: int, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "matches" / f"deep-cfr-s{seed}-against-{name}.json").read_text())
+def result(folder: Path, seed: int | None, name: str) -> dict[str, Any]:
+    """The match of a seed of Deep CFR, or without a seed of NFSP."""
+    player = "nfsp" if seed is None else f"deep-cfr-s{seed}"
+    found: dict[str, Any] = json.loads((folder / "matches" / f"{player}-against-{name}.json").read_text())
     return found["result"]  # type: ignore[no-any-return]
 
 
@@ -244,14 +249,17 @@ def test_the_table_stands_beside_the_papers(made: tuple[Path, Plan], monkeypatch
     monkeypatch.setitem(table1_report.EQUILIBRIUM, "cousin", (87.7, 89.7))
     lines = list(table_lines(read_table(root, "quick", plan)))
     rows = {"mccfr-3": "Linear MCCFR, small abstract decisions | 3", "nfsp": "NFSP | "}
-    for (name, start), published in zip(rows.items(), ("+6 ± 2", "+43 ± 2"), strict=True):
+    row = result(folder, None, "mccfr-3")
+    nfsp = f"{row['mean']:+.1f} ± {row['interval']:.1f} | -40 ± 2"
+    for (name, start), rest in zip(rows.items(), (f"+6 ± 2 | {nfsp}", "+43 ± 2 |  | "), strict=True):
         found = [result(folder, seed, name) for seed in (0, 1)]
         cells = " | ".join(f"{match['mean']:+.1f} ± {match['interval']:.1f}" for match in found)
-        assert f"| {start} | {cells} | {published} | stated in table 1 |" in lines
-    assert "| Linear MCCFR, large abstract decisions | 4 | left out | left out | -11 ± 2 | stated in table 1 |" in lines
+        assert f"| {start} | {cells} | {rest} |" in lines
+    large = "| Linear MCCFR, large abstract decisions | 4 | left out | left out | -11 ± 2 | left out | -55 ± 2 |"
+    assert large in lines
     assert any(line.startswith("*Deep CFR*: 2 iterations of 20 traversals a player; a table for the") for line in lines)
     without = list(table_lines(read_table(root, "quick", replace(plan, nfsp=None))))
-    assert "| NFSP |  | not played | not played | +43 ± 2 | stated in table 1 |" in without
+    assert "| NFSP |  | not played | not played | +43 ± 2 |  |  |" in without
     assert any(line.startswith("* large abstract decisions are not part of this budget") for line in lines)
     assert any(line.startswith("| `mccfr-3` | 20 | ") for line in lines)
     own = result(folder, 0, "itself")

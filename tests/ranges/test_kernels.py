@@ -61,7 +61,7 @@ def values_of(hands: Hands, reach: Floats, amount: float, num_cards: int) -> tup
     every = np.arange(len(reach))
     group = np.flatnonzero(np.diff(hands.strength, prepend=-2, append=-2))
     fold, showdown = np.full((len(reach), 1), np.nan), np.full((len(reach), 1), np.nan)
-    against_range(reach[:, None], hands.holes, every, group, every, np.full((num_cards + 1, 1), np.nan), fold, showdown)
+    against_range(reach[:, None], hands.holes, every, group, every, np.full((num_cards + 2, 1), np.nan), fold, showdown)
     return amount * fold[:, 0], amount * showdown[:, 0]
 
 
@@ -147,7 +147,7 @@ def test_views_stand_for_all_their_hands() -> None:
     fold, showdown = pays(board.holes, strength)
     reach = random_reach(np.random.default_rng(6), len(board))
     anyone, ahead = np.full((len(board), 1), np.nan), np.full((len(board), 1), np.nan)
-    by_card = np.full((53, 1), np.nan)
+    by_card = np.full((54, 1), np.nan)
     against_range(reach[:, None], board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
     np.testing.assert_allclose(anyone[board.view, 0], fold @ reach[board.view], rtol=1e-12)
     np.testing.assert_allclose(ahead[board.view, 0], showdown @ reach[board.view], atol=1e-9)

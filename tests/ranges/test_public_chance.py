@@ -1,5 +1,6 @@
 """Public-chance traversals against every deal, against external sampling, and on average over streams."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,19 +17,23 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import TablePolicy
 from deepcfr.ranges import public_chance
-from deepcfr.ranges.boards import Board, Boards, count_boards, kept_bytes
+from deepcfr.ranges.boards import Board, Boards, SampledBoards, count_boards, kept_bytes
 from deepcfr.ranges.public_chance import (
     BoardPass,
     BoardSampler,
+    RoundPart,
     inclusion_chances,
     systematic,
     traverse_boards,
+    uniform_reach,
     visited_boards,
 )
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, sweep
+from deepcfr.types import Samples
 from openspiel_poker import small_fhp
 
+Ints = npt.NDArray[np.int64]
 LEDUC = PRESETS["leduc"]
 THREE_ROUNDS = replace(
     LEDUC,
@@ -40,7 +45,7 @@ THREE_ROUNDS = replace(
     rank_symbols="",
 )
 SMALL_FHP = small_fhp(3, (1, 1), num_suits=3)
-ALL = PublicChanceSampling(boards=10_000, later_boards=1_000, samples=400)
+ALL = PublicChanceSampling(boards=10_000, panel=True, later_boards=1_000, samples=400)
 WORKERS = Workers(1)
 
 
@@ -49,10 +54,10 @@ class Kept:
 
     def __init__(self, policy: TablePolicy) -> None:
         self._ask = policy.on_board
-        self._kept: dict[tuple[int, bytes], npt.NDArray[np.floating]] = {}
+        self._kept: dict[tuple[bytes, bytes], npt.NDArray[np.floating]] = {}
 
     def __call__(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-        place = board.round, board.view_cards.tobytes()
+        place = tree.nodes.tobytes(), board.view_cards.tobytes()
         if place not in self._kept:
             self._kept[place] = self._ask(tree, board)
         return self._kept[place]
@@ -77,10 +82,13 @@ def play(
     ids=["leduc", "leduc in raw suits", "three rounds", "small fhp"],
 )
 @pytest.mark.parametrize("player", [0, 1])
-def test_advantages_and_strategies_are_those_of_every_deal(rules: PokerRules, suits: Suits, player: int) -> None:
+@pytest.mark.parametrize("make", [boards_of, SampledBoards], ids=["kept", "drawn"])
+def test_advantages_and_strategies_are_those_of_every_deal(
+    rules: PokerRules, suits: Suits, player: int, make: Callable[[PokerGame], Boards]
+) -> None:
     game = PokerGame(rules, suits)
     policy = random_policy(game, 4)
-    found = play(boards_of(game), policy.on_board, player)
+    found = play(make(game), policy.on_board, player)
     for round_, expected in enumerate(expected_hands(policy, player)):
         advantages, strategies = found.advantages[round_], found.strategies[round_]
         row = rows_of(advantages, expected)
@@ -113,7 +121,7 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
 def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
     game = PokerGame(rules)
     boards, policy = boards_of(game), random_policy(game, 5)
-    some = PublicChanceSampling(boards=2, later_boards=1)
+    some = PublicChanceSampling(boards=2, panel=True, later_boards=1)
     whole = sweep(boards, policy.on_board, WORKERS)
     again = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
     assert again.boards == whole.boards
@@ -139,8 +147,8 @@ def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() ->
 # Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
 
 SAMPLED = {
-    "few boards": PublicChanceSampling(boards=3, samples=20),
-    "certain boards": PublicChanceSampling(boards=16, samples=4),  # of 20: ten have a chance of 1
+    "few boards": PublicChanceSampling(boards=3, panel=True, samples=20),
+    "certain boards": PublicChanceSampling(boards=16, panel=True, samples=4),  # of 20: ten have a chance of 1
 }
 
 
@@ -174,6 +182,78 @@ def test_values_and_recorded_hands_are_unbiased(
         sums.append((chosen[:, rows_of(hands, expected)] @ column / (settings.boards * settings.samples)).ravel())
     for sampled, truth in ((firsts, exact), (sums, wanted)):
         assert_mean(np.array(sampled), np.ravel(truth))
+
+
+@pytest.mark.parametrize("make", [boards_of, SampledBoards], ids=["kept", "drawn"])
+@pytest.mark.parametrize(("player", "decisions"), [(0, 1), (1, 3)])
+def test_infosets_have_the_targets_of_every_deal(
+    player: int, decisions: int, make: Callable[[PokerGame], Boards]
+) -> None:
+    game = PokerGame(THREE_ROUNDS)
+    policy = random_policy(game, 4)
+    boards = make(game)
+    found = play(boards, policy.on_board, player, replace(ALL, panel=False, samples=2_000, decisions=decisions))
+    for tree, expected, some, own in zip(
+        boards.rounds, expected_hands(policy, player), found.advantages, found.strategies, strict=True
+    ):
+        for samples, values, reach in (
+            (some, expected.values, expected.reach),
+            (own, expected.own_values, expected.own_reach),
+        ):
+            assert isinstance(samples, Samples)
+            assert set(samples.iteration.tolist()) == {3}
+            row, node, edge = places(tree, player, samples, expected)
+            assert len(set(zip(row, node, strict=True))) > 0.5 * (reach > 0.05).sum() > 0
+            quotient = np.where(edge >= 0, values[row[:, None], edge] / reach[row, node][:, None], 0)
+            np.testing.assert_allclose(samples.target.flatten(0, -2), quotient, atol=1e-4)
+
+
+def places(tree: RoundTree, player: int, samples: Samples, expected: Expected) -> tuple[Ints, Ints, Ints]:
+    """For each infoset its hand's row in `expected`, its decision, and the edge of every action, -1 if illegal."""
+    part = RoundPart.of(tree, player)
+    node = np.searchsorted(tree.nodes[part.nodes], samples.infosets.node.numpy())
+    edge = np.full((len(part.nodes), samples.target.shape[-1]), -1)
+    edge[part.edge_node, tree.edge_action[part.edges]] = np.arange(len(part.edges))
+    row = np.searchsorted(expected.keys, pack_cards(samples.infosets.cards.numpy()))
+    return row.repeat(node.size // max(1, len(row))), node.ravel(), edge[node.ravel()]
+
+
+@pytest.mark.parametrize(
+    ("make", "hands", "decisions"), [(boards_of, 0, 1), (boards_of, 0, 3), (SampledBoards, 0, 1), (SampledBoards, 4, 3)]
+)
+@pytest.mark.parametrize("rules", [THREE_ROUNDS, SMALL_FHP], ids=lambda rules: rules.name)
+def test_values_and_infosets_are_unbiased(
+    rules: PokerRules, make: Callable[[PokerGame], Boards], hands: int, decisions: int
+) -> None:
+    game = PokerGame(rules)
+    policy = random_policy(game, 11)
+    boards, strategy = make(game), Kept(policy)
+    settings = PublicChanceSampling(boards=3, later_boards=2, samples=10, hands=hands, decisions=decisions)
+    exact = play(boards, strategy, 0).first_values
+    rng = np.random.default_rng(2)
+    last = len(rules.board_cards) - 1
+    expected, tree = expected_hands(policy, 0)[last], boards.rounds[last]
+    regrets, reach = (rng.normal(size=(6, *shape)) for shape in (expected.values.shape, expected.reach.shape))
+    chance = expected.chance[:, None]
+    wanted = np.concatenate(
+        [(regrets * chance * expected.values).sum((1, 2)), (reach * chance * expected.own_reach).sum((1, 2))]
+    )
+    usual = uniform_reach(boards.rounds, 0)[last]
+    firsts, sums = [], []
+    for stream in range(400):
+        found = play(boards, strategy, 0, settings, stream)
+        firsts.append(found.first_values.ravel())
+        some, own = found.advantages[last], found.strategies[last]
+        row, _, edge = places(tree, 0, some, expected)
+        gains = (
+            np.where(edge >= 0, regrets[:, row[:, None], edge] * some.target.flatten(0, -2).numpy(), 0).sum((1, 2))
+            * usual[0]
+        )
+        row, node, _ = places(tree, 0, own, expected)
+        each = found.boards * settings.samples * decisions
+        sums.append(np.concatenate([gains, reach[:, row, node].sum(1) * usual[1]]) / each)
+    assert_mean(np.array(firsts), exact.ravel())
+    assert_mean(np.array(sums), wanted)
 
 
 def assert_mean(sampled: npt.NDArray[np.floating], truth: npt.NDArray[np.floating]) -> None:
@@ -222,7 +302,7 @@ def test_systematic_samples_have_the_chances_that_they_say(count: int) -> None:
 
 def test_threads_change_nothing_and_a_stream_is_a_panel(flop: tuple[Boards, Kept, list[Expected]]) -> None:
     boards, strategy, _ = flop
-    settings = PublicChanceSampling(boards=5, samples=30)
+    settings = PublicChanceSampling(boards=5, panel=True, samples=30)
     threads = Workers(3)
     one = play(boards, strategy, 1, settings, 7)
     two = traverse_boards(boards, strategy, 1, settings, 3, 7, threads)
@@ -257,7 +337,7 @@ def test_boards_are_counted_without_making_them(rules: PokerRules, merge: bool) 
 
 def test_no_more_boards_are_visited_than_said() -> None:
     game = PokerGame(THREE_ROUNDS)
-    boards, settings = boards_of(game), PublicChanceSampling(boards=2, later_boards=2, samples=5)
+    boards, settings = boards_of(game), PublicChanceSampling(boards=2, panel=True, later_boards=2, samples=5)
     policy = random_policy(game, 3)
     found = play(boards, policy.on_board, 0, settings)
     assert visited_boards(THREE_ROUNDS, settings, merge=True) == [1, 2, 4]

@@ -492,19 +492,25 @@ def test_the_cost_is_said_before_it_is_paid(tmp_path: Path) -> None:
 
 def test_the_cost_of_boards_is_said_and_games_with_too_many_are_refused(tmp_path: Path) -> None:
     memory = MemoryConfig(advantage_capacity=10**6, strategy_capacity=10**6)
-    run = RunFolder.create(tmp_path / "run", replace(BOARDS, memory=memory))
-    # each of four memories keeps 2 cards, the iteration and 2 bytes for 35 actions and 15 nodes: 106 bytes a hand
+    sampling = replace(BOARDS.sampling, decisions=8)
+    run = RunFolder.create(tmp_path / "run", replace(BOARDS, memory=memory, sampling=sampling))
+    # each of three memories keeps 2 cards, the iteration, and for 8 decisions a node in 2 bytes and 3 actions in 4 each:
+    # 118 bytes a hand
     assert cost_notes(run.config, run.source) == [
-        "memories take up to 0.42 GB, and a checkpoint as much on disk",
+        "memories take up to 0.35 GB, and a checkpoint as much on disk",
         "boards take up to 0.00 GB",
     ]
-    large = RunFolder.create(tmp_path / "large", replace(BOARDS, game="hulh"))
-    with pytest.raises(ConfigError) as caught:
-        cost_notes(large.config, large.source)
-    (sentence,) = caught.value.problems
-    assert re.search(
-        r"keep all boards of hulh, which need [\d,.]+ GB, and there are \d+\.\d GB: sampling\.kind", sentence
-    )
+    some = replace(BOARDS, sampling=replace(sampling, hands=3))
+    ignored = "sampling.hands: ignored, because all boards of leduc are kept with all their hands"
+    assert cost_notes(some, run.source)[2:] == [ignored]
+    large = replace(BOARDS, game="hulh", sampling=replace(BOARDS.sampling, hands=3))
+    drawn = RunFolder.create(tmp_path / "large", large)
+    notes = cost_notes(drawn.config, drawn.source)
+    assert "each thread takes up to 0.59 GB for a drawn board" in notes
+    assert not any("ignored" in note for note in notes)
+    panel = RunFolder.create(tmp_path / "panel", replace(large, sampling=replace(large.sampling, panel=True)))
+    with pytest.raises(ConfigError, match="hulh has too many boards to keep, and a panel keeps its boards"):
+        cost_notes(panel.config, panel.source)
 
 
 def test_a_folder_that_holds_a_run_is_not_started_again(tmp_path: Path, reference: Path) -> None:

@@ -28,19 +28,19 @@ from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.ranges.boards import Board, Boards, kept_bytes
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.ranges.public_chance import BoardPass, RoundPart, traverse_boards
 from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import HandMemories, board_bytes, memory_bytes, panel_rows
+from deepcfr.solvers.memories import HandMemories, InfosetMemories, board_bytes, memory_bytes, panel_rows
 from deepcfr.solvers.vector_cfr import VectorCFR
-from deepcfr.types import HandSamples, Infosets
+from deepcfr.types import HandSamples, Infosets, Samples
 from openspiel_poker import small_fhp
 
 LEDUC = load_game("leduc")
@@ -74,7 +74,7 @@ class Tabular:
 
     def iterate(self, t: int) -> None:
         for player in (0, 1):
-            settings = PublicChanceSampling(boards=100_000, later_boards=100_000, samples=500)
+            settings = PublicChanceSampling(boards=100_000, later_boards=100_000, samples=500, panel=True)
             found = traverse_boards(self.boards, self.current, player, settings, t, 77 * t + player, Workers(1))
             self.table.add_strategy(player, t)
             self.table.add_values(found.first_values, player, t)
@@ -168,13 +168,17 @@ def with_settings(config: RunConfig, first_round: str = "table", **settings: Any
 
 
 VARIANTS = {
-    "hands": CONFIG,
+    "infosets": replace(
+        with_settings(CONFIG, decisions=8),
+        advantage=replace(ADVANTAGE, batch_size=256),
+        average=replace(CONFIG.average, batch_size=256),
+    ),
     "panel": with_settings(CONFIG, panel=True),
     "no table": with_settings(CONFIG, first_round="network"),
 }
 
 
-@pytest.mark.parametrize("name", ["hands", "panel"])
+@pytest.mark.parametrize("name", ["infosets", "panel"])
 def test_a_short_run_is_far_less_exploitable_than_uniform_play(name: str) -> None:
     solver, _ = solved(VARIANTS[name])
     solver.fit_average()
@@ -289,22 +293,28 @@ def test_remembering_changes_nothing() -> None:
 
 def test_the_strategies_that_are_recorded_are_those_that_were_played() -> None:
     solver = DeepCFR(LEDUC, replace(BRIEF, advantage=replace(BRIEF.advantage, refit="scratch")))
-    assert isinstance(solver.memories, HandMemories)
-    assert isinstance(solver.collector, BoardCollector)
-    tree, memory = solver.collector.boards.rounds[1], solver.memories.strategies[0, 1]
-    part = RoundPart.of(tree, 0)
+    assert isinstance(solver.memories, InfosetMemories)
     for t in (1, 2):
         policy = solver.current_policy()
         next(solver.iterations())
-        hands = memory[(memory.filled("iteration") == t).nonzero()[:, 0]]
-        reach, values = hands.reach.numpy(), hands.values.numpy()
-        for n, node in enumerate(tree.nodes[part.nodes]):
-            infosets = Infosets(torch.full((len(hands),), int(node)), hands.cards)
-            expected = policy.probabilities(infosets).numpy()
-            edges = np.flatnonzero(part.edge_node == n)
-            actions = tree.edge_action[part.edges[edges]]
-            np.testing.assert_allclose(values[:, edges], reach[:, n : n + 1] * expected[:, actions], atol=2e-3)
-        assert reach.max() > 0.05
+        found = solver.memories.strategies
+        found = found[(found.filled("iteration") == t).nonzero()[:, 0]]
+        assert len(found) > 50
+        torch.testing.assert_close(policy.probabilities(found.infosets).float(), found.target, atol=1e-4, rtol=0)
+
+
+def test_merged_targets_are_means_over_all_decisions_of_an_infoset() -> None:
+    config = with_settings(BRIEF, decisions=3)
+    solver, _ = solved(replace(config, advantage=replace(config.advantage, merge_infosets=True)))
+    assert isinstance(solver.memories, InfosetMemories)
+    memory = solver.memories.advantages[0]
+    samples, weight = memory[slice(None)], memory.filled("iteration").float()
+    apart = Memory(LEDUC.encoding, 3 * len(memory))
+    infosets = Infosets(samples.infosets.node.flatten(), samples.infosets.cards.repeat_interleave(3, 0))
+    apart.add(Samples(infosets, samples.target.flatten(0, 1), samples.iteration.repeat_interleave(3)), 0)
+    expected = apart.mean_targets(weight.repeat_interleave(3))
+    torch.testing.assert_close(memory.mean_targets(weight).flatten(0, 1), expected)
+    assert not torch.allclose(expected, apart.filled("target"))
 
 
 # Memory ------------------------------------------------------------------------------------------------------------------
@@ -323,7 +333,7 @@ def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
     )
     assert memory_bytes(LEDUC, small) == memory_bytes(LEDUC, large)
     assert panel_rows(LEDUC, small.sampling) == [61, 3 * 61]
-    assert panel_rows(LEDUC, VARIANTS["hands"].sampling) is None
+    assert panel_rows(LEDUC, VARIANTS["infosets"].sampling) is None
     solver = solved(replace(small, cfr=replace(small.cfr, iterations=1), advantage=BRIEF.advantage))[0]
     assert solver.memories.sizes() == ((180, 180), 360)
 

@@ -35,6 +35,22 @@ def test_the_loss_is_a_weighted_sum_in_units_of_the_networks_scale() -> None:
     assert len(examples) == 50
 
 
+def test_the_loss_of_a_hand_with_several_decisions_is_their_mean() -> None:
+    network, draw = new_network(), generator(3)
+    node, cards = torch.randint(len(LEGAL), (10, 2), generator=draw), EVERY.cards[:10]
+    target = torch.randn(10, 2, LEGAL.shape[1], generator=draw)
+    together = Memory(GAME.encoding, 10, decisions=2)
+    together.add(Samples(Infosets(node, cards), target, torch.arange(1, 11) // 2), 0)
+    with torch.no_grad():
+        loss = examples_in(together).loss(network, torch.arange(10))
+        of_each = []
+        for j in (0, 1):
+            memory = Memory(GAME.encoding, 10)
+            memory.add(Samples(Infosets(node[:, j], cards), target[:, j], torch.arange(1, 11) // 2), 0)
+            of_each.append(examples_in(memory).loss(network, torch.arange(10)))
+    torch.testing.assert_close(loss, sum(of_each) / 2)
+
+
 def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
     data, network = advantages(count=50), new_network()
     config = FitConfig(merge_infosets=True)

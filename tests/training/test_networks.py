@@ -263,6 +263,7 @@ def test_outputs_depend_on_node_and_cards_and_on_no_other_row(config: NetworkCon
         for row in (0, 17, 49):
             alone = network(infosets[slice(row, row + 1)])
             torch.testing.assert_close(alone[0], whole[row], atol=1e-5, rtol=1e-5)
+        assert network(infosets[slice(0, 0)]).shape == (0, FHP.encoding.num_actions)
         assert not torch.allclose(network(Infosets(infosets.node.roll(1), infosets.cards)), whole)
         assert not torch.allclose(network(Infosets(infosets.node, infosets.cards.roll(1, 0))), whole)
 

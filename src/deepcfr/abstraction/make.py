@@ -25,16 +25,19 @@ from deepcfr.abstraction.buckets import (
 )
 from deepcfr.abstraction.features import (
     BINS,
+    MANY,
     STARTING,
+    STARTS,
     STEPS,
+    TREE_STEPS,
     Floats,
     Hands,
     Showdowns,
     cluster_features,
+    finder,
     fit_centres,
     hands_on,
     merge_equal,
-    nearest,
     parts,
     require_features,
     require_scikit_learn,
@@ -84,7 +87,7 @@ def make_abstraction(
     _say_cost(cost(rules, counts, features), threads, say)
     workers = Workers(threads)
     try:
-        makers = _makers(rules, lossy, features, seed, workers) if lossy else {}
+        makers = round_makers(rules, lossy, features, seed, workers) if lossy else {}
         tables, exact = [], []
         for round_, count in enumerate(counts):
             if round_ in makers:
@@ -147,7 +150,7 @@ def opponent_clusters(full: Showdowns, seed: int) -> Ints:
     strengths = strength_features(full, STARTING, hands)
     vectors = cumulative(strengths.histogram)
     centres = fit_centres(vectors, hands.weight.astype(np.float64), CLUSTERS, key(seed, "opponents"))
-    label = nearest(vectors, np.ascontiguousarray(centres.T))
+    label = finder(centres)(vectors)
     weight = np.bincount(label, hands.weight, len(centres))
     mean = np.bincount(label, hands.weight * strengths.ehs, len(centres)) / np.maximum(weight, 1)
     clusters: Ints = ranks(mean, weight > 0)[label][hands.row[0]]
@@ -168,9 +171,10 @@ def ranks(values: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> In
     return result
 
 
-def _makers(
+def round_makers(
     rules: PokerRules, lossy: list[int], features: Features, seed: int, workers: Workers
 ) -> dict[int, RoundMaker]:
+    """The maker of buckets of each of the rounds `lossy`; they share the showdowns of all full boards."""
     full = showdowns(rules, workers)
     kinds = {round_: feature_kind(rules, round_, features) for round_ in lossy}
     clusters = opponent_clusters(full, seed) if "ochs" in kinds.values() else np.zeros(0, np.int64)
@@ -204,18 +208,19 @@ class RoundMaker:
     def table(self, count: int, workers: Workers) -> tuple[npt.NDArray[np.unsignedinteger], int]:
         """The bucket of every hand on every board of the round, and the number of buckets that are not empty."""
         vectors, weights = self.sample(count, workers)
-        centres = np.ascontiguousarray(fit_centres(vectors, weights, count, self.stream).T)
+        centres = fit_centres(vectors, weights, count, self.stream)
+        find = finder(centres)
         index = round_boards(self.rules, self.round_)
-        dead = centres.shape[1]  # value of impossible hands until the buckets are numbered
+        dead = len(centres)  # value of impossible hands until the buckets are numbered
         table = np.empty((len(index), self.full.points.shape[1]), bucket_dtype(count))
 
         def assign(part: slice) -> npt.NDArray[np.float64]:
             hands = hands_on(self.rules, self.round_, np.arange(part.start, part.stop))
             vectors, ehs = self.vectors(hands)
-            label = nearest(vectors, centres)
+            label = find(vectors)
             table[part] = np.append(label, dead).astype(table.dtype)[hands.row]  # row -1 is the last
             weights = (hands.weight, hands.weight * ehs.astype(np.float64))
-            return np.stack([np.bincount(label, weight, centres.shape[1]) for weight in weights])
+            return np.stack([np.bincount(label, weight, dead) for weight in weights])
 
         weight, sum_ehs = sum(workers.map(assign, parts(len(index), BOARDS)), start=np.zeros((2, dead)))
         number = ranks(sum_ehs / np.maximum(weight, 1), weight > 0)
@@ -301,8 +306,13 @@ def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost
             rows = _rows_held(rules, round_, count, kind)
             held = max(held, 4 * 4 * rows * dimensions(kind))
             shared += 2 * _feature_seconds(rules, round_, kind)
-            shared += round_classes(rules, round_) * count * (0.7e-9 + 0.055e-9 * dimensions(kind))
-            fits += STEPS * min(rows, SAMPLE + SAMPLE_PER_BUCKET * count) * count * 0.1e-9 * dimensions(kind)
+            size, fitted = dimensions(kind), min(rows, SAMPLE + SAMPLE_PER_BUCKET * count)
+            if count <= MANY:
+                shared += round_classes(rules, round_) * count * (0.7e-9 + 0.055e-9 * size)
+                fits += STEPS * fitted * count * 0.1e-9 * size
+            else:
+                shared += round_classes(rules, round_) * 0.7e-6 * size
+                fits += STARTS * count * count * (50e-9 + 1.1e-9 * size) + TREE_STEPS * fitted * 0.7e-6 * size
     if held:
         full = len(round_boards(rules, rules.num_rounds - 1))
         held += 4 * full * hands  # orders and points

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "exploitability": (records.Exploit, measuring.exploitability_command),
     "error-budget": (records.Budget, measuring.error_budget_command),
     "strategy": (records.StrategyQuery, measuring.strategy_command),
+    "spot": (records.SpotQuery, measuring.spot_command),
     "match": (records.MatchUp, measuring.match_command),
     "tournament": (records.Rivals, measuring.tournament_command),
     "lbr": (records.LowerBound, measuring.lbr_command),

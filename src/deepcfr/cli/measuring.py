@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
-from deepcfr.cli.records import Budget, Exploit, LowerBound, MatchUp, Rivals, StrategyQuery
+from deepcfr.cli.records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,10 +25,17 @@ def exploitability_command(command: Exploit) -> None:
     from rich.progress import Progress
 
     from deepcfr.evaluation.exploitability import exploitability
+    from deepcfr.policies.base import Policy
     from deepcfr.runs.folder import RunFolder
+    from deepcfr.runs.players import load_listed, made_of, runs_of
 
-    run = RunFolder.open(command.run)
-    policy, solver = run.load_policy(command.policy, warn)
+    solver = None
+    if len(runs := runs_of(command.run)) == 1:
+        plain, solver = RunFolder.open(Path(runs[0])).load_policy(command.policy, warn)
+        policy = made_of(command.run, plain, command.search)
+        assert isinstance(policy, Policy)
+    else:
+        (policy,) = load_listed((command.run,), command.policy, warn, search=command.search)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("boards", total=None)
@@ -35,11 +45,12 @@ def exploitability_command(command: Exploit) -> None:
             on_board=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if command.json:
-        print_json(result_facts(result) | {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched})
+        facts = {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched} if solver else {}
+        print_json(result_facts(result) | facts)
         return
     from deepcfr.runs.live import show_result
 
-    show_result(console, result, solver.iteration)
+    show_result(console, result, solver.iteration if solver else None)
 
 
 def error_budget_command(command: Budget) -> None:
@@ -76,12 +87,65 @@ def strategy_command(command: StrategyQuery) -> None:
     from deepcfr.policies.query import query
     from deepcfr.runs.players import load_players
 
-    (policy,) = load_players((command.run,), command.policy, warn)
+    (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     answer = query(policy, command.situation)
     if command.json:
         print_json(answer.facts())
     else:
         open_console(False).print(answer.describe())
+
+
+def spot_command(command: SpotQuery) -> None:
+    if not command.gap >= 0:
+        raise ConfigError(f"--gap must be at least 0, but is {command.gap:g}.")
+    for name, value in (("iterations", command.iterations), ("threads", command.threads)):
+        if value < 1:
+            raise ConfigError(f"--{name} must be at least 1, but is {value}.")
+    if command.out and command.out.exists():
+        raise ConfigError(f"'{command.out}' exists: choose another file.")
+    from rich.progress import Progress
+
+    from deepcfr.files import write_atomically
+    from deepcfr.machine import physical_memory
+    from deepcfr.search.spot import Sizes, Spot, parse_board, parse_range
+    from deepcfr.search.spot_solver import SpotSolver
+
+    spot = Spot(
+        parse_board(command.board),
+        command.pot,
+        command.stacks,
+        (parse_range(command.dealer), parse_range(command.big_blind)),
+        Sizes.parse(command.sizes),
+    )
+    solver = SpotSolver(spot, physical_memory() / 2 or inf, command.threads, _locks(command.lock))
+    console = open_console(command.json)
+    console.print(solver.describe())
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("iterations", total=command.iterations)
+        solution = solver.solve(
+            command.gap,
+            command.iterations,
+            lambda done, gap: progress.update(task, completed=done, description=f"gap {gap:,.1f} mbb"),
+        )
+    if command.out:
+        write_atomically(command.out, json.dumps(solution.facts()).encode())
+    if command.json:
+        print_json(solution.facts(hands=False))
+    else:
+        console.print(solution.describe())
+
+
+def _locks(path: Path | None) -> list[dict[str, Any]]:
+    """The decisions in a file that `deepcfr spot` plays as written. Raises ConfigError for what is no list of objects."""
+    if path is None:
+        return []
+    try:
+        locks = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"'{path}' is not JSON: {error}.") from error
+    if not isinstance(locks, list) or not all(isinstance(lock, dict) for lock in locks):
+        raise ConfigError(f"'{path}' must hold a list of decisions, as in 'decisions' of --out.")
+    return locks
 
 
 def match_command(command: MatchUp) -> None:
@@ -92,7 +156,7 @@ def match_command(command: MatchUp) -> None:
 
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = (command.first, command.second)
-    first, second = load_players(names, command.policy, warn)
+    first, second = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(first)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
@@ -112,7 +176,7 @@ def tournament_command(command: Rivals) -> None:
 
     terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = with_styles(command.runs, command.styles)
-    policies = load_players(names, command.policy, warn)
+    policies = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(policies[0])
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
@@ -139,7 +203,7 @@ def lbr_command(command: LowerBound) -> None:
     from deepcfr.policies.base import LadderPolicy
     from deepcfr.runs.players import load_players
 
-    (policy,) = load_players((command.run,), command.policy, warn)
+    (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     with Progress(console=open_console(command.json), transient=True) as progress:
         task = progress.add_task("boards or hands", total=None)
 

@@ -15,7 +15,7 @@ def play_command(command: Play) -> None:
     from deepcfr.play.terminal import play
     from deepcfr.runs.players import load_players
 
-    (policy,) = load_players((command.run,), command.policy, warn)
+    (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     play(policy, Console(highlight=False), seed=command.seed, hands=command.hands)
 
 
@@ -26,7 +26,9 @@ def serve_command(command: Serve) -> None:
     except ImportError as error:
         raise ConfigError(NEEDS_WEB.format(error.name)) from error
 
-    serve(open_site(command.runs, command.policy, warn, command.matches), command.host, command.port, warn)
+    serve(
+        open_site(command.runs, command.policy, warn, command.matches, command.search), command.host, command.port, warn
+    )
 
 
 def api_command(command: Api) -> None:  # noqa: ARG001
@@ -43,7 +45,7 @@ def acpc_command(command: Acpc) -> None:
     from deepcfr.protocols.host import join_match
     from deepcfr.runs.players import load_listed
 
-    (policy,) = load_listed((command.run,), command.policy, warn)
+    (policy,) = load_listed((command.run,), command.policy, warn, search=command.search)
     facts, words = join_match(
         policy,
         command.host,
@@ -66,7 +68,7 @@ def dealer_command(command: Host) -> None:
     from deepcfr.protocols.host import Records, host_match, seat_players
 
     terms = Terms(command.hands, command.seed, command.duplicate, command.seconds)
-    table = seat_players((command.first, command.second), command.game, command.policy, warn)
+    table = seat_players((command.first, command.second), command.game, command.policy, warn, command.search)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("hands", total=terms.played)

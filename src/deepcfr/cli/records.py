@@ -21,6 +21,7 @@ from deepcfr.config import (
     RunConfig,
     RuntimeConfig,
     Sampling,
+    SearchConfig,
     SolveConfig,
     TabularConfig,
     validate_config,
@@ -162,12 +163,16 @@ class Resume:
 
 @dataclass
 class Exploit:
-    """Compute the exact exploitability of a run's policy: a full-width best response of each player."""
+    """Compute the exact exploitability of a run's policy: a full-width best response of each player.
 
-    run: Positional[Path]  # a run folder or a shipped model
+    resolve:RUN is a run with search, STYLE:RUN one in another style. See deepcfr match --help.
+    """
+
+    run: Positional[str]  # a run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     # own: as evaluation.policy of the run; average and network: the average strategy; current: the newest iteration;
     # sd-cfr: the exact average of the snapshots; smoothed: regret matching on the mean of their later half
     policy: PolicyName = "own"
+    search: SearchConfig = field(default_factory=SearchConfig)
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
@@ -190,13 +195,40 @@ class Budget:
 class StrategyQuery:
     """Print a run's strategy in a situation, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c".
 
-    STYLE:RUN is a run in another style; ensemble:RULE:RUN,RUN combines several runs. See deepcfr match --help.
+    resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
+    deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
     policy: PolicyName = "own"
+    search: SearchConfig = field(default_factory=SearchConfig)
     json: bool = False
+
+
+@dataclass
+class SpotQuery:
+    """Solve a spot of hold'em exactly, from the board to the end of the hand: ranges, pot, stacks and bet sizes as you say.
+
+    For example: deepcfr spot --board "Qs 7h 2c 9d 4s" --pot 10 --stacks 95 --dealer "22+,A2s+,KTo+" --big-blind
+    "22+,A8s+,KQo:0.5" --sizes "river 33 75 150, raise 100, allin". The big blind acts first.
+    """
+
+    board: str  # three to five cards
+    pot: float  # big blinds in the pot
+    stacks: float  # big blinds that each player has left
+    dealer: str  # the dealer's range, such as 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1
+    big_blind: str  # the range of the big blind
+    #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size
+    sizes: str = "flop 75, turn 75, river 75, raise 100, allin"
+    gap: float = 10.0  # stop when best responses gain at most so many thousandths of a big blind, both players added
+    iterations: int = 2_000  # stop after so many iterations in any case; Ctrl-C stops earlier and keeps the result
+    #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies
+    #: of all hands or the probabilities of each; the rest is solved
+    lock: Path | None = None
+    out: Path | None = None  # a file for the whole solution as JSON: every decision on the board, every hand
+    threads: int = 2  # CPU threads
+    json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
@@ -204,8 +236,8 @@ class MatchUp:
     """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
 
     A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
-    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
-    ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
+    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
+    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
 
     first: Positional[str]  # a run
@@ -215,6 +247,7 @@ class MatchUp:
     lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
     seed: int = 0  # seed of boards, deals and actions
     policy: PolicyName = "own"  # policy of both runs
+    search: SearchConfig = field(default_factory=SearchConfig)
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
@@ -224,8 +257,8 @@ class Rivals:
     """Play several runs of one game against each other, or the first one against all others.
 
     A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
-    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial), and
-    ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
+    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
+    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
 
     runs: Positional[tuple[str, ...]]
@@ -236,6 +269,7 @@ class Rivals:
     lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
     seed: int = 0  # seed of boards, deals and actions; equal in every match
     policy: PolicyName = "own"  # policy of all runs
+    search: SearchConfig = field(default_factory=SearchConfig)
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
@@ -244,16 +278,18 @@ class Rivals:
 class LowerBound:
     """Compute a lower bound of a run's exploitability: the gain of a local best response in both seats.
 
-    STYLE:RUN is a run in another style; ensemble:RULE:RUN,RUN combines several runs. See deepcfr match --help.
+    resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
+    deepcfr match --help.
     """
 
-    run: Positional[str]  # a poker run folder, a shipped model, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a poker run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100
     rounds: tuple[int, ...] | None = None  # rounds, from 0, in which the responder may bet; it calls in others
     lines: int | None = None  # with --boards N: sampled action sequences of a round; default 256
     hands: int | None = None  # for raise-ladder games: deals, each played in both seats; default 1,000
     seed: int = 0  # seed of boards, action sequences and deals
     policy: PolicyName = "own"
+    search: SearchConfig = field(default_factory=SearchConfig)
     threads: int = 2  # CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
@@ -262,13 +298,15 @@ class LowerBound:
 class Play:
     """Play against a run's policy in the terminal, in both seats.
 
-    STYLE:RUN is a run in another style; ensemble:RULE:RUN,RUN combines several runs. See deepcfr match --help.
+    resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
+    deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     hands: int | None = None  # number of hands; without it, play until you quit
     seed: int = 0  # seed of the cards and of the agent's actions
     policy: PolicyName = "own"
+    search: SearchConfig = field(default_factory=SearchConfig)
 
 
 @dataclass
@@ -282,6 +320,7 @@ class Serve:
     host: str = "127.0.0.1"  # address to listen on; other machines cannot reach a loopback address
     port: int = 8321  # 0: any free port
     policy: PolicyName = "own"  # policy that plays and is shown
+    search: SearchConfig = field(default_factory=SearchConfig)
     matches: tuple[Path, ...] = ()  # files with the --json output of tournaments and matches, for the page of matches
 
 
@@ -299,6 +338,7 @@ class Acpc:
     host: str = "127.0.0.1"  # the dealer's address
     seed: int = 0  # seed of the agent's actions
     policy: PolicyName = "own"
+    search: SearchConfig = field(default_factory=SearchConfig)
     retries: int = 5  # attempts to reconnect, with pauses that double
     seconds: float = 7.0  # the dealer's time limit for an answer; slower answers are reported
     json: bool = False  # print one JSON object
@@ -320,6 +360,7 @@ class Host:
     port: int = 0  # port of the first external bot, the next one for a second; 0: any free ports
     seconds: float = 60.0  # time limit for every answer and for connecting
     policy: PolicyName = "own"  # policy of the runs
+    search: SearchConfig = field(default_factory=SearchConfig)
     json: bool = False  # print one JSON object; everything else goes to standard error
 
 
@@ -339,8 +380,8 @@ class Reproduce:
     #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
     #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
     #: version (v1, only with the quick budget), its bound on average regret (theorem1), its matches of heads-up limit
-    #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), or the effect of Lin's improvements on exact
-    #: exploitability (lin-exact)
+    #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), all of Lin's improvements in one bot
+    #: (lin-all), or their effect on exact exploitability (lin-exact); a figure's name with -plain has plain sums
     what: Positional[str]
     #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
     budget: Literal["quick", "paper"] = "quick"

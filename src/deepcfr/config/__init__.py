@@ -2,6 +2,7 @@
 
 from deepcfr.config.checks import config_problems, unread_settings, validate_config
 from deepcfr.config.records import (
+    DEFAULT_SEARCH,
     OPENSPIEL,
     SAMPLINGS,
     AdvantageFitConfig,
@@ -19,6 +20,7 @@ from deepcfr.config.records import (
     RunConfig,
     RuntimeConfig,
     Sampling,
+    SearchConfig,
     SolveConfig,
     TabularConfig,
     sampling_of,
@@ -33,6 +35,7 @@ from deepcfr.config.toml import (
 )
 
 __all__ = [
+    "DEFAULT_SEARCH",
     "OPENSPIEL",
     "SAMPLINGS",
     "AdvantageFitConfig",
@@ -50,6 +53,7 @@ __all__ = [
     "RunConfig",
     "RuntimeConfig",
     "Sampling",
+    "SearchConfig",
     "SolveConfig",
     "TabularConfig",
     "config_from_table",

@@ -29,6 +29,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.boards": (1, 10_000_000),
     "sampling.later_boards": (1, 10_000),
     "sampling.samples": (1, 1_000_000),
+    "sampling.hands": (0, 1_000_000),
+    "sampling.decisions": (1, 1_000),
     "memory.advantage_capacity": (1, 10**10),
     "memory.strategy_capacity": (1, 10**10),
     "memory.shards": (1, 100_000),
@@ -186,31 +188,29 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
 def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
     """Changed settings of Deep CFR that have no effect, by reason."""
     sampling = config.sampling
-    by_hands = sampling.kind == "public-chance"
     panel = sampling.kind == "public-chance" and sampling.panel
     groups = {
         "a panel keeps all its hands": _changed(config, "memory", tuple(vars(config.memory))) if panel else [],
-        "memories of hands cannot be files": _changed(config, "memory", ("files",) if by_hands and not panel else ()),
-        "the decisions of a hand have different pots": _changed(config, "advantage", ("pot_units",))
-        if by_hands
-        else [],
+        "a panel plays and records whole hands": _changed(config, "sampling", ("decisions", "hands")) if panel else [],
+        "the decisions of a hand have different pots": _changed(config, "advantage", ("pot_units",)) if panel else [],
         "only a panel has exact mean targets": [] if panel else _changed(config, "advantage", ("compress",)),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
         "'advantage.refit' is scratch": _changed(
             config, "cfr", ("average_smoothing",) if config.advantage.refit == "scratch" else ()
         ),
-        "the average network is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if by_hands else ()),
+        "the average network is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if panel else ()),
     }
     for section in ("advantage", "average"):
-        unit = "hands" if by_hands else "infosets"
-        names = ("merge_infosets", "draw") if by_hands else ("decisions",)
+        unit = "hands" if panel else "infosets"
+        names = ("merge_infosets", "draw") if panel else ("decisions",)
         groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)
     return groups
 
 
 def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[str]:
-    """The settings of a section that differ from their defaults."""
-    own, plain = getattr(config, section), getattr(type(config)(), section)
+    """The settings of a section that differ from their defaults; those of a sampler from its own."""
+    own = getattr(config, section)
+    plain = type(own)() if section == "sampling" else getattr(type(config)(), section)
     return [f"{section}.{name}" for name in names if getattr(own, name) != getattr(plain, name)]
 
 

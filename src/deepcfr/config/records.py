@@ -72,7 +72,12 @@ class PublicChanceSampling:
     #: visit the same boards in every iteration; the memories then hold exact sums over iterations
     panel: bool = False
     later_boards: int = 1  #: boards of every later round, for each board of the previous round
-    samples: int = 500  #: hands of each board that are added to the memories
+    #: hands that a board adds to the memories. Without a panel they are so many in every round if both players play
+    #: uniformly, because infosets are recorded in proportion to reach
+    samples: int = 500
+    decisions: int = 1  #: infosets of each recorded hand; a panel records all of its round
+    #: hands that both players may have on each board, drawn at random; 0 for all. Only for games whose boards are not kept
+    hands: int = 0
 
 
 HistorySampling = ExternalSampling | OutcomeSampling
@@ -298,4 +303,16 @@ class SolveConfig:
         return None if self.solve.abstraction in ("lossless", "texture") else Path(self.solve.abstraction)
 
 
+@dataclass(frozen=True)
+class SearchConfig:
+    """Search at play time, for players named resolve:RUN."""
+
+    #: how the opponent's range is treated: as it is (unsafe), or so that no range gains (gadget, maxmargin)
+    kind: Literal["gadget", "maxmargin", "unsafe"] = "gadget"
+    #: rounds, from 0, that are solved anew when they begin: from one of them to the last; none: the last one
+    rounds: tuple[int, ...] = ()
+    iterations: int = 100  #: iterations of Discounted CFR for each subgame
+
+
+DEFAULT_SEARCH = SearchConfig()
 AnyConfig = RunConfig | SolveConfig

@@ -49,7 +49,7 @@ class CheckDown:
         count, columns = len(board), len(reach)
         turned, anyone, ahead = (self._scratch.array(name, (count, columns)) for name in ("turned", "anyone", "ahead"))
         turned[:] = reach.T
-        by_card = self._scratch.array("by card", (board.num_cards + 1, columns))
+        by_card = self._scratch.array("by card", (board.num_cards + 2, columns))
         against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
         if len(board.cards) < sum(self._rules.board_cards):
             scale = 1.0 / comparisons(self._rules, len(board.cards))

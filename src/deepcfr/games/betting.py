@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +35,10 @@ class BettingState:
     @property
     def to_call(self) -> int:
         return max(self.chips) - self.chips[self.actor]
+
+
+After = Callable[[BettingState], dict[int, BettingState]]
+"""A position to the next ones by action."""
 
 
 def first_state(rules: PokerRules) -> BettingState:
@@ -72,9 +77,7 @@ def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingSt
     if action == FOLD:
         return replace(_pay(state, 0), ended=FOLDED)
     if action == RAISE:
-        total = raise_to(rules, state)
-        raised = _pay(state, total - state.chips[state.actor])
-        return replace(raised, raises=state.raises + 1, last_raise=total - max(state.chips))
+        return raised(state, raise_to(rules, state))
     paid = _pay(state, state.to_call)
     # A call closes the round if it answers a bet or raise of this round; otherwise the first call leaves another action.
     if not state.actions[-1] and state.raises == 0:
@@ -89,6 +92,12 @@ def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingSt
         last_raise=max(rules.blinds),
         actions=(*paid.actions, ()),
     )
+
+
+def raised(state: BettingState, total: int) -> BettingState:
+    """The position after the actor has raised to `total` chips in all."""
+    paid = _pay(state, total - state.chips[state.actor])
+    return replace(paid, raises=state.raises + 1, last_raise=total - max(state.chips))
 
 
 def _pay(state: BettingState, amount: int) -> BettingState:
@@ -133,14 +142,26 @@ class PublicTree:
 
 def build_tree(rules: PokerRules) -> PublicTree:
     """Unroll the betting of `rules` into arrays."""
-    states, children = _unroll(rules)
+
+    def after(state: BettingState) -> dict[int, BettingState]:
+        return {action: next_state(rules, state, action) for action in legal_actions(rules, state)}
+
+    return unroll(first_state(rules), after, rules, NUM_ACTIONS, "lower its max_raises")
+
+
+def unroll(first: BettingState, after: After, rules: PokerRules, num_actions: int, advice: str) -> PublicTree:
+    """Unroll any betting from its first position: `after` gives the next positions by action, of which there are so many.
+
+    Raises GameError with `advice` if there are too many positions.
+    """
+    states, children = _unroll(first, after, f"The betting of {rules.name} has more than", advice)
     order = [i for i, s in enumerate(states) if s.ended == NOT_TERMINAL]
     num_decisions = len(order)
     order += [i for i, s in enumerate(states) if s.ended != NOT_TERMINAL]
     new_index = np.empty(len(states), np.int64)
     new_index[order] = np.arange(len(states))
     nodes = [states[i] for i in order]
-    child = np.full((len(states), NUM_ACTIONS), -1, np.int64)
+    child = np.full((len(states), num_actions), -1, np.int64)
     parent = np.full(len(states), -1, np.int64)
     for index, branches in enumerate(children):
         for action, target in branches.items():
@@ -162,21 +183,23 @@ def build_tree(rules: PokerRules) -> PublicTree:
     )
 
 
-def _unroll(rules: PokerRules) -> tuple[list[BettingState], list[dict[int, int]]]:
+def _unroll(
+    first: BettingState, after: After, problem: str, advice: str
+) -> tuple[list[BettingState], list[dict[int, int]]]:
     """All states in depth-first order, and the child of each by action."""
-    states = [first_state(rules)]
+    states = [first]
     children: list[dict[int, int]] = [{}]
     stack = [0]
     while stack:
         if len(states) > MOST_NODES:
-            raise GameError(f"The betting of {rules.name} has more than {MOST_NODES:,} nodes: lower its max_raises.")
+            raise GameError(f"{problem} {MOST_NODES:,} nodes: {advice}.")
         index = stack.pop()
         if states[index].ended != NOT_TERMINAL:
             continue
-        for action in legal_actions(rules, states[index]):
+        for action, state in after(states[index]).items():
             children[index][action] = len(states)
             stack.append(len(states))
-            states.append(next_state(rules, states[index], action))
+            states.append(state)
             children.append({})
     return states, children
 

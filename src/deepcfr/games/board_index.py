@@ -68,7 +68,7 @@ def hand_images(num_ranks: int, num_suits: int, hole_cards: int) -> npt.NDArray[
     holes = all_hands(num_ranks * num_suits, hole_cards)
     table = binomials(num_ranks * num_suits, hole_cards)
     renamings = suit_permutations(num_ranks, num_suits)
-    images = np.stack([_hand_numbers(renaming[holes], table) for renaming in renamings])
+    images = np.stack([hand_numbers(renaming[holes], table) for renaming in renamings])
     images.flags.writeable = False
     return images
 
@@ -147,8 +147,8 @@ def hand_number(cards: Cards, table: Ints) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _hand_numbers(hands: Cards, table: Ints) -> npt.NDArray[np.int32]:
-    """The numbers of hands, uint8 [M, h], int32 [M]."""
+def hand_numbers(hands: Cards, table: Ints) -> npt.NDArray[np.int32]:
+    """The numbers of hands, uint8 [M, h] in any order, among all hands, int32 [M]; `table` is as in `hand_number`."""
     result = np.empty(len(hands), np.int32)
     for row in range(len(hands)):
         result[row] = hand_number(hands[row], table)

@@ -28,16 +28,18 @@ class PokerGame:
     """`PokerRules` as a `Game`: its nodes are those of the public tree; a deal is both hands and the whole board.
 
     With `suits="canonical"` players see suit-canonical cards, so that anything learned is symmetric in the suits; with
-    `"raw"` they see the cards as dealt.
+    `"raw"` they see the cards as dealt. The betting is that of the rules, unless `tree` is another one.
     """
 
-    def __init__(self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+    def __init__(
+        self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", tree: PublicTree | None = None
+    ) -> None:
         _require_supported(rules)
         self.rules = rules
         self.suits: Suits = suits
         self.device = device
         self.name, self.unit, self.milli_unit = rules.name, rules.unit, rules.milli_unit
-        self.tree = build_tree(rules)
+        self.tree = tree or build_tree(rules)
         self.card_groups = (rules.hole_cards, *(size for size in rules.board_cards if size))
         self.actor = torch.from_numpy(self.tree.actor).to(device)
         self.round = torch.from_numpy(self.tree.round).to(device)

@@ -39,10 +39,10 @@ class Stored(Protocol):
         """Take back what `contents` returned."""
 
 
-def bytes_per_sample(encoding: Encoding) -> int:
-    """Bytes of each sample of a game in a memory."""
+def bytes_per_sample(encoding: Encoding, decisions: int = 1) -> int:
+    """Bytes of each sample of a game in a memory, where a sample is a hand with so many of its decisions."""
     node = torch.empty(0, dtype=node_type(encoding)).element_size()
-    return node + sum(encoding.card_groups) + 4 + 4 * encoding.num_actions
+    return decisions * (node + 4 * encoding.num_actions) + sum(encoding.card_groups) + 4
 
 
 def node_type(encoding: Encoding) -> torch.dtype:
@@ -125,7 +125,7 @@ class InfosetSums:
 
 
 class Memory(Store):
-    """A store of infoset samples: advantages or strategies.
+    """A store of infoset samples: advantages or strategies. A sample is a hand with one or more `decisions`.
 
     With `files`, a prefix of paths, the columns are memory-mapped files; existing ones are overwritten.
     """
@@ -137,13 +137,15 @@ class Memory(Store):
         kind: MemoryKind = "reservoir",
         device: str = "cpu",
         files: Path | None = None,
+        decisions: int = 1,
     ) -> None:
         self.encoding = encoding
+        several = () if decisions == 1 else (decisions,)
         shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
-            "node": (node_type(encoding), ()),
+            "node": (node_type(encoding), several),
             "cards": (torch.uint8, (sum(encoding.card_groups),)),
             "iteration": (torch.int32, ()),
-            "target": (torch.float32, (encoding.num_actions,)),
+            "target": (torch.float32, (*several, encoding.num_actions)),
         }
         columns = {
             name: _column(files and files.with_name(f"{files.name}-{name}.npy"), (capacity, *shape), dtype, device)
@@ -167,17 +169,19 @@ class Memory(Store):
         return Samples(Infosets(columns["node"].int(), columns["cards"]), columns["target"], columns["iteration"])
 
     def mean_targets(self, weight: torch.Tensor) -> torch.Tensor:
-        """For every sample, the mean target of all samples of its infoset, weighted by `weight` [I]; float32 [I, A]."""
+        """The mean target of every infoset, weighted by `weight` [I], in the places of the samples; float32."""
         sums, place = self.target_sums(weight)
-        return (sums.target / sums.weight[:, None]).float()[place]
+        return (sums.target / sums.weight[:, None]).float()[place].view_as(self.filled("target"))
 
     def target_sums(self, weight: torch.Tensor) -> tuple[InfosetSums, torch.Tensor]:
-        """The sums of all infosets, weighted by `weight` [I], and each sample's index in them, int64 [I]."""
-        code = card_codes(self.filled("cards"), self.encoding) * len(self.encoding.legal) + self.filled("node")
+        """The sums of all infosets, weighted by `weight` [I], and the index in them of each decision, int64 [I k]."""
+        node = self.filled("node").view(len(self), -1)
+        code = (card_codes(self.filled("cards"), self.encoding)[:, None] * len(self.encoding.legal) + node).flatten()
+        weight = weight.double().repeat_interleave(node.shape[1])
         distinct, place = torch.unique(code, return_inverse=True)
         total = torch.zeros(len(distinct), dtype=torch.float64, device=code.device)
-        total.index_add_(0, place, weight.double())
-        weighted = self.filled("target").double() * weight[:, None].double()
+        total.index_add_(0, place, weight)
+        weighted = self.filled("target").flatten(0, -2).double() * weight[:, None]
         sums = torch.zeros(len(distinct), weighted.shape[1], dtype=torch.float64, device=code.device)
         return InfosetSums(distinct, total, sums.index_add_(0, place, weighted)), place
 

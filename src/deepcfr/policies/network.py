@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import torch
 from deepcfr.games.base import Game
 from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
 from deepcfr.ranges.boards import Board
-from deepcfr.ranges.public_chance import RoundPart
+from deepcfr.ranges.kernels import match_outputs
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.training.losses import masked_softmax
@@ -77,6 +77,7 @@ class NetworkPerPlayer(Policy):
         self._owner = infoset_owner(game)
         with torch.no_grad():
             self._nodes = [network.encode_nodes() for network in networks]
+        self._encoded = lru_cache(maxsize=16)(self._encode)  # by round, for boards
 
     @torch.no_grad()
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
@@ -97,6 +98,35 @@ class NetworkPerPlayer(Policy):
                 encoded, legal = self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]]
                 result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._to_strategy)
         return result
+
+    def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        result = np.empty((tree.num_edges, len(board)), np.float32)
+        for player in (0, 1):
+            self.fill_edges(tree, board, player, result)
+        return result
+
+    @torch.no_grad()
+    def fill_edges(self, tree: RoundTree, board: Board, player: int, result: npt.NDArray[np.float32]) -> int:
+        """Fill in the player's edges of `result` [E, U], as of `on_board`; returns the number of infosets."""
+        place, nodes = self._encoded(player, tree.nodes.tobytes())
+        if len(place):
+            cards = torch.from_numpy(board.view_cards).to(nodes.device)
+            for some, outputs in self.networks[player].on_grid(cards, nodes):
+                self._to_edges(tree, place[some], outputs, result)
+        return len(place) * len(board)
+
+    def _encode(self, player: int, nodes: bytes) -> tuple[Ints, torch.Tensor]:
+        """The places of the player's nodes among some of one round, and these nodes as the player's network sees them."""
+        node = np.frombuffer(nodes, np.int64)
+        place = np.flatnonzero(self._owner.cpu().numpy()[node] == player)
+        return place, self._nodes[player][torch.from_numpy(node[place]).to(self._owner.device)]
+
+    def _to_edges(self, tree: RoundTree, nodes: Ints, outputs: torch.Tensor, result: npt.NDArray[np.float32]) -> None:
+        """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's network."""
+        legal = self.game.encoding.legal[torch.from_numpy(tree.nodes[nodes]).to(outputs.device)]
+        strategy = self._to_strategy(outputs, legal[:, None]).cpu().numpy()
+        place, action = np.nonzero(legal.cpu().numpy())
+        result[tree.edge_of[nodes[place], action]] = strategy[place, :, action]
 
     @torch.no_grad()
     def row_strategy(self, player: int, round_: int, cards: Cards) -> RowStrategy:  # noqa: ARG002
@@ -133,6 +163,11 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         # units of the outputs, which do not change the strategy: fractions of the pot or not, negative outputs on a
         # logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed
+        self._highest = fallback == "highest"
+
+    def _to_edges(self, tree: RoundTree, nodes: Ints, outputs: torch.Tensor, result: npt.NDArray[np.float32]) -> None:
+        advantages = outputs.transpose(1, 2).contiguous().cpu().numpy()  # whole rows of hands
+        match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, self._highest, result)
 
 
 def infoset_owner(game: Game) -> torch.Tensor:
@@ -194,19 +229,8 @@ class RememberedStrategies:
             kept, seen = self._kept[place], self._seen[place]
             for player in (0, 1):
                 if seen[player] != self._version[player]:
-                    self._asked.append(_evaluate(networks, tree, board, player, kept))
+                    self._asked.append(networks.fill_edges(tree, board, player, kept))
                     seen[player] = self._version[player]
             return kept
 
         return on_board
-
-
-def _evaluate(
-    networks: RegretMatchingPolicy, tree: RoundTree, board: Board, player: int, result: npt.NDArray[np.float32]
-) -> int:
-    """Fill in the player's edges of `result` [E, U]; returns the number of infosets."""
-    part = RoundPart.of(tree, player)
-    if len(part.nodes):
-        probabilities = networks.on_hands(tree.nodes[part.nodes], board.view_cards)
-        result[part.edges] = probabilities[part.edge_node, :, tree.edge_action[part.edges]]
-    return len(part.nodes) * len(board)

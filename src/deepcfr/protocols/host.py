@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
@@ -45,7 +46,9 @@ class Records:
     phh: Path | None = None  # a folder for hand histories
 
 
-def seat_players(players: tuple[str, str], game: str | None, which: str, warn: Say) -> Table:
+def seat_players(
+    players: tuple[str, str], game: str | None, which: str, warn: Say, search: SearchConfig = DEFAULT_SEARCH
+) -> Table:
     """The table for two of: a player as `load_players` names it, or `-` for a bot from outside.
 
     `game` is needed if neither name mentions a run. Raises ConfigError without it, GameError for different games and for
@@ -55,7 +58,7 @@ def seat_players(players: tuple[str, str], game: str | None, which: str, warn: S
     named = load_game(game) if game else None
     if not named and not any(map(runs_of, inside)):
         raise ConfigError("Nothing says which game is played: name it with --game.")
-    policies = dict(zip(inside, load_listed(inside, which, warn, named), strict=True))
+    policies = dict(zip(inside, load_listed(inside, which, warn, named, search), strict=True))
     shared: Game | None = policies[inside[0]].game if inside else named
     assert shared
     if not isinstance(shared, PokerGame):

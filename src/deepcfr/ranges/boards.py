@@ -26,7 +26,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.ranges.kernels import add_up
-from deepcfr.ranges.rounds import round_trees
+from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.rng import key
 
 _BYTES_OF_HAND = 80  # upper bound for a `Board`, per hand
@@ -57,6 +57,7 @@ class Board:
     num_cards: int  # of the deck
     copies: int  # number of boards in the suit class that this board represents
     emphasis: float = 1.0  # factor on the hands to record, relative to a board drawn in proportion to its copies
+    reach_scale: float = 1.0  # factor on reach where boards have a part of their hands only
 
     def __len__(self) -> int:
         return len(self.size)
@@ -67,8 +68,8 @@ Deal = Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]
 Visit = Callable[[Board, npt.NDArray[np.floating], Deal], npt.NDArray[np.floating]]
 """(board, reach [P, entries, U], deal) to values [M, entries, U]."""
 OnBoard = Callable[[int, int], None]
-Choose = Callable[[Board, list[Board]], list[Board]]
-"""(board, all boards of the next round) to the boards to visit, with corrected weights."""
+Choose = Callable[[Board], list[Board]]
+"""A board to the boards of the next round to visit, with corrected weights."""
 
 
 def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
@@ -83,6 +84,14 @@ def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
     return counts
 
 
+_MOST_KEPT = 8e9  # bytes
+
+
+def keeps_all(rules: PokerRules, *, merge: bool) -> bool:
+    """True if sampled traversals of the game keep all its boards; False if they draw and build them one at a time."""
+    return kept_bytes(rules, merge=merge) <= _MOST_KEPT
+
+
 def kept_bytes(rules: PokerRules, *, merge: bool) -> int:
     """Upper bound on the bytes of a `Boards` that stores all boards of a game."""
     return sum(count_boards(rules, merge=merge)) * comb(rules.num_cards, rules.hole_cards) * _BYTES_OF_HAND
@@ -92,17 +101,26 @@ class Boards:
     """The boards of a game, and the recursion over them that every full-width method uses.
 
     With `merge`, boards that differ by a renaming of suits are visited once and weighted by their number. With `keep`,
-    all boards are built at once and stay in memory.
+    all boards are built at once and stay in memory. The boards begin at `root`, by default the empty board before the
+    first round; `rounds` may be parts of the game's betting rounds.
     """
 
-    def __init__(self, game: PokerGame, merge: bool, keep: bool = False) -> None:
+    def __init__(
+        self,
+        game: PokerGame,
+        merge: bool,
+        keep: bool = False,
+        *,
+        root: Board | None = None,
+        rounds: list[RoundTree] | None = None,
+    ) -> None:
         rules = game.rules
         if rules.hole_cards > 2:
             raise GameError(f"Exact evaluation needs one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
         self.game, self.merge, self.keep = game, merge, keep
-        self.rounds = round_trees(game)
+        self.rounds = rounds or round_trees(game)
         self.holes = all_hands(rules.num_cards, rules.hole_cards)
-        self.root = self._board(None, ())
+        self.root = root or self._board(None, ())
         self.kept: list[list[Board]] = []  # by round, with `keep`
         self._children: dict[tuple[int, tuple[int, ...]], list[Board]] = {}
         if keep:
@@ -110,7 +128,8 @@ class Boards:
 
     def _keep_all(self) -> None:
         parents = [self.root]
-        for round_ in range(len(self.rounds)):
+        self.kept = [[] for _ in range(self.root.round)] + [[self.root]] * (self.root.round >= 0)
+        for round_ in range(self.root.round + 1, len(self.rounds)):
             boards: list[Board] = []
             for parent in parents:
                 later = self._make_children(parent, len(boards))
@@ -151,16 +170,15 @@ class Boards:
 
         `reach` [P, X, U] is the reach at the exits of the round of `board`. Other arguments are as in `visit_all`.
         """
-        later = self.children(board)
-        if choose:
-            later = choose(board, later)
+        later = choose(board) if choose else self.children(board)
         several = len(later) > 1
 
         def play(child: Board) -> npt.NDArray[np.floating]:
             def deal(at_exits: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
                 return self.deal(visit, child, at_exits, None if several else workers, on_board, choose)
 
-            return visit(child, np.ascontiguousarray(reach[:, :, child.up]), deal)
+            scale = child.reach_scale / board.reach_scale
+            return visit(child, np.ascontiguousarray(reach[:, :, child.up]) * scale, deal)
 
         results = workers.map(play, later) if workers and several else map(play, later)
         total = np.empty(0)
@@ -179,15 +197,30 @@ class Boards:
         dealt = enumerate(zip(found.cards.tolist(), found.multiplicity.tolist(), strict=True), first_index)
         return [self._board(board, tuple(new), index, copies) for index, (new, copies) in dealt]
 
-    def _board(self, before: Board | None, new: tuple[int, ...], index: int = 0, copies: int = 1) -> Board:
-        """The board after `before` with the cards `new`; without one before it, the empty board before the first round."""
+    def _board(
+        self,
+        before: Board | None,
+        new: tuple[int, ...],
+        index: int = 0,
+        copies: int = 1,
+        pick: Callable[[int], Ints] | None = None,
+    ) -> Board:
+        """The board after `before` with the cards `new`; without one before it, the empty board before the first round.
+
+        It has the hands of `before` that are still possible; `pick` chooses some of them, given their number.
+        """
         rules = self.game.rules
         round_, dealt, groups = (-1, (), ()) if before is None else (before.round + 1, before.cards, before.groups)
         cards = (*dealt, *new)
         chance = 1.0 / comb(rules.num_cards - 2 * rules.hole_cards - len(dealt), len(new))
-        strength = board_strengths(self.holes, np.array(cards, np.uint8), rules.num_suits)
+        hands = np.arange(len(self.holes)) if before is None else np.flatnonzero(before.view_of >= 0)
+        strength = board_strengths(self.holes[hands], np.array(cards, np.uint8), rules.num_suits)
         order = np.argsort(strength, kind="stable")
         order = order[strength[order] >= 0]
+        whole = len(order)
+        if pick:
+            order = order[np.sort(pick(whole))]
+        strength, order = strength[order], hands[order]
         holes = self.holes[order]
         rows = self.game.views_of(holes, cards)
         _, example, view = np.unique(pack_cards(rows), return_index=True, return_inverse=True)
@@ -204,18 +237,19 @@ class Boards:
             view_cards=rows[example],
             size=size,
             up=up,
-            weight=copies * chance * share,
+            weight=copies * chance * share * (whole / len(order)),
             holes=holes,
             view=view,
-            group=np.flatnonzero(np.diff(strength[order], prepend=-2, append=-2)),
+            group=np.flatnonzero(np.diff(strength, prepend=-2, append=-2)),
             example=example,
             view_of=view_of,
             num_cards=rules.num_cards,
             copies=copies,
+            reach_scale=(before.reach_scale if before else 1.0) * ((whole - 1) / (len(order) - 1) if pick else 1.0),
         )
 
 
-_MOST_ORDERED = 100_000  # sort at most so many boards of the first dealt round into strata
+MOST_ORDERED = 100_000  # sort at most so many boards of the first dealt round into strata
 _LEAST_BOARDS, _LEAST_RUNOUTS = 32, 4  # minimum per stratum
 Cards = npt.NDArray[np.uint8]
 
@@ -226,10 +260,22 @@ class SampledBoards(Boards):
     def __init__(self, game: PokerGame) -> None:
         super().__init__(game, merge=False)
 
-    def after(self, board: Board, cards: tuple[int, ...]) -> Board:
-        """The board of the next round with the new `cards`, which were drawn uniformly from those not on `board`."""
+    def after(
+        self, board: Board, cards: tuple[int, ...], hands: int = 0, draw: np.random.Generator | None = None
+    ) -> Board:
+        """The board of the next round with the new `cards`, which were drawn uniformly from those not on `board`.
+
+        With `hands` and `draw` it and the boards after it have so many random hands only. Weights of values and the scale
+        of reach make up for the others, so that values are unbiased.
+        """
         copies = comb(self.game.rules.num_cards - len(board.cards), len(cards))
-        return self._board(board, cards, copies=copies)
+
+        def pick(live: int) -> Ints:
+            assert draw is not None
+            return draw.choice(live, hands, replace=False)
+
+        some = 0 < hands < comb(self.game.rules.num_cards - len(board.cards) - len(cards), self.game.rules.hole_cards)
+        return self._board(board, cards, copies=copies, pick=pick if some else None)
 
     def runout(self, cards: tuple[int, ...]) -> list[Board]:
         """The boards of all rounds, in order, for the dealt `cards`."""
@@ -254,8 +300,8 @@ class RunoutSampler:
     def __init__(self, rules: PokerRules, count: int, stream: int) -> None:
         self._rules, self._stream = rules, stream
         first = next((n for n in rules.board_cards if n), 0)
-        several = first and comb(rules.num_cards, first) <= _MOST_ORDERED
-        self._ordered = _by_likeness(rules.num_cards, rules.num_suits, first) if several else np.zeros((1, 0), np.uint8)
+        several = first and comb(rules.num_cards, first) <= MOST_ORDERED
+        self._ordered = by_likeness(rules.num_cards, rules.num_suits, first) if several else np.zeros((1, 0), np.uint8)
         strata = max(1, min(count // _LEAST_RUNOUTS, len(self._ordered) // _LEAST_BOARDS))
         self._start = np.arange(strata + 1) * count // strata  # the first runout of each stratum
         self.stratum = np.repeat(np.arange(strata), np.diff(self._start))  # [count], the stratum of each runout
@@ -273,7 +319,7 @@ class RunoutSampler:
 
 
 @cache
-def _by_likeness(num_cards: int, num_suits: int, size: int) -> Cards:
+def by_likeness(num_cards: int, num_suits: int, size: int) -> Cards:
     """All sets of `size` cards, [n, size], sorted by similarity: by pairs, by ranks from the highest, by suits."""
     boards = np.array(list(combinations(range(num_cards)[::-1], size)), np.uint8)
     ranks, suits = boards // num_suits, boards % num_suits

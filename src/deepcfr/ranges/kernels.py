@@ -38,6 +38,37 @@ def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats)
             target[u] = target[u] / total[u] if total[u] > 0.0 else even
 
 
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def match_outputs(
+    first_edge: Ints, edge_action: Ints, nodes: Ints, outputs: Floats, highest: bool, strategy: Floats
+) -> None:
+    """Regret matching at `nodes` [m]: `strategy` [E, U] from the advantages `outputs` [m, A, U].
+
+    Where no advantage is positive, `highest` plays the highest one, ties shared, and otherwise all legal actions alike.
+    """
+    views = outputs.shape[2]
+    total, best, ties = np.empty(views, np.float32), np.empty(views, np.float32), np.empty(views, np.float32)
+    for i in range(len(nodes)):
+        first, last = first_edge[nodes[i]], first_edge[nodes[i] + 1]
+        total[:] = 0
+        best[:] = outputs[i, edge_action[first]]
+        for edge in range(first, last):
+            output = outputs[i, edge_action[edge]]
+            for u in range(views):
+                total[u] += max(output[u], np.float32(0))
+                best[u] = max(best[u], output[u])
+        ties[:] = 0
+        for edge in range(first, last):
+            output = outputs[i, edge_action[edge]]
+            for u in range(views):
+                ties[u] += np.float32(1) if not highest or output[u] == best[u] else np.float32(0)
+        for edge in range(first, last):
+            output, target = outputs[i, edge_action[edge]], strategy[edge]
+            for u in range(views):
+                other = np.float32(1) / ties[u] if not highest or output[u] == best[u] else np.float32(0)
+                target[u] = max(output[u], np.float32(0)) / total[u] if total[u] > 0 else other
+
+
 @nb.njit(cache=True, nogil=True)
 def push_reach(first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats) -> None:
     """Carry the acting player's `reach` [rows, U] from `row`, the row of `node`, over the node's edges."""
@@ -78,7 +109,7 @@ def leaf_values(
 ) -> None:
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    The first five arguments are from a `LeafColumns`, those after `reach` from a `Board`; `by_card` [cards + 1, K],
+    The first five arguments are from a `LeafColumns`, those after `reach` from a `Board`; `by_card` [cards + 2, K],
     `turned` [U, K], `anyone` [U, K] and `ahead` [U, num_showdown] are working memory. The value of a fold is its payoff
     times the reach of all hands that share no card. The value of a showdown is its payoff times (reach of the hands
     that it beats minus reach of the hands that beat it).
@@ -111,56 +142,41 @@ def against_range(
 ) -> None:
     """For each view, the reach [U, K] of disjoint hands: `anyone` of all, `ahead` of beaten hands minus beating hands.
 
-    One sweep in ascending order of strength sums the reach passed so far, by card and, in the last row of `by_card`, in
-    total. Before a group of equal hands the sum is the reach that they beat, after it the reach that they do not lose
-    to. (Beaten) - (beating) is the sum of both minus the total.
+    One sweep in ascending order of strength sums the reach passed so far, by card and, in the last row but one of
+    `by_card`, in total. Before a group of equal hands the sum is the reach that they beat, after it the reach that they
+    do not lose to. (Beaten) - (beating) is the sum of both minus the total.
     """
-    two = holes.shape[1] == 2
+    # Indices and no slices of rows: to make a slice costs more than the arithmetic on a few columns. Hands of one card
+    # have the row of zeros as their second card.
     by_card[:] = 0
-    total = by_card[len(by_card) - 1]
+    total, zeros = by_card.shape[0] - 2, by_card.shape[0] - 1
+    two = holes.shape[1] == 2
+    twice = 1.0 if two else 0.0  # both cards of a hand take it from the total
     for g in range(len(group) - 1):
         for h in range(group[g], group[g + 1]):
-            if example[view[h]] == h:
-                _unblocked(total, by_card, holes[h], reach[view[h]], ahead[view[h]], False)
+            u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
+            if example[u] == h:
+                for k in range(ahead.shape[1]):
+                    ahead[u, k] = by_card[total, k] - by_card[first, k] - by_card[second, k]
         for h in range(group[g], group[g + 1]):
-            first, mine = by_card[holes[h, 0]], reach[view[h]]
-            for k in range(len(total)):
-                total[k] += mine[k]
-                first[k] += mine[k]
-            if two:
-                second = by_card[holes[h, 1]]
-                for k in range(len(total)):
-                    second[k] += mine[k]
+            u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
+            for k in range(reach.shape[1]):
+                by_card[total, k] += reach[u, k]
+                by_card[first, k] += reach[u, k]
+                by_card[second, k] += reach[u, k] * twice
         for h in range(group[g], group[g + 1]):
-            if example[view[h]] == h:
-                _unblocked(total, by_card, holes[h], reach[view[h]], anyone[view[h]], two)
-                mine, weaker = ahead[view[h]], anyone[view[h]]
-                for k in range(len(mine)):
-                    mine[k] += weaker[k]
+            u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
+            if example[u] == h:
+                for k in range(ahead.shape[1]):
+                    passed = by_card[total, k] - by_card[first, k] - by_card[second, k]
+                    ahead[u, k] += passed + reach[u, k] * twice
     for u in range(len(example)):
-        _unblocked(total, by_card, holes[example[u]], reach[u], anyone[u], two)
-        mine, everyone = ahead[u], anyone[u]
-        for k in range(len(mine)):
-            mine[k] -= everyone[k]
-
-
-@nb.njit(cache=True, nogil=True, inline="always")
-def _unblocked(
-    total: Floats, by_card: Floats, hole: npt.NDArray[np.uint8], mine: Floats, out: Floats, counted: bool
-) -> None:
-    """`out` = `total` minus the hands that share a card with `hole`; `counted` if both sums contain its own, `mine`."""
-    first = by_card[hole[0]]
-    if len(hole) == 1:
-        for k in range(len(out)):
-            out[k] = total[k] - first[k]
-        return
-    second = by_card[hole[1]]
-    if counted:
-        for k in range(len(out)):
-            out[k] = total[k] - first[k] - second[k] + mine[k]
-    else:
-        for k in range(len(out)):
-            out[k] = total[k] - first[k] - second[k]
+        hole = holes[example[u]]
+        first, second = hole[0], hole[1] if two else zeros
+        for k in range(reach.shape[1]):
+            anyone[u, k] = by_card[total, k] - by_card[first, k] - by_card[second, k] + reach[u, k] * twice
+        for k in range(ahead.shape[1]):
+            ahead[u, k] -= anyone[u, k]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -189,6 +205,42 @@ def unblocked_reach(
             if len(hole) == 2:
                 blocked += by_card[hole[1]] - source[u]  # the same two cards are in both sums
             target[u] = max(total - blocked, 0.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def draw_decisions(reach: Floats, size: Ints, count: int, step: float, start: tuple[float, float]) -> tuple[Ints, Ints]:
+    """Draw hands, and `count` decisions of each: their rows [I, count] and the hands' columns [I].
+
+    A decision of a hand is drawn in proportion to `reach` [n, U] times `size` [U]. A grid of spacing
+    `step` is laid over all hands end to end, each as long as its sum over the decisions, and an even grid of `count`
+    points over the decisions of each hand that it meets. `start`, two numbers from 0 to 1, are the place of the first
+    grid in its first interval, and that of the grid of the first hand.
+    """
+    golden = 0.6180339887498949  # its multiples are spread evenly between 0 and 1
+    mass = np.zeros(len(size))
+    for i in range(len(reach)):
+        for u in range(len(size)):
+            mass[u] += reach[i, u]
+    most = int((mass * size).sum() / step) + 2
+    row, column = np.empty((most, count), np.int64), np.empty(most, np.int64)
+    place, passed, hands = start[0] * step, 0.0, 0
+    for u in range(len(size)):
+        passed += mass[u] * size[u]
+        while place < passed and hands < most:
+            spacing = mass[u] / count
+            point, below, drawn = (start[1] + hands * golden) % 1.0 * spacing, 0.0, 0
+            for i in range(len(reach)):
+                below += reach[i, u]
+                while drawn < count and point < below:
+                    row[hands, drawn] = i
+                    drawn += 1
+                    point += spacing
+            for rest in range(drawn, count):  # the sum was rounded down
+                row[hands, rest] = row[hands, drawn - 1]
+            column[hands] = u
+            hands += 1
+            place += step
+    return row[:hands], column[:hands]
 
 
 @nb.njit(cache=True, nogil=True)

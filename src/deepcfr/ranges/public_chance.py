@@ -7,8 +7,10 @@ chance sampling (Johanson, Bard, Lanctot, Gibson and Bowling 2012). docs/public-
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +19,16 @@ import torch
 from deepcfr.config import PublicChanceSampling
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, Boards, Deal, count_boards
-from deepcfr.ranges.kernels import unblocked_reach
+from deepcfr.ranges.boards import MOST_ORDERED, Board, Boards, Deal, SampledBoards, by_likeness, count_boards
+from deepcfr.ranges.kernels import draw_decisions, unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
-from deepcfr.types import HandSamples
+from deepcfr.types import HandSamples, Infosets, Samples
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
+_NONE: npt.NDArray[np.float64] = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class RoundPart:
 class BoardPass:
     """Results of public-chance traversals for one player."""
 
-    advantages: list[HandSamples]  # by round
-    strategies: list[HandSamples]  # by round, for the same hands: the player's own probabilities and reach
+    advantages: list[HandSamples] | list[Samples]  # by round
+    strategies: list[HandSamples] | list[Samples]  # by round; whole hands are the same ones as in `advantages`
     first_values: npt.NDArray[np.float64]  # [S, U], the player's values at all slots of the first round
     value: float  # of the game to the player
     nodes_touched: int  # decisions and terminals, once for each view of each board
@@ -68,8 +71,9 @@ def traverse_boards(
 ) -> BoardPass:
     """Play both players' strategy on sampled boards, and record hands of `player` on each of them.
 
-    All randomness comes from `stream`, so equal streams visit the same boards and record the same hands in the same
-    order. Samples carry `iteration`.
+    On a panel whole hands are recorded, with all of the player's decisions in a round, otherwise single infosets. All
+    randomness comes from `stream`, so equal streams visit the same boards and record the same samples in the same order.
+    Samples carry `iteration`.
     """
     traversal = _Traversal(boards, strategy, player, settings, iteration, stream)
     value = boards.visit_all(traversal.visit, workers, choose=BoardSampler(boards, settings, stream).choose)
@@ -89,8 +93,8 @@ def traverse_boards(
 @dataclass(frozen=True)
 class _Found:
     round: int
-    advantages: HandSamples
-    strategies: HandSamples
+    advantages: HandSamples | Samples
+    strategies: HandSamples | Samples
     nodes_touched: int
     evaluated: int
 
@@ -103,12 +107,15 @@ class BoardSampler:
     settings: PublicChanceSampling
     stream: int
 
-    def choose(self, board: Board, later: list[Board]) -> list[Board]:
+    def choose(self, board: Board) -> list[Board]:
         """The boards of the next round to visit, with weights that make sums over them unbiased."""
-        if len(later) == 1:
-            return [replace(later[0], emphasis=board.emphasis)]
         count = self.settings.later_boards if board.cards else self.settings.boards
         draw = np.random.default_rng(key(self.stream, "boards", *board.cards))
+        if isinstance(self.boards, SampledBoards):
+            return _drawn(self.boards, board, count, self.settings.hands, draw)
+        later = self.boards.children(board)
+        if len(later) == 1:
+            return [replace(later[0], emphasis=board.emphasis)]
         order = _by_likeness(later, self.boards)
         copies = np.array([later[i].copies for i in order])
         index, chance = systematic(copies, count, draw)
@@ -118,6 +125,25 @@ class BoardSampler:
             replace(later[order[i]], weight=later[order[i]].weight / p, emphasis=float(e))
             for i, p, e in zip(index, chance, emphasis, strict=True)
         ]
+
+
+def _drawn(boards: SampledBoards, board: Board, count: int, hands: int, draw: np.random.Generator) -> list[Board]:
+    """`count` boards of the next round by an even grid over all of them in an order of likeness; all if not more.
+
+    With `hands` the first ones with cards have so many random hands only, and so have those after them.
+    """
+    rules = boards.game.rules
+    new = rules.board_cards[board.round + 1]
+    hands = hands if new and not board.cards else 0
+    if not board.cards and comb(rules.num_cards, new) <= MOST_ORDERED:
+        dealt = by_likeness(rules.num_cards, rules.num_suits, new)
+    else:
+        rest = [card for card in range(rules.num_cards) if card not in board.cards]
+        dealt = np.array(list(combinations(rest, new)), np.uint8)
+    count = min(count, len(dealt))
+    places = ((draw.random() + np.arange(count)) * (len(dealt) / count)).astype(np.int64)
+    later = [boards.after(board, tuple(cards), hands, draw) for cards in dealt[places].tolist()]
+    return [replace(child, weight=child.weight / count) for child in later]
 
 
 @dataclass
@@ -135,10 +161,12 @@ class _Traversal:
 
     def __post_init__(self) -> None:
         self._scratch = Scratch()
+        self._hole = self.boards.game.rules.hole_cards
         self._parts = [RoundPart.of(tree, self.player) for tree in self.boards.rounds]
+        self._usual = uniform_reach(self.boards.rounds, self.player)
 
     def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
-        """Play one board and record its hands; returns the player's values at the round's entries, [1, X, U]."""
+        """Play one board and record its samples; returns the player's values at the round's entries, [1, X', U]."""
         player, tree = self.player, self.boards.rounds[board.round]
         play = RoundPass(tree, board, reach, self._scratch)
         play.down(self.strategy(tree, board))
@@ -149,28 +177,69 @@ class _Traversal:
         return values[:, tree.entries]
 
     def _record(self, play: RoundPass, values: Floats) -> _Found:
-        """Hands of one board, drawn in proportion to the number of hands in their view."""
-        tree, board, rows = play.tree, play.board, play.rows
+        """The board's samples: of whole hands on a panel, else of infosets."""
+        tree, board = play.tree, play.board
         part = self._parts[board.round]
-        view = self._draw_views(board)
         reach = np.empty((len(part.nodes), len(board)))
         opponent_row = tree.row[1 - self.player, part.nodes]
-        unblocked_reach(opponent_row, rows[1 - self.player], board.holes, board.view, board.example, reach)
+        unblocked_reach(opponent_row, play.rows[1 - self.player], board.holes, board.view, board.example, reach)
+        record = self._whole_hands if self.settings.panel else self._infosets
+        advantages, strategies = record(play, values, reach)
+        return _Found(
+            round=board.round,
+            advantages=advantages,
+            strategies=strategies,
+            nodes_touched=(tree.num_slots - len(tree.exits)) * len(board),
+            evaluated=len(tree.nodes) * len(board),
+        )
+
+    def _whole_hands(self, play: RoundPass, values: Floats, reach: Floats) -> tuple[HandSamples, HandSamples]:
+        """Hands drawn in proportion to the number of hands in their view."""
+        tree, board, own = play.tree, play.board, play.rows[self.player]
+        part, view = self._parts[board.round], self._draw_views(board)
         advantages = values[tree.edge_slot[part.edges]][:, view] - values[tree.edge_node[part.edges]][:, view]
         rules = self.boards.game.rules
         everyone = comb(rules.num_cards - len(board.cards) - rules.hole_cards, rules.hole_cards)
         own_row = tree.row[self.player, part.nodes]
-        return _Found(
-            round=board.round,
-            advantages=self._samples(board, view, advantages / everyone, reach[:, view] / everyone),
-            strategies=self._samples(
-                board,
-                view,
-                rows[self.player][tree.edge_row[part.edges]][:, view],
-                rows[self.player][own_row][:, view],
-            ),
-            nodes_touched=(tree.num_slots - len(tree.exits)) * len(board),
-            evaluated=len(tree.nodes) * len(board),
+        return (
+            self._hand_samples(board, view, advantages / everyone, reach[:, view] / everyone),
+            self._hand_samples(board, view, own[tree.edge_row[part.edges]][:, view], own[own_row][:, view]),
+        )
+
+    def _infosets(self, play: RoundPass, values: Floats, reach: Floats) -> tuple[Samples, Samples]:
+        """Infosets as external sampling meets them: drawn in proportion to the opponent's reach, or to the player's own."""
+        tree, board, count = play.tree, play.board, self.settings.decisions
+        draw = np.random.default_rng(key(self.stream, "infosets", board.round, *board.cards))
+        own = play.rows[self.player][tree.row[self.player, self._parts[board.round].nodes]] / board.reach_scale
+        hands = comb(board.num_cards - len(board.cards) - self._hole, self._hole)  # that the opponent may hold
+        unit = board.size.sum() / (self.settings.samples * board.emphasis)
+        opponent, usual = self._usual[board.round]
+        some = draw_decisions(reach, board.size, count, unit * hands * opponent, (draw.random(), draw.random()))
+        advantages = self._infoset_samples(play, some, values, reach)
+        some = draw_decisions(own, board.size, count, unit * usual, (draw.random(), draw.random()))
+        return advantages, self._infoset_samples(play, some)
+
+    def _infoset_samples(
+        self, play: RoundPass, drawn: tuple[Ints, Ints], values: Floats | None = None, reach: Floats = _NONE
+    ) -> Samples:
+        """The samples of drawn decisions and hands: advantages by `values` and `reach`, or without them strategies."""
+        place, view = drawn[0], drawn[1][:, None]
+        node = self._parts[play.board.round].nodes[place]
+        edge = play.tree.edge_of[node]
+        if values is None:
+            found = play.sigma[edge, view[..., None]]
+        else:
+            gains = values[play.tree.edge_slot[edge], view[..., None]] - values[node, view][..., None]
+            found = gains / reach[place, view][..., None]
+        target = np.zeros((*node.shape, self.boards.game.encoding.num_actions), np.float32)
+        target[..., : edge.shape[-1]] = np.where(edge >= 0, found, 0)
+        nodes, cards = play.tree.nodes[node], play.board.view_cards[drawn[1]]
+        if self.settings.decisions == 1:
+            nodes, target = nodes[:, 0], target[:, 0]
+        return Samples(
+            Infosets(torch.from_numpy(nodes), torch.from_numpy(cards)),
+            torch.from_numpy(target),
+            torch.full((len(view),), self.iteration, dtype=torch.int32),
         )
 
     def _draw_views(self, board: Board) -> Ints:
@@ -181,13 +250,34 @@ class _Traversal:
         view: Ints = np.searchsorted(hands, points, side="right").clip(max=len(board) - 1)
         return view
 
-    def _samples(self, board: Board, view: Ints, values: Floats, reach: Floats) -> HandSamples:
+    def _hand_samples(self, board: Board, view: Ints, values: Floats, reach: Floats) -> HandSamples:
         return HandSamples(
             cards=torch.from_numpy(board.view_cards[view]),
             values=torch.from_numpy(values.T.astype(np.float32)),
             reach=torch.from_numpy(reach.T.astype(np.float32)),
             iteration=torch.full((len(view),), self.iteration, dtype=torch.int32),
         )
+
+
+def uniform_reach(rounds: list[RoundTree], player: int) -> list[tuple[float, float]]:
+    """For each round, sums over a player's decisions of the opponent's reach and of its own, if both play uniformly.
+
+    They set the unit of `samples`, so that boards of all rounds record about as many infosets.
+    """
+    sums, at_entries = [], np.ones((2, 1))
+    for tree in rounds:
+        share = 1 / np.diff(tree.first_edge)[tree.edge_node]
+        reach = [np.empty(rows) for rows in tree.num_rows]
+        for p in (0, 1):
+            reach[p][: len(tree.entries)] = at_entries[p]
+        for edge, node in enumerate(tree.edge_node):  # parents come first
+            actor = tree.actor[node]
+            reach[actor][tree.edge_row[edge]] = reach[actor][tree.row[actor, node]] * share[edge]
+        nodes = np.flatnonzero(tree.actor == player)
+        opponent, own = (float(reach[p][tree.row[p, nodes]].sum()) for p in (1 - player, player))
+        sums.append((opponent, own))
+        at_entries = np.stack([reach[p][tree.row[p, tree.exits]] for p in (0, 1)])
+    return sums
 
 
 def systematic(size: Ints, count: int, draw: np.random.Generator) -> tuple[Ints, npt.NDArray[np.float64]]:
@@ -239,10 +329,10 @@ def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: 
     return visited
 
 
-def _joined(parts: list[HandSamples]) -> HandSamples:
-    return HandSamples(
-        cards=torch.cat([part.cards for part in parts]),
-        values=torch.cat([part.values for part in parts]),
-        reach=torch.cat([part.reach for part in parts]),
-        iteration=torch.cat([part.iteration for part in parts]),
+def _joined(parts: list[Any]) -> Any:
+    """The samples of some boards, of one kind, as one; their fields are joined."""
+    if isinstance(parts[0], torch.Tensor):
+        return torch.cat(parts)
+    return type(parts[0])(
+        **{one.name: _joined([getattr(part, one.name) for part in parts]) for one in fields(parts[0])}
     )

@@ -68,6 +68,13 @@ class RoundTree:
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.first_edge))
 
     @cached_property
+    def edge_of(self) -> Ints:
+        """The edge of every action at each node, -1 where it is illegal, [n, A]; A counts the round's actions only."""
+        edges = np.full((len(self.nodes), self.edge_action.max(initial=0) + 1), -1)
+        edges[self.edge_node, self.edge_action] = np.arange(self.num_edges)
+        return edges
+
+    @cached_property
     def leaves(self) -> tuple[LeafColumns, LeafColumns]:
         """For each player the folds and showdowns, with the rows of the opponent's reach that their values need."""
         return self._leaf_columns(0), self._leaf_columns(1)
@@ -77,8 +84,10 @@ class RoundTree:
         rows = self.row[1 - player, len(self.nodes) + ended]
         shown = self.leaf_kind[ended] == SHOWDOWN
         showdown_rows = np.unique(rows[shown])
-        first, second = _padded(showdown_rows), _padded(np.setdiff1d(rows, showdown_rows))
-        columns = np.concatenate([first, second])
+        others = np.setdiff1d(rows, showdown_rows)
+        space = -len(showdown_rows) % VECTOR_STEP  # folds fill the last vector of showdowns
+        first = _padded(np.concatenate([showdown_rows, others[:space]]))
+        columns = np.concatenate([first, _padded(others[space:])])
         position = {int(row): column for column, row in reversed(list(enumerate(columns)))}
         return LeafColumns(
             rows=columns,
@@ -90,7 +99,7 @@ class RoundTree:
         )
 
     @cached_property
-    def _entry_of_slot(self) -> Ints:
+    def entry_of_slot(self) -> Ints:
         """The entry before every decision and leaf, as a position in `entries`, [S]."""
         entry = np.full(self.num_slots, -1)
         entry[self.entries] = np.arange(len(self.entries))
@@ -103,7 +112,7 @@ class RoundTree:
         decisions = len(self.nodes)
         chosen = np.zeros(len(self.entries), np.bool_)
         chosen[entries] = True
-        kept = chosen[self._entry_of_slot]
+        kept = chosen[self.entry_of_slot]
         nodes, slots = np.flatnonzero(kept[:decisions]), np.flatnonzero(kept)
         edges = np.flatnonzero(kept[self.edge_node])
         exits = np.flatnonzero(kept[self.exits])
@@ -141,7 +150,7 @@ def _padded(rows: Ints) -> Ints:
 class LeafColumns:
     """The distinct reach rows of the opponent at a round's folds and showdowns, and the row of each leaf."""
 
-    rows: Ints  # [K] reach rows, first those of showdowns; both parts padded with repetitions
+    rows: Ints  # [K] reach rows, first those of showdowns; both parts are padded
     num_showdown: int
     slot: Ints  # [L'] of each fold and showdown
     column: Ints  # [L'] position in `rows`

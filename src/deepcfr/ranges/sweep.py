@@ -24,8 +24,9 @@ Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 BoardStrategy = Callable[[RoundTree, Board], Floats]
 """(round, board) to the probability of every edge of the round with every view of the board, [E, U]."""
-Aims = Sequence[tuple[int, bool]]
-"""K pairs (player, best): the player whose values to compute, and whether it plays a best response or its strategy."""
+Aims = Sequence[tuple[int, bool | npt.NDArray[np.bool_]]]
+"""K pairs (player, best): the player whose values to compute, and whether it plays a best response or its strategy; or the
+decisions [n] at which it plays a best response."""
 EVERYTHING: Aims = ((0, True), (1, True), (0, False), (1, False))
 
 
@@ -107,7 +108,7 @@ class RoundPass:
         leaf_values(
             leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff,
             self.rows[1 - player], board.holes, board.view, board.group, board.example,
-            scratch.array("by card", (board.num_cards + 1, columns)),
+            scratch.array("by card", (board.num_cards + 2, columns)),
             scratch.array("turned", (count, columns)),
             scratch.array("anyone", (count, columns)),
             scratch.array("ahead", (count, leaves.num_showdown)),

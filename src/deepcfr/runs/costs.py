@@ -25,10 +25,11 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.ladder import solver as ladder
 from deepcfr.machine import physical_memory
 from deepcfr.nfsp import solver as nfsp
+from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
-from deepcfr.solvers.memories import board_bytes
+from deepcfr.solvers.memories import board_bytes, drawn_bytes
 
 AnyGame = PokerGame | OpenSpielGame | LadderGame
 
@@ -70,6 +71,12 @@ def cost_notes(
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
     if config.sampling.kind == "public-chance" and not is_nfsp:
         notes.append(_board_note(poker, config.sampling))
+        if (
+            config.sampling.hands
+            and not config.sampling.panel
+            and keeps_all(poker.rules, merge=poker.suits == "canonical")
+        ):
+            notes.append(f"sampling.hands: ignored, because all boards of {poker.name} are kept with all their hands")
     if config.network.strength:
         deck = (poker.card_groups, source.num_ranks, source.num_suits)
         size = strength.table_bytes(*deck, spread=config.network.runouts)
@@ -91,6 +98,13 @@ def _require_disk(folder: Path, needed: int) -> None:
 
 
 def _board_note(game: PokerGame, settings: PublicChanceSampling) -> str:
+    if not keeps_all(game.rules, merge=game.suits == "canonical"):
+        if settings.panel:
+            raise ConfigError(
+                f"{game.name} has too many boards to keep, and a panel keeps its boards: set sampling.panel to false, "
+                "and cfr.weighting to linear, or sampling.kind to external."
+            )
+        return f"each thread takes up to {drawn_bytes(game, round_trees(game)) / 1e9:.2f} GB for a drawn board"
     needed, available = board_bytes(game, settings, round_trees(game)), physical_memory()
     if available and needed > 0.9 * available:
         raise ConfigError(

@@ -108,11 +108,12 @@ class LiveObserver:
         )
 
 
-def show_result(console: Console, result: Exploitability, iterations: int) -> None:
-    """Print an exact evaluation."""
+def show_result(console: Console, result: Exploitability, iterations: int | None = None) -> None:
+    """Print an exact evaluation, of a policy of one run after so many iterations."""
     first, second = result.best_response_values
+    after = "" if iterations is None else f" after {iterations} iterations"
     console.print(
-        f"{result.game}, {result.policy} after {iterations} iterations: exact NashConv {result.nash_conv:.3f} "
+        f"{result.game}, {result.policy}{after}: exact NashConv {result.nash_conv:.3f} "
         f"{result.unit} (exploitability = NashConv / 2 = {result.exploitability:.3f} {result.unit})",
         style="bold",
     )

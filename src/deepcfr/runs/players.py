@@ -1,7 +1,7 @@
 """Load players by name, for everything that plays: matches, tournaments, bounds, the terminal, the pages, the dealer.
 
-A name is a run folder; `scripted:STYLE`; `STYLE:PLAYER`, another player in a style such as tight; or
-`ensemble:RULE:PLAYER,PLAYER`, several players as one, by the rule sum, mixture or member.
+A name is a run folder; `scripted:STYLE`; `STYLE:PLAYER`, another player in a style such as tight; `resolve:PLAYER`,
+another player with search; or `ensemble:RULE:PLAYER,PLAYER`, several players as one, by the rule sum, mixture or member.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.base import Game
@@ -23,9 +24,11 @@ from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import STYLES, styled
 from deepcfr.runs.folder import RunFolder
+from deepcfr.search.policy import ResolvingPolicy
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"
+RESOLVE = "resolve"
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # meant as a style before a colon: no drive and no path
 Warn = Callable[[str], None]
 
@@ -33,11 +36,14 @@ Warn = Callable[[str], None]
 AnyGame = Game | LadderGame
 
 
-def load_players(names: Sequence[str], which: str, warn: Warn, game: AnyGame | None = None) -> list[Player]:
-    """The policies under `names`: `which` one of each run folder, and styles and ensembles made of them.
+def load_players(
+    names: Sequence[str], which: str, warn: Warn, game: AnyGame | None = None, search: SearchConfig = DEFAULT_SEARCH
+) -> list[Player]:
+    """The policies under `names`: `which` one of each run folder, and styles, searching players and ensembles of them.
 
-    Scripted styles play `game`, by default that of the first run. Raises ConfigError if there is neither and for unknown
-    styles, GameError for different games and for unknown scripted styles and rules, and what loading a run raises.
+    Scripted styles play `game`, by default that of the first run. `search` is for all searching players. Raises
+    ConfigError if there is no game and for unknown styles, GameError for different games and for unknown scripted styles
+    and rules, and what loading a run and making a `ResolvingPolicy` raise.
     """
     paths = dict.fromkeys(path for name in names for path in runs_of(name))
     loaded = {path: RunFolder.open(Path(path)).load_player(which, warn)[0] for path in paths}
@@ -46,22 +52,24 @@ def load_players(names: Sequence[str], which: str, warn: Warn, game: AnyGame | N
         raise ConfigError(f"Scripted styles play the game of a run, but none is among {', '.join(names)}.")
     for one, other in combinations(games, 2):
         require_same_game(one, other)
-    return [_player(name, loaded, games[0]) for name in names]
+    return [_player(name, loaded, games[0], search) for name in names]
 
 
-def load_listed(names: Sequence[str], which: str, warn: Warn, game: Game | None = None) -> list[Policy]:
+def load_listed(
+    names: Sequence[str], which: str, warn: Warn, game: Game | None = None, search: SearchConfig = DEFAULT_SEARCH
+) -> list[Policy]:
     """As `load_players`, for what needs a listed betting tree. Raises GameError for a raise-ladder game."""
     policies = []
-    for player in load_players(names, which, warn, game):
+    for player in load_players(names, which, warn, game, search):
         if isinstance(player, LadderPolicy):
             raise GameError(NOT_LISTED.format(player.game.name))
         policies.append(player)
     return policies
 
 
-def made_of(name: str, policy: Player) -> Player:
+def made_of(name: str, policy: Player, search: SearchConfig = DEFAULT_SEARCH) -> Player:
     """The player under a name that mentions one run, made of that run's policy."""
-    return _player(name, dict.fromkeys(runs_of(name), policy), policy.game)
+    return _player(name, dict.fromkeys(runs_of(name), policy), policy.game, search)
 
 
 def runs_of(name: str) -> list[str]:
@@ -72,10 +80,10 @@ def runs_of(name: str) -> list[str]:
         _, members = _ensemble_parts(name)
         return [path for member in members for path in runs_of(member)]
     style, _, rest = name.partition(":")
-    if style in STYLES and rest:
+    if style in (*STYLES, RESOLVE) and rest:
         return runs_of(rest)
     if rest and _WORD.fullmatch(style) and not Path(name).exists():
-        raise _no_style(style, "or write scripted:STYLE or ensemble:RULE:RUN,RUN")
+        raise _no_style(style, "or write resolve:RUN, scripted:STYLE or ensemble:RULE:RUN,RUN")
     return [name]
 
 
@@ -111,7 +119,7 @@ _LISTED = _Kinds(scripted_policy, styled, ensemble)
 _LADDER = _Kinds(ladder_scripted, ladder_style, ladder_ensemble)
 
 
-def _player(name: str, loaded: Mapping[str, Player], game: AnyGame) -> Player:
+def _player(name: str, loaded: Mapping[str, Player], game: AnyGame, search: SearchConfig) -> Player:
     """The player under a name; scripted styles play `game`."""
     kinds = _LADDER if isinstance(game, LadderGame) else _LISTED
     style, _, rest = name.partition(":")
@@ -119,7 +127,16 @@ def _player(name: str, loaded: Mapping[str, Player], game: AnyGame) -> Player:
         return kinds.scripted(rest, game)
     if name.startswith(ENSEMBLE):
         rule, members = _ensemble_parts(name)
-        return kinds.ensemble([_player(member, loaded, game) for member in members], rule)
+        return kinds.ensemble([_player(member, loaded, game, search) for member in members], rule)
+    if style == RESOLVE and rest:
+        return _searching(_player(rest, loaded, game, search), search)
     if style in STYLES and rest:
-        return kinds.styled(_player(rest, loaded, game), style)
+        return kinds.styled(_player(rest, loaded, game, search), style)
     return loaded[name]
+
+
+def _searching(player: Player, search: SearchConfig) -> Policy:
+    """A player with search. Raises GameError in raise-ladder games."""
+    if isinstance(player, LadderPolicy):
+        raise GameError(NOT_LISTED.format(player.game.name))
+    return ResolvingPolicy(player, search)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from deepcfr.config import RunConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import RememberedStrategies
-from deepcfr.ranges.boards import Boards
+from deepcfr.ranges.boards import Boards, SampledBoards, keeps_all
 from deepcfr.ranges.public_chance import traverse_boards
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.rng import key
 from deepcfr.solvers.collector import Current, Fitting
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import Batch, Found, HandMemories, Memories, panel_rows
+from deepcfr.solvers.memories import Batch, Found, HandMemories, InfosetMemories, Memories, panel_rows
 from deepcfr.training.fit import fit
-from deepcfr.types import HandSamples
+from deepcfr.types import HandSamples, Samples
 
 
 class BoardCollector:
@@ -31,15 +31,21 @@ class BoardCollector:
         assert config.sampling.kind == "public-chance"
         self._sampling = settings = config.sampling
         self._first_round = 1 if table else 0
-        rows = panel_rows(game, settings)
-        self.memories: Memories = HandMemories(
-            game, config.memory, round_trees(game), self._first_round, rows, config.cfr
+        self.memories: Memories = (
+            HandMemories(
+                game, config.memory, round_trees(game), self._first_round, panel_rows(game, settings), config.cfr
+            )
+            if settings.panel
+            else InfosetMemories(game, config.memory, decisions=settings.decisions)
         )
 
     @cached_property
     def boards(self) -> Boards:
-        """All boards of the game, computed when training begins."""
-        return Boards(self._game, merge=self._game.suits == "canonical", keep=True)
+        """All boards of the game, computed when training begins; of a large game only those that are drawn are built."""
+        merge = self._game.suits == "canonical"
+        if keeps_all(self._game.rules, merge=merge):
+            return Boards(self._game, merge=merge, keep=True)
+        return SampledBoards(self._game)
 
     def changed(self, player: int) -> None:
         """Call after a player's network changes; drops cached strategies."""
@@ -63,14 +69,14 @@ class BoardCollector:
             traversals=found.boards,
             nodes_touched=found.nodes_touched,
             evaluated=self.remembered.asked() if settings.panel else found.evaluated,
-            advantages=[self._batch(found.advantages, 0, t, traverser, round_) for round_ in acting],
-            strategies=[self._batch(found.strategies, 1, t, traverser, round_) for round_ in acting],
+            advantages=[self._batch(found.advantages[round_], 0, t, traverser, round_) for round_ in acting],
+            strategies=[self._batch(found.strategies[round_], 1, t, traverser, round_) for round_ in acting],
             first_values=found.first_values if self._table else None,
         )
 
-    def _batch(self, hands: Sequence[HandSamples], kind: int, t: int, traverser: int, round_: int) -> Batch:
-        """One round's hands; `kind` is 0 for advantages and 1 for strategies."""
-        return Batch(hands[round_], self._stream("slot", t, traverser, round_) + kind, round_)
+    def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:
+        """One round's samples; `kind` is 0 for advantages and 1 for strategies."""
+        return Batch(found, self._stream("slot", t, traverser, round_) + kind, round_)
 
     def _stream(self, *purpose: str | int) -> int:
         return key(self._config.seed, *purpose)

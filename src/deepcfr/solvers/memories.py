@@ -84,6 +84,7 @@ class InfosetMemories:
     game: Game
     config: MemoryConfig
     suffix: str = ""
+    decisions: int = 1  # of each sample
     advantages: list[Memory] = field(init=False)
     strategies: Memory = field(init=False)
 
@@ -93,7 +94,7 @@ class InfosetMemories:
 
     def _memory(self, name: str, capacity: int) -> Memory:
         files = Path(self.config.files) / (name + self.suffix) if self.config.files else None
-        return Memory(self.game.encoding, capacity, self.config.kind, self.game.device, files)
+        return Memory(self.game.encoding, capacity, self.config.kind, self.game.device, files, self.decisions)
 
     def add(self, player: int, found: Found, /) -> None:
         """Add the samples of a player's traversals."""
@@ -272,6 +273,15 @@ def board_bytes(game: PokerGame, settings: PublicChanceSampling, rounds: list[Ro
     return total
 
 
+def drawn_bytes(game: PokerGame, rounds: list[RoundTree]) -> int:
+    """Bytes of the working arrays of a traversal that draws its boards: reach, strategies and values, for one thread."""
+    rules, total = game.rules, 0
+    for round_, tree in enumerate(rounds):
+        hands = comb(rules.num_cards - sum(rules.board_cards[: round_ + 1]), rules.hole_cards)
+        total += 8 * hands * (tree.num_slots + sum(tree.num_rows) + 2 * tree.num_edges)
+    return total
+
+
 def _players_and_rounds(rounds: list[RoundTree], first_round: int) -> Iterator[tuple[int, int]]:
     for round_ in range(first_round, len(rounds)):
         for player in (0, 1):
@@ -299,7 +309,8 @@ def _dtype(panel: bool) -> torch.dtype:
 def memory_bytes(game: Game, config: RunConfig) -> int:
     """Bytes that the memories of a run of Deep CFR take when they are full, of infosets or of hands."""
     memory, sampling = config.memory, config.sampling
-    if sampling.kind == "public-chance":
+    if sampling.kind == "public-chance" and sampling.panel:
         poker, first = poker_game(game), 1 if config.cfr.first_round == "table" else 0
         return hand_memory_bytes(poker, memory, round_trees(poker), first, panel_rows(poker, sampling))
-    return bytes_per_sample(game.encoding) * (2 * memory.advantage_capacity + memory.strategy_capacity)
+    decisions = sampling.decisions if sampling.kind == "public-chance" else 1
+    return bytes_per_sample(game.encoding, decisions) * (2 * memory.advantage_capacity + memory.strategy_capacity)

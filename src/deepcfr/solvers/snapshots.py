@@ -33,7 +33,7 @@ from deepcfr.policies.snapshots import (
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.rng import generator, key
-from deepcfr.training.examples import Examples, InfosetExamples
+from deepcfr.training.examples import Examples, InfosetExamples, first_nodes
 from deepcfr.training.networks import SplitNetwork, build_network
 
 _SAMPLES = 1 << 14  # samples in one call of a network
@@ -145,7 +145,7 @@ class Snapshots:
         result = memory.filled("target").clone()
         kept = torch.tensor([snapshot.iteration for snapshot in self.kept], device=game.device)
         nearest = torch.bucketize(memory.filled("iteration").float(), (kept[1:] + kept[:-1]) / 2)
-        owner = infoset_owner(game)[memory.filled("node").long()]
+        owner = infoset_owner(game)[first_nodes(memory).long()]
         for place, snapshot in enumerate(self.kept):
             near = around(self.kept, snapshot.iteration, share)
             for player in (0, 1):

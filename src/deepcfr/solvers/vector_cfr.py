@@ -29,7 +29,7 @@ from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.rng import key
-from deepcfr.solvers.tabular import TabularRecord, TabularSolver, discounting
+from deepcfr.solvers.tabular import Discounting, TabularRecord, TabularSolver, discounting
 
 PLAYERS = (0, 1)
 Floats = npt.NDArray[np.floating]
@@ -81,8 +81,7 @@ class VectorCFR(TabularSolver):
             start = time.perf_counter()
             t = self.iteration + 1
             for player in PLAYERS:
-                update = self._update(t, player, self._regrets, self._averages)
-                self.boards.visit_all(update, self.workers)
+                self.boards.visit_all(self._update(t, player, self._regrets, self._averages), self.workers)
             self.iteration = t
             self.nodes_touched += self._touched
             yield TabularRecord(t, self._touched, time.perf_counter() - start)
@@ -100,41 +99,17 @@ class VectorCFR(TabularSolver):
         seconds = 0.0
         for repetition in range(2):  # the first one compiles
             for player in PLAYERS:
-                update = self._update(1, player, *tables)
+                visit = self._update(1, player, *tables)
                 for board in few:
                     reach = np.ones((2, len(tree.entries), len(board)))
                     start = time.perf_counter()
-                    update(board, reach, _no_deal)
+                    visit(board, reach, _no_deal)
                     seconds += repetition * (time.perf_counter() - start)
         return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
 
-    def _update(self, t: int, player: int, all_regrets: list[Table], all_averages: list[Table]) -> Visit:
-        """Run iteration t on one board for one player; returns the player's values at the entries, [1, X', U]."""
-        scratch = self._scratch
-        keep_positive, keep_negative, keep_average = self._discounting.factors(t)
-        least = 0.0 if self._discounting.floor else -inf
-
-        def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
-            tree = self.boards.rounds[board.round]
-            regrets, averages = all_regrets[board.round], all_averages[board.round]
-            regret, average = regrets.load(board), averages.load(board)
-            play = RoundPass(tree, board, reach, scratch)
-            play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
-            descend(
-                tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
-                regret, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player],
-            )  # fmt: skip
-            values = play.up([(player, False)], deal)
-            add_regrets(
-                tree.actor, tree.first_edge, tree.edge_slot, player,
-                keep_positive, keep_negative, least, values[0], regret,
-            )  # fmt: skip
-            regrets.store(board, regret, player)
-            stream = key(self.seed, "rounding", t, player, board.round, board.index)
-            averages.store(board, average, player, stream >> 32)
-            return values[:, tree.entries]
-
-        return visit
+    def _update(self, t: int, player: int, regrets: list[Table], averages: list[Table]) -> Visit:
+        tables = (regrets, averages)
+        return update(self.boards.rounds, tables, player, self._discounting, t, self._scratch, self.seed)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state; a checkpoint saves it and restores by copying into it."""
@@ -152,6 +127,46 @@ class VectorCFR(TabularSolver):
     def current_policy(self) -> RangePolicy:
         """The strategy of the newest iteration, by regret matching."""
         return RangePolicy(self.boards, self._regrets, "current")
+
+
+def update(
+    rounds: list[RoundTree],
+    tables: tuple[list[Table], list[Table]],
+    player: int,
+    variant: Discounting,
+    t: int,
+    scratch: Scratch,
+    seed: int = 0,
+) -> Visit:
+    """Iteration t of CFR on a board for one player; a visit returns the player's values at the entries, [1, X', U].
+
+    `tables` are the regrets and the average strategies of every round, which a visit changes. `seed` is that of the
+    random rounding of 16 bits.
+    """
+    keep_positive, keep_negative, keep_average = variant.factors(t)
+    least = 0.0 if variant.floor else -inf
+
+    def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
+        tree = rounds[board.round]
+        regrets, averages = (table[board.round] for table in tables)
+        regret, average = regrets.load(board), averages.load(board)
+        play = RoundPass(tree, board, reach, scratch)
+        play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
+        descend(
+            tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
+            regret, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player],
+        )  # fmt: skip
+        values = play.up([(player, False)], deal)
+        add_regrets(
+            tree.actor, tree.first_edge, tree.edge_slot, player,
+            keep_positive, keep_negative, least, values[0], regret,
+        )  # fmt: skip
+        regrets.store(board, regret, player)
+        stream = key(seed, "rounding", t, player, board.round, board.index)
+        averages.store(board, average, player, stream >> 32)
+        return values[:, tree.entries]
+
+    return visit
 
 
 def _no_deal(at_exits: Floats) -> npt.NDArray[np.float64]:  # noqa: ARG001

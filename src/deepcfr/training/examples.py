@@ -129,18 +129,20 @@ class Objective:
 
     def of(self, network: SplitNetwork, batch: Samples, config: FitConfig) -> torch.Tensor:
         """The sum of the losses of a mini-batch drawn with the settings of `config`."""
-        predicted = network(batch.infosets)
+        predicted, node = network(batch.infosets), batch.infosets.node
         weights = self.weights if config.draw == "uniform" else uniform_weights
-        targets = self.in_units(batch.target, batch.infosets.node) / network.scale
+        targets = self.in_units(batch.target, node) / network.scale
         weight = weights(batch.iteration, self.iteration)
-        return self.loss(predicted, targets, self.legal[batch.infosets.node], weight)
+        if node.dim() == 2:  # a sample is a hand with several decisions, and has the mean of their losses
+            weight = (weight / node.shape[1])[:, None]
+        return self.loss(predicted, targets, self.legal[node], weight)
 
     def in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
-        """Targets [I, A] at public infosets `node`, int [I], as they are fitted."""
-        return targets if self.unit is None else targets / self.unit[node][:, None]
+        """Targets [..., A] at public infosets `node`, int [...], as they are fitted."""
+        return targets if self.unit is None else targets / self.unit[node][..., None]
 
     def mean_square(self, memory: Memory, targets: torch.Tensor, most: int = _SCALE_SAMPLES) -> float:
-        """The mean square of the legal targets, [samples, A], over an even subset of about `most` samples of a memory."""
+        """The mean square of the legal targets, [samples, ..., A], over an even subset of about `most` samples."""
         some = slice(0, None, 1 + len(memory) // most)
         node = memory.filled("node")[some].int()
         return float(self.in_units(targets[some], node)[self.legal[node]].double().square().mean())
@@ -152,7 +154,7 @@ class Objective:
         if self.rounds is None:
             sums[0] = weight.sum()
             return sums
-        by_node = torch.zeros_like(sums).index_add_(0, memory.filled("node").int(), weight)
+        by_node = torch.zeros_like(sums).index_add_(0, first_nodes(memory).int(), weight)
         return sums.index_add_(0, self.rounds, by_node)
 
     def odds(self, memory: Memory, config: FitConfig, mass: torch.Tensor | None = None) -> torch.Tensor | None:
@@ -166,8 +168,14 @@ class Objective:
         if config.draw == "balanced":
             assert self.rounds is not None
             by_round = self.mass(memory) if mass is None else mass
-            odds /= by_round[self.rounds].float()[memory.filled("node").int()]
+            odds /= by_round[self.rounds].float()[first_nodes(memory).int()]
         return odds / odds.max()
+
+
+def first_nodes(memory: Memory) -> torch.Tensor:
+    """The node of every sample, or the first of its nodes, which are all of one round and one player, [samples]."""
+    node = memory.filled("node")
+    return node if node.dim() == 1 else node[:, 0]
 
 
 class InfosetExamples:
@@ -197,9 +205,10 @@ class InfosetExamples:
         """The memory that holds the samples."""
         return self._memory
 
-    def share(self, network: SplitNetwork) -> int:  # noqa: ARG002
-        """A worker's share of a mini-batch is not divided further."""
-        return UNDIVIDED
+    def share(self, network: SplitNetwork) -> int:
+        """A worker's share of a mini-batch is divided further only if a sample has several decisions."""
+        node = self._memory.filled("node")
+        return UNDIVIDED if node.dim() == 1 else max(1, network.infosets_at_once // node.shape[1])
 
     def replace_targets(self, targets: torch.Tensor) -> None:
         """Replace the targets of the samples, float32 [samples, A]."""

@@ -11,9 +11,10 @@ def advantage_loss(
 ) -> torch.Tensor:
     """Sum over samples of w * sum over legal actions of (predicted - advantage)^2.
 
-    `predicted`, `advantage` and `legal` are [I, A], `weight` is [I]. Source: Algorithm 1, the loss of theta_p.
+    `predicted`, `advantage` and `legal` are [I, A] or [I, k, A], `weight` is [I] or [I, 1]. Source: Algorithm 1, the
+    loss of theta_p.
     """
-    return (functional.mse_loss(predicted, advantage, reduction="none") * legal).sum(1).mul(weight).sum()
+    return (functional.mse_loss(predicted, advantage, reduction="none") * legal).sum(-1).mul(weight).sum()
 
 
 def strategy_loss(
@@ -23,7 +24,7 @@ def strategy_loss(
 
     Shapes as in `advantage_loss`. Source: Algorithm 1, the loss of theta_Pi, with logits as in section 5.1.
     """
-    return functional.mse_loss(masked_softmax(logits, legal), strategy, reduction="none").sum(1).mul(weight).sum()
+    return functional.mse_loss(masked_softmax(logits, legal), strategy, reduction="none").sum(-1).mul(weight).sum()
 
 
 def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ from torch.nn import functional
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.strength import SPREAD, STRENGTHS, HandStrengths, StrengthTables, hats, strength_tables
+from deepcfr.training.products import PairedProducts
 from deepcfr.types import NO_CARD, Encoding, Infosets
 
 _EPSILON = 1e-5  # added to the variance of the last features
@@ -23,6 +24,7 @@ _EPSILON = 1e-5  # added to the variance of the last features
 _GRID = {"cpu": 1_536, "cuda": 1 << 18}
 _TOWER_GRID = {"cpu": 1 << 15, "cuda": 1 << 20}  # the same where outputs are one product
 _BET_FEATURES = 64  # of the bet tower
+_FEW_NODES = 512  # in a tree of so many all node parts are computed for every batch
 _OUTPUTS = 4  # of the paper network, which give it the stated 98,948 parameters; surplus ones are ignored
 _LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
 BUMPS = 24  # for each of a hand's strengths, 0.005 apart at the ends and 0.07 in the middle
@@ -159,12 +161,16 @@ class SplitNetwork(nn.Module):
             yield some, self.joint(hands, nodes[some, None])
 
     def forward(self, infosets: Infosets) -> torch.Tensor:
-        """Outputs in units of `scale`, float32 [I, A]."""
-        if len(infosets.node) < len(self.node_features):
-            nodes = self.encode_nodes(infosets.node)  # fewer than all, in a large tree and a small batch
-        else:
-            nodes = functional.embedding(infosets.node, self.encode_nodes())
-        return self.joint(self.encode_cards(infosets.cards), nodes)
+        """Outputs in units of `scale`, float32 [I, A]; [I, k, A] for k nodes of each hand."""
+        node, hands = infosets.node, self.encode_cards(infosets.cards)
+        if len(self.node_features) <= _FEW_NODES or node.device.type != "cpu":
+            return self.paired(hands, self.encode_nodes(), node.long())
+        distinct, place = torch.unique(node, return_inverse=True)  # in a large tree most of a batch is at few nodes
+        return self.paired(hands, self.encode_nodes(distinct), place)
+
+    def paired(self, hands: torch.Tensor, nodes: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        """As `joint` of hands [I, D] with the node parts `nodes`, [n, N], at `place`, int [I] or [I, k], each."""
+        return self.joint(hands if place.dim() == 1 else hands[:, None], functional.embedding(place, nodes))
 
     def hidden_matrices(self) -> list[nn.Parameter]:
         """The matrices between layers of features, whose gradients Muon orthogonalises: not inputs, outputs and biases."""
@@ -304,8 +310,6 @@ class TwoTower(SplitNetwork):
     layers are paid for at every infoset. Parameters on FHP at width 256, with two layers and hand strength: 222,592.
     """
 
-    infosets_at_once = 17_920
-
     def __init__(
         self,
         encoding: Encoding,
@@ -314,6 +318,7 @@ class TwoTower(SplitNetwork):
         tables: StrengthTables | None = None,
     ) -> None:
         super().__init__(encoding, config, _BET_FEATURES)
+        self.infosets_at_once = max(17_920, 32 * len(encoding.legal))  # every piece encodes all nodes of the tree
         d = config.width
         self.counts = CardCounts(encoding, config.card_embedding)
         self.first = Linear(len(encoding.card_groups) * self.counts.width, d, generator)
@@ -340,6 +345,14 @@ class TwoTower(SplitNetwork):
 
     def joint(self, hands: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
         return torch.einsum("...d,...ad->...a", hands, nodes.reshape(*nodes.shape[:-1], self.num_actions, self.width))
+
+    def paired(self, hands: torch.Tensor, nodes: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        if nodes.device.type != "cpu":
+            return super().paired(hands, nodes, place)
+        vectors = nodes.view(len(nodes), self.num_actions, self.width)
+        several = place if place.dim() == 2 else place[:, None]
+        outputs: torch.Tensor = PairedProducts.apply(hands, vectors, several)  # type: ignore[no-untyped-call]
+        return outputs if place.dim() == 2 else outputs[:, 0]
 
     def on_grid(self, cards: torch.Tensor, nodes: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
         """As `joint`, by one matrix product for all hands and many nodes."""

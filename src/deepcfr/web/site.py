@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.games.poker import PokerGame
 from deepcfr.play.costs import Costs
@@ -47,6 +48,7 @@ class NamedRun:
     which: str  # the policy that is played and shown
     warn: Warn
     player: str | None = None  # a player's name of `runs.players`, such as tight:RUN; None for the run itself
+    search: SearchConfig = DEFAULT_SEARCH  # of a searching player
     _agent: Agent | None = None
     _seen: int | None = None  # time of the agent's checkpoint; None without one
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,7 +81,7 @@ class NamedRun:
 
     def _load(self) -> Agent:
         plain, solver = self.folder.load_player(self.which, self.warn)
-        policy = made_of(self.player, plain) if self.player else plain
+        policy = made_of(self.player, plain, self.search) if self.player else plain
         if isinstance(policy, LadderPolicy):
             return Agent(policy, None, None)
         costs = Costs(policy.game, policy) if isinstance(policy.game, PokerGame) else None
@@ -109,8 +111,14 @@ class Site:
         return self.runs[name]
 
 
-def open_site(players: Sequence[Path | str], which: str, warn: Warn, matches: Sequence[Path] = ()) -> Site:
-    """The site of run folders, each as RUN or, in a style of play, as STYLE:RUN.
+def open_site(
+    players: Sequence[Path | str],
+    which: str,
+    warn: Warn,
+    matches: Sequence[Path] = (),
+    search: SearchConfig = DEFAULT_SEARCH,
+) -> Site:
+    """The site of run folders, each as RUN or, in a style of play or with `search`, as STYLE:RUN or resolve:RUN.
 
     Raises ConfigError for no run, a repeated run, or a name that does not name one run; and the errors of opening a run.
     """
@@ -125,7 +133,7 @@ def open_site(players: Sequence[Path | str], which: str, warn: Warn, matches: Se
             raise ConfigError(f"'{player}' is given twice.")
         seen.add(f"{style}{folder}")
         name = _free_name(style + folder.name, runs)
-        runs[name] = NamedRun(name, RunFolder.open(Path(path)), which, warn, player if style else None)
+        runs[name] = NamedRun(name, RunFolder.open(Path(path)), which, warn, player if style else None, search)
     return Site(runs, tuple(matches))
 
 

@@ -1,0 +1,251 @@
+"""A policy with search: in some rounds it plays what `search.subgame` finds, in the others what the plain policy plays."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.config import SearchConfig
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.cards import canonical_cards, pack_cards
+from deepcfr.games.poker import PokerGame
+from deepcfr.policies.base import Policy
+from deepcfr.ranges.boards import Board, Boards, SampledBoards
+from deepcfr.ranges.rounds import Lines, RoundTree
+from deepcfr.ranges.sweep import RoundPass, Scratch
+from deepcfr.search.subgame import (
+    PLAYERS,
+    Entrance,
+    Gadget,
+    MaxMargin,
+    SubgameSolver,
+    subgame,
+    subgame_bytes,
+    values_at_root,
+)
+from deepcfr.types import Infosets
+
+Floats = npt.NDArray[np.floating]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+State = tuple[int, int, int, tuple[int, ...]]
+"""A player at a public state: player, round, entry of the round, public cards."""
+_MOST_BYTES = 2e9  # of one subgame
+_KEPT_BYTES = 500_000_000  # of solved subgames
+
+
+class ResolvingPolicy(Policy):
+    """`policy` with the betting of some rounds solved anew when it gets there.
+
+    A subgame begins where a round does, and has its cards, its betting line and both ranges by Bayes' rule: they follow
+    from what this policy itself plays, searched rounds included. The opponent's alternative is its value if both went on
+    with the plain policy (gadget), or of its best response to it (maxmargin). Every subgame is solved once and kept, by its
+    public state, and the result does not depend on the order of questions. Raises GameError for games that are not poker,
+    policies that know only some boards, and subgames that do not fit in memory; ConfigError for rounds that the game does
+    not have.
+    """
+
+    def __init__(self, policy: Policy, settings: SearchConfig) -> None:
+        game = policy.game
+        if not isinstance(game, PokerGame):
+            raise GameError(f"Search is for poker games, and '{game.name}' is not one.")
+        if settings.iterations < 1:
+            raise ConfigError(f"--search.iterations must be at least 1, but is {settings.iterations}.")
+        if policy.boards:
+            raise GameError(f"Search asks for any board, but the policy ({policy.kind}) knows only its own boards.")
+        self.game: PokerGame = game
+        self.policy, self.settings, self.initial = policy, settings, policy.initial
+        self._boards = SampledBoards(game)
+        self._whole = [tree.only(np.arange(len(tree.entries))) for tree in self._boards.rounds]
+        self._position = [_positions(tree.entry_nodes, game.tree.num_nodes) for tree in self._boards.rounds]
+        self._searched = _searched_rounds(game, settings)
+        self._sizes = {r: _table_bytes(game, self._boards.rounds, r) for r in self._searched}
+        self.kind = f"{policy.kind}, {settings.kind} search"
+        self._solved: OrderedDict[State, Floats] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._scratch = Scratch()
+        self._runout = lru_cache(maxsize=64)(self._boards_before)
+
+    def on_board(self, tree: RoundTree, board: Board) -> Floats:
+        if not len(tree.nodes):
+            return np.empty((0, len(board)))
+        own = self._runout(board.cards)[board.round]
+        if not np.array_equal(own.view_cards, board.view_cards):
+            raise GameError("Search needs boards with all hands.")
+        entries = self._entries(tree, board.round)
+        return self._strategy(self._lines(board.round, entries), own, entries)
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        tree, nodes = self.game.tree, infosets.node.cpu().numpy().astype(np.int64)
+        result = self.policy.probabilities(infosets).double()
+        cards = infosets.cards.cpu().numpy()
+        for round_ in self._searched:
+            here = np.flatnonzero(tree.round[nodes] == round_)
+            if not len(here):
+                continue
+            part = self._boards.rounds[round_]
+            entry = part.entry_of_slot[np.searchsorted(part.nodes, nodes[here])]
+            public = self._public_cards(cards[here], round_).astype(np.int64)
+            states = np.concatenate([entry[:, None], tree.actor[nodes[here]][:, None], public], axis=1)
+            for state in np.unique(states, axis=0):
+                some = here[(states == state).all(1)]
+                rows = torch.from_numpy(self._on_infosets(round_, state, nodes[some], cards[some]))
+                result[torch.from_numpy(some).to(result.device)] = rows.to(result.device)
+        return result
+
+    def _on_infosets(self, round_: int, state: Ints, nodes: Ints, cards: npt.NDArray[np.uint8]) -> Doubles:
+        """Probabilities [m, A] of `nodes` [m] and `cards` [m, C] of one state: entry, player, public cards."""
+        board = self._runout(tuple(state[2:].tolist()))[round_]
+        lines = self._lines(round_, state[:1])
+        strategy = self._strategy(lines, board, state[:1], (int(state[1]),))
+        column = np.searchsorted(pack_cards(board.view_cards), pack_cards(cards))
+        result = np.zeros((len(nodes), self.game.encoding.num_actions))
+        edge = lines.tree.edge_of[np.searchsorted(lines.tree.nodes, nodes)]
+        row, action = np.nonzero(edge >= 0)
+        result[row, action] = strategy[edge[row, action], column[row]]
+        return result
+
+    def _public_cards(self, cards: npt.NDArray[np.uint8], round_: int) -> npt.NDArray[np.uint8]:
+        """The public cards of infosets in a round, in one form for all that differ by a renaming of suits only."""
+        rules, groups = self.game.rules, self.game.card_groups
+        dealt = [n for n in rules.board_cards[: round_ + 1] if n]
+        public = cards[:, groups[0] : groups[0] + sum(dealt)]
+        return canonical_cards(public, tuple(dealt), rules.num_suits) if self.game.suits == "canonical" else public
+
+    def _boards_before(self, cards: tuple[int, ...]) -> list[Board]:
+        """The boards of all rounds up to the one that has the public `cards`."""
+        boards, before, start = [], self._boards.root, 0
+        for new in self.game.rules.board_cards:
+            if start + new > len(cards):
+                break
+            before = self._boards.after(before, cards[start : start + new])
+            boards.append(before)
+            start += new
+        return boards
+
+    def _lines(self, round_: int, entries: Ints) -> Lines:
+        whole = self._whole[round_]
+        return whole if len(entries) == len(whole.tree.entries) else self._boards.rounds[round_].only(entries)
+
+    def _strategy(self, lines: Lines, board: Board, entries: Ints, players: tuple[int, ...] = PLAYERS) -> Floats:
+        """The strategy of `players` on a board after `entries`, whose part of the round is `lines`, [E, U]."""
+        if board.round not in self._searched:
+            return self._plain(lines, board)
+        tree = lines.tree
+        owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
+        result = np.zeros((tree.num_edges, len(board)), np.float32)
+        size = self._sizes[board.round]
+        for player in players:
+            # nothing is decided after an entry at which both players are all-in
+            known = {e: self._find((player, board.round, e, board.cards)) for e in entries.tolist() if size[e]}
+            missing = np.array([entry for entry, strategy in known.items() if strategy is None], np.int64)
+            batch = np.cumsum(size[missing]) // _MOST_BYTES
+            for some in np.unique(batch):
+                known |= self._solve(board, missing[batch == some], player)
+            for place, entry in enumerate(entries.tolist()):
+                if entry in known:
+                    result[(owner == place) & (actor == player)] = known[entry]
+        return result
+
+    def _plain(self, lines: Lines, board: Board) -> Floats:
+        if self.policy.whole_rounds:
+            return self.policy.on_board(self._whole[board.round].tree, board)[lines.edges]
+        return self.policy.on_board(lines.tree, board)
+
+    def _find(self, state: State) -> Floats | None:
+        with self._lock:
+            if state in self._solved:
+                self._solved.move_to_end(state)
+            return self._solved.get(state)
+
+    def _keep(self, state: State, strategy: Floats) -> None:
+        with self._lock:
+            self._bytes += 0 if state in self._solved else strategy.nbytes
+            self._solved[state] = strategy
+            while self._bytes > _KEPT_BYTES and len(self._solved) > 1:
+                self._bytes -= self._solved.popitem(last=False)[1].nbytes
+
+    def _solve(self, board: Board, entries: Ints, player: int) -> dict[int, Floats]:
+        """Solve the subgames after `entries` for a player, and keep its strategies: [its edges after an entry, U] each."""
+        reach = self._reach(board, entries)
+        inside = subgame(self.game, self._boards.rounds, board, entries)
+        solver = SubgameSolver(inside, reach, self._entrance(inside, reach, player))
+        solver.run(self.settings.iterations)
+        tree = inside.rounds[board.round]
+        strategy = solver.on_first_board(self._plain_inside(tree, board))
+        owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
+        both = self.settings.kind == "unsafe"  # one solution serves both players
+        for place, entry in enumerate(entries.tolist()):
+            for p in PLAYERS if both else (player,):
+                self._keep((p, board.round, entry, board.cards), strategy[(owner == place) & (actor == p)])
+        return {e: strategy[(owner == place) & (actor == player)] for place, e in enumerate(entries.tolist())}
+
+    def _entrance(self, inside: Boards, reach: Floats, resolver: int) -> Entrance | None:
+        """The opponent's choice before a subgame that is to be safe."""
+        if self.settings.kind == "unsafe":
+            return None
+        opponent, margin = 1 - resolver, self.settings.kind == "maxmargin"
+        # docs/search.md compares the alternatives
+        (alternative,) = values_at_root(inside, self._plain_inside, reach, [(opponent, margin)])
+        return (MaxMargin if margin else Gadget)(opponent, alternative, inside.root.size)
+
+    def _plain_inside(self, tree: RoundTree, board: Board) -> Floats:
+        """The plain policy in a part of a round, [E, U]."""
+        if not len(tree.nodes):
+            return np.empty((0, len(board)))
+        return self._plain(self._lines(board.round, self._entries(tree, board.round)), board)
+
+    def _entries(self, tree: RoundTree, round_: int) -> Ints:
+        """The positions of a part's entries in the whole round, ascending."""
+        return self._position[round_][tree.entry_nodes]
+
+    def _reach(self, board: Board, entries: Ints) -> Doubles:
+        """Both players' reach at `entries` of the board's round by what this policy plays before it, [2, X, U]."""
+        if board.round == 0:
+            return np.ones((2, len(entries), len(board)))
+        before = self._runout(board.cards)[board.round - 1]
+        earlier = self._boards.rounds[board.round - 1]
+        lead = np.unique(earlier.entry_of_slot[earlier.exits[entries]])
+        lines = self._lines(before.round, lead)
+        play = RoundPass(lines.tree, before, self._reach(before, lead), self._scratch)
+        play.down(self._strategy(lines, before, lead))
+        at_exits = play.reach_at_exits()[:, np.searchsorted(lines.exits, entries)]
+        return np.ascontiguousarray(at_exits[:, :, board.up])
+
+
+def _positions(entry_nodes: Ints, num_nodes: int) -> Ints:
+    """The position of each public node among the entries of a round, -1 for others, [N]."""
+    position = np.full(num_nodes, -1)
+    position[entry_nodes] = np.arange(len(entry_nodes))
+    return position
+
+
+def _searched_rounds(game: PokerGame, settings: SearchConfig) -> tuple[int, ...]:
+    last = game.rules.num_rounds - 1
+    rounds = tuple(sorted(set(settings.rounds))) or (last,)
+    for round_ in rounds:
+        if not 0 <= round_ <= last:
+            raise ConfigError(f"The rounds of {game.rules.name} are 0 to {last}, but --search.rounds names {round_}.")
+    if len(rounds) != last + 1 - rounds[0]:
+        raise ConfigError(
+            f"Subgames reach to the end of the hand, so --search.rounds must name every round from {rounds[0]} to {last}."
+        )
+    return rounds
+
+
+def _table_bytes(game: PokerGame, rounds: list[RoundTree], first: int) -> Ints:
+    """Bytes of the tables after each entry of a round, [X]. Raises GameError if a subgame needs too much memory."""
+    kept, tables = subgame_bytes(game.rules, rounds, first)
+    most = kept + int(tables.max())
+    if most > _MOST_BYTES:
+        raise GameError(
+            f"A subgame of {game.rules.name} from round {first} on takes up to {most / 1e9:.1f} GB, and at most "
+            f"{_MOST_BYTES / 1e9:.0f} GB are allowed: name later rounds (--search.rounds)."
+        )
+    return tables

@@ -1,0 +1,309 @@
+"""Solve spots of hold'em to an exact gap, with decisions that are locked, and say what was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.betting import CALL, FOLD
+from deepcfr.games.cards import cards_text
+from deepcfr.games.poker import PokerGame
+from deepcfr.parallel import Workers
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.ranges.boards import Board, SampledBoards
+from deepcfr.ranges.kernels import unblocked_reach
+from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.search.spot import HOLDEM, NAMES, UNIT, Cards, Doubles, Spot, hand_rows
+from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_at_root
+
+Floats = npt.NDArray[np.floating]
+OnProgress = Callable[[int, float], None]
+"""(iterations so far, gap in thousandths of a big blind) after every few iterations."""
+
+_ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
+_CHECK_EVERY = 10  # iterations between two measurements of the gap
+_SHOWN = 12  # decisions in text
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision on the spot's board, with the strategy of all hands there."""
+
+    line: str  # the actions that lead to it
+    player: int
+    actions: tuple[str, ...]
+    reach: Doubles  # [H] of the player, by its range and its earlier actions
+    strategy: Floats  # [H, actions]
+
+    def frequencies(self) -> dict[str, float]:
+        """The mean probability of each action over the player's range here."""
+        total = self.reach.sum()
+        mean = self.reach @ self.strategy / total if total else self.strategy.mean(0)
+        return dict(zip(self.actions, mean.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved spot; amounts are in big blinds."""
+
+    spot: Spot
+    iterations: int
+    gap: float  # thousandths of a big blind: gains of both players by best responses in the spot, added
+    values: tuple[float, float]  # each player's share of the pot, in the mean over both ranges; they add up to the pot
+    equities: tuple[float, float]  # share of the pot if both check to the end
+    seconds: float
+    bytes: int  # of tables and boards
+    holes: Cards  # [H, 2] the hands
+    hand_values: Doubles  # [P, H] each hand's share of the pot against the other range
+    decisions: tuple[Decision, ...]  # of the round of the board
+
+    def describe(self) -> str:
+        """The solution as text: gap, values, and the frequencies of the first decisions."""
+        stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
+        lines = [
+            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {self.spot.pot:g} bb ({stop})"
+        ]
+        for player in PLAYERS:
+            value, equity = self.values[player], self.equities[player]
+            lines.append(f"{NAMES[player]}: {value:.3f} bb of the pot; {equity:.3f} if both check to the end")
+        for decision in self.decisions[:_SHOWN]:
+            shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
+            lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}")
+        if len(self.decisions) > _SHOWN:
+            lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (--out writes all)")
+        return "\n".join(lines)
+
+    def facts(self, *, hands: bool = True) -> dict[str, Any]:
+        """The solution as a dictionary for JSON; with `hands` also the strategy and value of every hand in a range."""
+        names = hand_names(self.holes)
+        decisions = []
+        for decision in self.decisions:
+            row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
+            row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
+            if hands:
+                row["hands"] = {
+                    names[h]: [round(float(share), 4) for share in decision.strategy[h]]
+                    for h in np.flatnonzero(decision.reach > 0)
+                }
+            decisions.append(row)
+        facts = {
+            "board": cards_text(HOLDEM, self.spot.board),
+            "pot": self.spot.pot,
+            "stacks": self.spot.stacks,
+            "iterations": self.iterations,
+            "gap_mbb": self.gap,
+            "seconds": self.seconds,
+            "bytes": self.bytes,
+            "values": dict(zip(NAMES, self.values, strict=True)),
+            "equities": dict(zip(NAMES, self.equities, strict=True)),
+            "decisions": decisions,
+        }
+        if hands:
+            rows = hand_rows(self.holes)
+            facts["hand_values"] = {
+                name: {names[h]: round(float(values[h]), 4) for h in np.flatnonzero(weights[rows])}
+                for name, values, weights in zip(NAMES, self.hand_values, self.spot.ranges, strict=True)
+            }
+        return facts
+
+
+class SpotSolver:
+    """A spot, the memory that it takes, and decisions that are locked: played as given, while the rest is solved.
+
+    `locks` are decisions of the spot's board in the form of `Solution.facts`: their line, and either the frequencies of
+    all hands or the probabilities of single hands. Raises GameError if the spot needs more than `most` bytes, and
+    ConfigError for locks that do not fit.
+    """
+
+    def __init__(self, spot: Spot, most: float, threads: int = 1, locks: Sequence[dict[str, Any]] = ()) -> None:
+        self.spot = spot
+        self.game = spot.game(merge=not any("hands" in lock for lock in locks))
+        self._rounds = round_trees(self.game)
+        kept, tables = subgame_bytes(self.game.rules, self._rounds, spot.round, int(np.any(spot.ranges, axis=0).sum()))
+        self.bytes = kept + int(tables[0])
+        if self.bytes > most:
+            raise GameError(
+                f"The spot needs up to {self.bytes / 1e9:.1f} GB, and {most / 1e9:.1f} GB are allowed: give fewer sizes, "
+                "or begin on a later street."
+            )
+        self._threads = threads
+        self._board = _board(spot, self.game)
+        rows = hand_rows(self._board.holes[self._board.example])
+        self._reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
+        if not (self._reach[0, 0] * (_against(self._board, self._reach[1]) > 0)).any():
+            raise ConfigError("No hand of the dealer's range is possible with one of the big blind's.")
+        self._locks = list(self._locked(self._rounds[spot.round], locks))
+
+    def describe(self) -> str:
+        """The size of the spot in a sentence."""
+        tree, suits = self.game.tree, "suits are merged" if self.game.suits == "canonical" else "suits are not merged"
+        boards = comb(HOLDEM.num_cards - len(self.spot.board), sum(HOLDEM.board_cards) - len(self.spot.board))
+        return (
+            f"{tree.num_decisions:,} decisions, {len(self._board.holes):,} hands, {boards:,} runouts, {suits}; "
+            f"about {self.bytes / 1e9:.2f} GB of memory"
+        )
+
+    def solve(self, gap: float, iterations: int, on_progress: OnProgress | None = None) -> Solution:
+        """Iterate until the gap is at most `gap` thousandths of a big blind, or so many `iterations`, or Ctrl-C."""
+        start = time.perf_counter()
+        board, reach = self._board, self._reach
+        inside = subgame(self.game, self._rounds, board, np.array([0]))
+        with Workers(self._threads) as workers:
+            solver = SubgameSolver(inside, reach, workers=workers)
+            for node, fixed in self._locks:
+                solver.lock(node, fixed)
+            try:
+                while solver.iteration < iterations:
+                    solver.run(min(_CHECK_EVERY, iterations - solver.iteration))
+                    now = 1000 * float(solver.gap()[0])
+                    if on_progress:
+                        on_progress(solver.iteration, now)
+                    if now <= gap:
+                        break
+            except KeyboardInterrupt:
+                if not solver.iteration:
+                    raise
+            strategy = solver.policy().on_board
+            values = values_at_root(inside, strategy, reach, [(0, False), (1, False)], workers)[:, 0]
+            checks = scripted_policy("call", self.game).on_board
+            calls = values_at_root(inside, checks, reach, [(0, False), (1, False)], workers)[:, 0]
+            gap_now = 1000 * float(solver.gap()[0])
+        tree = inside.rounds[self.spot.round]
+        shares, equities = (self._shares(part) for part in (values, calls))
+        return Solution(
+            spot=self.spot,
+            iterations=solver.iteration,
+            gap=gap_now,
+            values=self._means(shares),
+            equities=self._means(equities),
+            seconds=time.perf_counter() - start,
+            bytes=self.bytes,
+            holes=board.holes,
+            hand_values=shares[:, board.view],
+            decisions=tuple(self._decisions(tree, strategy(tree, inside.root))),
+        )
+
+    def _locked(self, tree: RoundTree, locks: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Doubles]]:
+        """The nodes that are locked, with their strategies [actions, U]."""
+        board = self._board
+        decisions = self._decisions(tree, np.zeros((tree.num_edges, len(board))))
+        places = {decision.line: node for node, decision in enumerate(decisions)}
+        column = {name: int(board.view[h]) for h, name in enumerate(hand_names(board.holes))}
+        for lock in locks:
+            line = str(lock.get("line"))
+            if line not in places:
+                raise ConfigError(f"There is no decision after {line!r}: write a line as --out writes it.")
+            node = places[line]
+            actions = decisions[node].actions
+            fixed = np.full((len(actions), len(board)), np.nan)
+            if "frequencies" in lock:
+                shares = _object(line, "frequencies", lock["frequencies"])
+                if set(shares) != set(actions):
+                    raise ConfigError(f"The actions after {line!r} are {', '.join(actions)}, not {', '.join(shares)}.")
+                fixed[:] = _distribution(line, "all hands", [shares[action] for action in actions])[:, None]
+            for name, shares in _object(line, "hands", lock.get("hands", {})).items():
+                if name not in column or not isinstance(shares, list) or len(shares) != len(actions):
+                    hint = f"is no hand of the ranges with {len(actions)} probabilities"
+                    raise ConfigError(f"After {line!r}, {name} {hint}.")
+                fixed[:, column[name]] = _distribution(line, name, shares)
+            if np.isnan(fixed[:, self._reach[decisions[node].player, 0] > 0]).any():
+                raise ConfigError(
+                    f"The lock after {line!r} names neither frequencies nor the probabilities of every hand."
+                )
+            yield node, np.nan_to_num(fixed, nan=1 / len(actions))
+
+    def _shares(self, values: Doubles) -> Doubles:
+        """Each view's mean share of the pot, [P, U], from counterfactual values [P, U]; 0 against no hand."""
+        shares = np.zeros_like(values)
+        for player in PLAYERS:
+            against = _against(self._board, self._reach[1 - player])
+            np.divide(values[player], against, out=shares[player], where=against > 0)
+            shares[player] += np.where(against > 0, self.spot.pot / 2, 0)
+        return shares
+
+    def _means(self, shares: Doubles) -> tuple[float, float]:
+        board, reach, means = self._board, self._reach, []
+        for player in PLAYERS:
+            weight = reach[player, 0] * board.size * _against(board, reach[1 - player])
+            means.append(float(weight @ shares[player] / weight.sum()))
+        return means[0], means[1]
+
+    def _decisions(self, tree: RoundTree, strategy: Floats) -> list[Decision]:
+        """The decisions of the board's round, parents first."""
+        board, lines, rows = self._board, {0: ""}, {0: self._reach[:, 0]}
+        found = []
+        for node in range(len(tree.nodes)):
+            edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
+            player = int(tree.actor[node])
+            names = [self._name(int(tree.nodes[node]), int(tree.edge_action[edge])) for edge in edges]
+            shares = strategy[edges][:, board.view].T
+            found.append(Decision(lines[node], player, tuple(names), rows[node][player][board.view], shares))
+            for edge, name in zip(edges, names, strict=True):
+                child = int(tree.edge_slot[edge])
+                lines[child] = f"{lines[node]}, {name}".removeprefix(", ")
+                rows[child] = rows[node].copy()
+                rows[child][player] *= strategy[edge]
+        return found
+
+    def _name(self, node: int, action: int) -> str:
+        tree, rules = self.game.tree, self.game.rules
+        chips, after = tree.chips[node], tree.chips[tree.child[node, action]]
+        player = tree.actor[node]
+        facing = chips.max() > chips[player]
+        if action in (FOLD, CALL):
+            return "fold" if action == FOLD else "call" if facing else "check"
+        if after[player] == rules.stack:
+            return "all-in"
+        return f"{'raise to' if facing else 'bet'} {(after[player] - self.spot.half_pot) / UNIT:g}"
+
+
+def hand_names(holes: Cards) -> list[str]:
+    """Hands [H, 2] as text, such as `AsKd`, the higher card first."""
+    return [cards_text(HOLDEM, hole).replace(" ", "") for hole in holes[:, ::-1]]
+
+
+def _object(line: str, name: str, value: object) -> dict[str, Any]:
+    """A part of a lock, which must be an object of JSON. Raises ConfigError for another one."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"'{name}' of the lock after {line!r} must be an object, but is {value!r}.")
+    return value
+
+
+def _distribution(line: str, hands: str, shares: Sequence[float]) -> Doubles:
+    """Probabilities that sum to 1, from numbers that nearly do. Raises ConfigError for others."""
+    try:
+        values = np.array(shares, np.float64)
+    except (TypeError, ValueError):
+        values = np.full(1, np.nan)
+    if values.ndim != 1 or not ((values >= 0).all() and abs(values.sum() - 1) < 1e-3):
+        raise ConfigError(f"The probabilities of {hands} after {line!r} are {list(shares)}, which do not sum to 1.")
+    scaled: Doubles = values / values.sum()
+    return scaled
+
+
+def _board(spot: Spot, game: PokerGame) -> Board:
+    """The spot's board, with the hands of either range only."""
+    boards, start = SampledBoards(game), 0
+    board = boards.root
+    for new in game.rules.board_cards[: spot.round + 1]:
+        if board.round + 1 == spot.round:
+            held = np.any(spot.ranges, axis=0)
+            board = replace(board, view_of=np.where(held, board.view_of, -1))
+        board = boards.after(board, spot.board[start : start + new])
+        start += new
+    return board
+
+
+def _against(board: Board, reach: Doubles) -> Doubles:
+    """The reach [1, U] of all hands that share no card with each view, [U]."""
+    total = np.empty((1, len(board)))
+    unblocked_reach(np.array([0]), np.ascontiguousarray(reach), board.holes, board.view, board.example, total)
+    against: Doubles = np.where(total[0] > _ROUNDING * (reach[0] @ board.size), total[0], 0)
+    return against

@@ -1,0 +1,287 @@
+"""Solve a subgame: the rest of a hand after a public state, with the ranges of both players there.
+
+Full-width CFR runs over all boards and all hands that remain, for several betting lines of one board at once. In the
+unsafe kind both ranges are fixed. In the others one player, the resolver, is to be safe: the opponent enters the
+subgame as it likes and compares it with what it had without search, its alternative. So the resolver's new strategy
+keeps the opponent's gain low whatever range the opponent brings.
+
+Sources: Burch, Johanson and Bowling (2014, "Solving imperfect information games using decomposition") for the gadget;
+Moravcik, Schmid, Ha, Hladik and Gaukrodger (2016, "Refining subgames in large imperfect information games") for the
+maximal margin.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from math import comb, inf
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PokerRules
+from deepcfr.parallel import Workers
+from deepcfr.policies.tables import RangePolicy
+from deepcfr.ranges.boards import Board, Boards, Deal, Visit
+from deepcfr.ranges.kernels import unblocked_reach
+from deepcfr.ranges.rounds import RoundTree
+from deepcfr.ranges.sweep import EVERYTHING, Aims, BoardStrategy, RoundPass, Scratch
+from deepcfr.ranges.tables import Table
+from deepcfr.solvers.tabular import DISCOUNTED, Discounting
+from deepcfr.solvers.vector_cfr import update
+
+Floats = npt.NDArray[np.floating]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+PLAYERS = (0, 1)
+NO_NODES: Ints = np.zeros(0, np.int64)
+_LOCKED = 1e20  # regrets so large that nothing changes their proportions
+_BYTES_OF_BOARD = 80  # upper bound, for every hand
+_BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand
+_BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
+
+
+def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, entries: Ints) -> Boards:
+    """The boards from `board` on, all kept, with betting after `entries` [X] of its round only.
+
+    `rounds` are those of the whole game.
+    """
+    trees = list(rounds)
+    for round_ in range(board.round, len(rounds)):
+        lines = rounds[round_].only(entries)
+        trees[round_], entries = lines.tree, lines.exits
+    return Boards(game, merge=game.suits == "canonical", keep=True, root=replace(board, index=0), rounds=trees)
+
+
+def subgame_bytes(rules: PokerRules, rounds: list[RoundTree], first: int, hands: int | None = None) -> tuple[int, Ints]:
+    """Estimated bytes of the boards after one board of round `first`, and of the tables after each entry there, [X].
+
+    Boards are not merged, and have `hands` hands each, or all that are possible. Tables include the working memory of a
+    thread on a board.
+    """
+    kept, boards = 0, 1
+    owner = np.arange(len(rounds[first].entries))
+    tables = np.zeros(len(owner), np.int64)
+    left = rules.num_cards - sum(rules.board_cards[: first + 1])
+    for round_ in range(first, rules.num_rounds):
+        tree, new = rounds[round_], rules.board_cards[round_] if round_ > first else 0
+        boards *= comb(left, new)
+        left -= new
+        held = min(hands or inf, comb(left, rules.hole_cards))
+        edges = np.bincount(owner[tree.entry_of_slot[tree.edge_node]], minlength=len(tables))
+        tables += int(held) * (_BYTES_OF_EDGE * boards + _BYTES_OF_WORK) * edges
+        kept += boards * int(held) * _BYTES_OF_BOARD
+        owner = owner[tree.entry_of_slot[tree.exits]]
+    return kept, tables
+
+
+def values_at_root(
+    boards: Boards,
+    strategy: BoardStrategy,
+    reach: Floats,
+    aims: Aims,
+    workers: Workers | None = None,
+    locked: Ints = NO_NODES,
+) -> Doubles:
+    """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
+
+    As everywhere in `ranges`, they are sums over the opponent's hands, weighted by its reach. A best response follows the
+    strategy at the nodes `locked` of the first board.
+    """
+    scratch = Scratch()
+    free = ~np.isin(np.arange(len(boards.rounds[boards.root.round].nodes)), locked)
+    at_first = [(player, free if best is True else best) for player, best in aims]
+
+    def visit(board: Board, at_entries: Floats, deal: Deal) -> Floats:
+        tree = boards.rounds[board.round]
+        play = RoundPass(tree, board, at_entries, scratch)
+        play.down(strategy(tree, board))
+        return play.up(at_first if board.round == boards.root.round else aims, deal)[:, tree.entries]
+
+    return np.array(_visit_root(boards, visit, reach, workers))
+
+
+def _visit_root(boards: Boards, visit: Visit, reach: Floats, workers: Workers | None) -> Floats:
+    return visit(boards.root, reach, lambda at_exits: boards.deal(visit, boards.root, at_exits, workers))
+
+
+class Entrance(ABC):
+    """The opponent's choice before a subgame: it enters with each hand as often as that pays against its alternative.
+
+    `alternative` [X, U] are the values that `player`, the opponent, has without search at each entry; `size` [U] is the
+    number of hands in each view.
+    """
+
+    def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
+        self.player, self.alternative, self.size = player, alternative, size
+        self._sum, self._weight = np.zeros_like(alternative), 0.0
+
+    @property
+    def average(self) -> Doubles:
+        """The average reach over the iterations, [X, U]."""
+        average: Doubles = self._sum / self._weight
+        return average
+
+    def learn(self, values: Doubles, variant: Discounting, t: int) -> None:
+        """Update the average and the regrets after iteration t, with the opponent's `values` [X, U] inside."""
+        positive, negative, keep = variant.factors(t)
+        self._sum, self._weight = keep * self._sum + self.reach(), keep * self._weight + 1
+        self._observe(values, positive, negative)
+
+    @abstractmethod
+    def reach(self) -> Doubles:
+        """The reach with which the opponent enters, [X, U]."""
+
+    @abstractmethod
+    def gain(self, best: Doubles, mean: Doubles) -> Doubles:
+        """The gain of the best entrance over the average one, [X], summed over all hands.
+
+        `best` and `mean` [X, U] are the opponent's values inside by a best response and by its strategy.
+        """
+
+    @abstractmethod
+    def _observe(self, values: Doubles, positive: float, negative: float) -> None:
+        """Multiply positive and negative regrets by their factors, and add those of this iteration."""
+
+
+class Gadget(Entrance):
+    """With every hand the opponent chooses between the subgame and its alternative."""
+
+    def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
+        super().__init__(player, alternative, size)
+        self._regret = np.zeros((2, *alternative.shape))  # of entering and of the alternative
+
+    def reach(self) -> Doubles:
+        enter, stay = np.maximum(self._regret, 0)
+        return _shares(enter, enter + stay, 0.5)
+
+    def gain(self, best: Doubles, mean: Doubles) -> Doubles:
+        chance = self.average
+        now = chance * mean + (1 - chance) * self.alternative
+        gains: Doubles = (np.maximum(best, self.alternative) - now) @ self.size
+        return gains
+
+    def _observe(self, values: Doubles, positive: float, negative: float) -> None:
+        chance = self.reach()
+        mean = chance * values + (1 - chance) * self.alternative
+        self._regret *= np.where(self._regret > 0, positive, negative)
+        self._regret += np.stack([values, self.alternative]) - mean
+
+
+class MaxMargin(Entrance):
+    """The opponent chooses the hand with which it gains most over its alternative, one of all hands."""
+
+    def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
+        super().__init__(player, alternative, size)
+        self._regret = np.zeros_like(alternative)
+
+    def reach(self) -> Doubles:
+        wanted = np.maximum(self._regret, 0)
+        return _shares(wanted, (wanted @ self.size)[:, None], 1 / self.size.sum())
+
+    def gain(self, best: Doubles, mean: Doubles) -> Doubles:
+        now = (self.average * (mean - self.alternative)) @ self.size
+        gains: Doubles = (best - self.alternative).max(1) - now
+        return gains
+
+    def _observe(self, values: Doubles, positive: float, negative: float) -> None:
+        margin = values - self.alternative
+        mean = (self.reach() * margin @ self.size)[:, None]
+        self._regret *= np.where(self._regret > 0, positive, negative)
+        self._regret += margin - mean
+
+
+class SubgameSolver:
+    """CFR in a subgame with `reach` [2, X, U] of both players at its entries; `run` goes on from the state it has.
+
+    With an `entrance` the opponent's reach is not given but chosen by it in every iteration.
+    """
+
+    def __init__(
+        self,
+        boards: Boards,
+        reach: Floats,
+        entrance: Entrance | None = None,
+        variant: Discounting = DISCOUNTED,
+        workers: Workers | None = None,
+    ) -> None:
+        self.boards, self.entrance = boards, entrance
+        self.iteration = 0
+        self._reach = np.array(reach, np.float64)
+        self._variant, self._workers, self._scratch = variant, workers, Scratch()
+        rounds = list(zip(boards.rounds, boards.kept, strict=True))
+        self._tables = tuple([Table(tree, kept, np.float32) for tree, kept in rounds] for _ in range(2))
+        self._locked = NO_NODES
+
+    def lock(self, node: int, strategy: Floats) -> None:
+        """Fix the strategy [actions, U] at a node of the first board; call it before `run`."""
+        board = self.boards.root
+        tree = self.boards.rounds[board.round]
+        self._tables[0][board.round].load(board)[tree.first_edge[node] : tree.first_edge[node + 1]] = strategy * _LOCKED
+        self._locked = np.append(self._locked, node)
+
+    def run(self, iterations: int) -> None:
+        """Do so many more iterations of both players."""
+        regrets, averages = self._tables
+        for t in range(self.iteration + 1, self.iteration + 1 + iterations):
+            for player in PLAYERS:
+                if self.entrance:
+                    self._reach[self.entrance.player] = self.entrance.reach()
+                visit = update(self.boards.rounds, (regrets, averages), player, self._variant, t, self._scratch)
+                values = _visit_root(self.boards, visit, self._reach, self._workers)
+                if self.entrance and self.entrance.player == player:
+                    self.entrance.learn(values[0], self._variant, t)
+            self.iteration = t
+
+    def policy(self) -> RangePolicy:
+        """The average strategy on the boards of the subgame."""
+        return RangePolicy(self.boards, self._tables[1], "subgame")
+
+    def on_first_board(self, otherwise: Floats) -> Floats:
+        """The average strategy on the first board, [E, U], and `otherwise` at decisions of which nothing was learnt.
+
+        These are decisions that a hand does not come to by its own range, or that no hand of the opponent comes to.
+        """
+        board = self.boards.root
+        tree = self.boards.rounds[board.round]
+        learnt = [
+            np.add.reduceat(np.abs(table[board.round].load(board)), tree.first_edge[:-1], axis=0) > 0
+            for table in self._tables
+        ]
+        return np.where((learnt[0] & learnt[1])[tree.edge_node], self.policy().on_board(tree, board), otherwise)
+
+    def gap(self) -> Doubles:
+        """The gains of both players by best responses to the average strategy, added, at each entry, [X].
+
+        It is 0 in an equilibrium of the game that is solved, which begins with the opponent's choice if there is an
+        entrance. Best responses follow what is locked. In the game's unit, a mean over pairs of hands by their reach (with
+        an entrance the resolver's only).
+        """
+        boards, entrance = self.boards, self.entrance
+        size, reach = boards.root.size, self._reach.copy()
+        if entrance:
+            reach[entrance.player] = entrance.average
+        strategy = self.policy().on_board
+        values = values_at_root(boards, strategy, reach, EVERYTHING, self._workers, self._locked)
+        gains = np.zeros(reach.shape[1])
+        for player, best, mean in zip(PLAYERS, values[:2], values[2:], strict=True):
+            if entrance and entrance.player == player:
+                gains += entrance.gain(best, mean)
+            else:
+                gains += (reach[player] * (best - mean)) @ size
+        if entrance:
+            reach[entrance.player] = 1 / size.sum() if isinstance(entrance, MaxMargin) else 1
+        pairs = np.empty_like(reach[1])
+        unblocked_reach(
+            np.arange(len(pairs)), reach[1], boards.root.holes, boards.root.view, boards.root.example, pairs
+        )
+        total = (reach[0] * pairs) @ size
+        return _shares(gains, total, 0.0)
+
+
+def _shares(part: Doubles, whole: Floats | Ints, otherwise: float) -> Doubles:
+    """`part` / `whole`, and `otherwise` where `whole` is not positive."""
+    shares = np.full_like(part, otherwise)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares

@@ -1,0 +1,212 @@
+"""Policies with search: one answer for one public state, ranges by Bayes' rule, and what safety does, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from board_play import random_policy
+from deepcfr.config import SearchConfig, TabularConfig
+from deepcfr.errors import ConfigError, DeepCFRError, GameError
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.cards import suit_permutations
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import build_game, load_source
+from deepcfr.games.rules import PRESETS
+from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.ranges.boards import Boards, SampledBoards
+from deepcfr.ranges.sweep import RoundPass, Scratch
+from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.search.subgame import SubgameSolver, subgame
+from deepcfr.solvers.vector_cfr import VectorCFR
+from deepcfr.types import Infosets
+
+LEDUC = PokerGame(PRESETS["leduc"])
+HULH = PokerGame(PRESETS["hulh"])
+BOARDS_ONLY = VectorCFR(LEDUC, TabularConfig()).average_policy()
+NO_POKER = build_game(load_source("openspiel:kuhn_poker"))
+RUNOUT = (50, 20, 12, 9, 35)
+
+
+@pytest.fixture(scope="module")
+def solved() -> VectorCFR:
+    """Leduc poker after 40 iterations of Linear CFR: some 200 thousandths from an equilibrium."""
+    solver = VectorCFR(LEDUC, TabularConfig(iterations=40))
+    list(solver.iterations())
+    return solver
+
+
+class Table(Policy):
+    """Any policy of a small game without boards of its own."""
+
+    kind = "table"
+
+    def __init__(self, policy: Policy) -> None:
+        self.game, self._policy = policy.game, policy
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        return self._policy.probabilities(infosets)
+
+
+def nash_conv(policy: Policy) -> float:
+    return exploitability(policy).nash_conv
+
+
+def test_safe_search_lowers_nash_conv_and_unsafe_search_need_not(solved: VectorCFR) -> None:
+    plain = Table(solved.average_policy())
+    without = nash_conv(plain)
+    safe = {kind: nash_conv(ResolvingPolicy(plain, SearchConfig(kind, (), 300))) for kind in ("gadget", "maxmargin")}
+    assert safe["gadget"] < 0.8 * without
+    assert safe["maxmargin"] < without
+    # rare ranges: an equilibrium for the ranges that arrive says little of what is best against others
+    assert nash_conv(ResolvingPolicy(plain, SearchConfig("unsafe", (), 300))) > without
+
+
+def test_the_rest_of_an_equilibrium_is_found_again_from_its_own_ranges() -> None:
+    """All rounds of a game searched from its beginning are the game itself."""
+    searching = ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig("unsafe", (0, 1), 400))
+    whole = VectorCFR(LEDUC, TabularConfig("dcfr", 400))
+    list(whole.iterations())
+    board = Boards(LEDUC, merge=True).children(Boards(LEDUC, merge=True).root)[0]
+    tree = whole.boards.rounds[0]
+    expected = whole.average_policy().on_board(tree, whole.boards.kept[0][0])
+    np.testing.assert_allclose(searching.on_board(tree, board), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
+def test_single_infosets_have_the_strategy_of_the_board_in_any_suits(kind: str) -> None:
+    policy = ResolvingPolicy(UniformPolicy(HULH), SearchConfig(kind, (3,), 5))  # type: ignore[arg-type]
+    tree, entry = SampledBoards(HULH).rounds[3], 200
+    lines = tree.only(np.array([entry]))
+    board = SampledBoards(HULH).runout(RUNOUT)[-1]
+    expected = policy.on_board(lines.tree, board)
+    node = len(lines.tree.nodes) // 2
+    assert expected.std() > 0.1
+    hands = np.array([0, 17, 500, 1_000])
+    for renaming in suit_permutations(13, 4)[[0, 9, 20]]:
+        views = HULH.views_of(renaming[board.holes[hands]], renaming[list(RUNOUT)])
+        found = policy.probabilities(
+            Infosets(torch.full((len(hands),), int(lines.tree.nodes[node])), torch.from_numpy(views))
+        )
+        for edge in range(lines.tree.first_edge[node], lines.tree.first_edge[node + 1]):
+            got = found[:, lines.tree.edge_action[edge]].numpy()
+            np.testing.assert_allclose(got, expected[edge, board.view[hands]], rtol=1e-6)
+    assert policy.probabilities(Infosets(torch.zeros(1, dtype=torch.int64), torch.from_numpy(views[:1]))).shape == (
+        1,
+        3,
+    )
+
+
+def test_the_answer_does_not_depend_on_the_order_or_the_company_of_questions() -> None:
+    plain = random_policy(LEDUC, 5)
+    boards = Boards(LEDUC, merge=True)
+    (before,) = boards.children(boards.root)
+    board = boards.children(before)[1]
+    tree = boards.rounds[1]
+    settings = SearchConfig("gadget", (0, 1), 20)
+    together = ResolvingPolicy(plain, settings).on_board(tree, board)
+    single = ResolvingPolicy(plain, settings)
+    for entry in reversed(range(len(tree.entries))):
+        lines = tree.only(np.array([entry]))
+        np.testing.assert_array_equal(single.on_board(lines.tree, board), together[lines.edges])
+
+
+def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
+    """The second round is solved from the first round's new strategy, not from the plain one."""
+    plain = random_policy(LEDUC, 6)
+    boards = Boards(LEDUC, merge=True)
+    (before,) = boards.children(boards.root)
+    board, tree = boards.children(before)[0], boards.rounds[1]
+    searching = ResolvingPolicy(plain, SearchConfig("unsafe", (0, 1), 25))
+    play = RoundPass(boards.rounds[0], before, np.ones((2, 1, len(before))), Scratch())
+    play.down(searching.on_board(boards.rounds[0], before))
+    reach = play.reach_at_exits()[:, :, board.up]
+    solver = SubgameSolver(subgame(LEDUC, boards.rounds, board, np.arange(len(tree.entries))), reach)
+    solver.run(25)
+    expected = solver.policy().on_board(tree, replace(board, index=0))
+    np.testing.assert_allclose(searching.on_board(tree, board), expected, rtol=1e-5, atol=1e-7)
+    only_second = ResolvingPolicy(plain, SearchConfig("unsafe", (1,), 25)).on_board(tree, board)
+    assert np.abs(only_second - expected).max() > 0.01
+
+
+def test_rounds_that_are_not_searched_are_played_as_before() -> None:
+    plain = random_policy(LEDUC, 7)
+    boards = Boards(LEDUC, merge=True)
+    (board,) = boards.children(boards.root)
+    searching = ResolvingPolicy(plain, SearchConfig(iterations=1))
+    np.testing.assert_array_equal(searching.on_board(boards.rounds[0], board), plain.on_board(boards.rounds[0], board))
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(2,))), "--search.rounds names 2"),
+        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(0,))), "every round from 0 to 1"),
+        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(iterations=0)), "at least 1, but is 0"),
+        (lambda: ResolvingPolicy(UniformPolicy(HULH), SearchConfig(rounds=(1, 2, 3))), "at most 2 GB are allowed"),
+        (lambda: ResolvingPolicy(UniformPolicy(NO_POKER), SearchConfig()), "is not one"),
+        (lambda: ResolvingPolicy(BOARDS_ONLY, SearchConfig()), "only its own boards"),
+    ],
+    ids=["round", "gap", "iterations", "memory", "game", "boards"],
+)  # fmt: skip
+def test_what_cannot_be_searched_is_a_sentence(make: object, sentence: str) -> None:
+    with pytest.raises(DeepCFRError, match=sentence) as error:
+        make()  # type: ignore[operator]
+    assert isinstance(error.value, ConfigError | GameError)
+
+
+def test_hands_that_never_come_to_a_decision_are_played_as_before() -> None:
+    plain = scripted_policy("call", LEDUC)
+    boards = Boards(LEDUC, merge=True)
+    (before,) = boards.children(boards.root)
+    board, tree = boards.children(before)[0], boards.rounds[1]
+    found = ResolvingPolicy(plain, SearchConfig("unsafe", (1,), 20)).on_board(tree, board)
+    play = RoundPass(boards.rounds[0], before, np.ones((2, 1, len(before))), Scratch())
+    play.down(plain.on_board(boards.rounds[0], before))
+    taken = play.reach_at_exits().prod(0).any(1)  # the lines to the second round that this policy takes
+    assert taken.sum() == 1
+    called = taken[tree.entry_of_slot[tree.edge_node]]
+    np.testing.assert_array_equal(found[~called], plain.on_board(tree, board)[~called])
+    assert np.abs(found - plain.on_board(tree, board))[called].max() > 0.1
+
+
+def test_lines_are_solved_in_parts_that_fit_and_all_in_lines_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = PokerGame(PRESETS["hunl-pot"])
+    tree = SampledBoards(game).rounds[3]
+    board = SampledBoards(game).runout(RUNOUT)[-1]
+    sizes = np.bincount(tree.entry_of_slot[tree.edge_node], minlength=len(tree.entries))
+    all_in, largest = np.flatnonzero(sizes == 0)[:2], np.argsort(sizes)[-4:]
+    entries = np.sort(np.concatenate([all_in, largest]))
+    lines = tree.only(entries)
+    whole = ResolvingPolicy(UniformPolicy(game), SearchConfig("unsafe", (3,), 3)).on_board(lines.tree, board)
+    monkeypatch.setattr("deepcfr.search.policy._MOST_BYTES", 4e6)  # the four lines at once need more
+    asked: list[int] = []
+
+    def counted(*arguments: Any) -> Boards:
+        asked.append(len(arguments[-1]))
+        return subgame(*arguments)
+
+    monkeypatch.setattr("deepcfr.search.policy.subgame", counted)
+    policy = ResolvingPolicy(UniformPolicy(game), SearchConfig("unsafe", (3,), 3))
+    policy.on_board(tree.only(all_in).tree, board)
+    np.testing.assert_array_equal(policy.on_board(lines.tree, board), whole)
+    assert sum(asked) == 4
+    assert max(asked) <= 2
+
+
+def test_old_solutions_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = random_policy(LEDUC, 8)
+    boards = Boards(LEDUC, merge=True)
+    (before,) = boards.children(boards.root)
+    tree, found = boards.rounds[1], [boards.children(before)[i] for i in (0, 1, 2, 0)]
+    expected = [ResolvingPolicy(plain, SearchConfig()).on_board(tree, board) for board in found]
+    monkeypatch.setattr("deepcfr.search.policy._KEPT_BYTES", expected[0].nbytes)
+    few = ResolvingPolicy(plain, SearchConfig())
+    for board, strategy in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(few.on_board(tree, board), strategy)
+        assert sum(kept.nbytes for kept in few._solved.values()) <= expected[0].nbytes

@@ -1,0 +1,265 @@
+"""Spots: known values by hand, ranges and sizes as written, and one sentence for every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import eval7
+import numpy as np
+import pytest
+
+from command_line import deepcfr, problem
+from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.games.cards import all_hands, card_text
+from deepcfr.ranges.rounds import round_trees
+from deepcfr.search.spot import HOLDEM, Sizes, Spot, parse_board, parse_range
+from deepcfr.search.spot_solver import Solution, SpotSolver
+from deepcfr.search.subgame import subgame
+
+RIVER = "2c 2d 7h 9s Kc"
+POLAR = ("AA", "KK,4s3s,4h3h,4d3d,4c3c")  # a hand between the best and the worst ones of the player who acts first
+
+
+def spot(board: str, dealer: str, first: str, sizes: str, pot: float = 10, stacks: float = 10) -> Spot:
+    return Spot(parse_board(board), pot, stacks, (parse_range(dealer), parse_range(first)), Sizes.parse(sizes))
+
+
+def solved(which: Spot, gap: float = 1.0, iterations: int = 3_000) -> Solution:
+    return SpotSolver(which, 1e9).solve(gap, iterations)
+
+
+@pytest.mark.parametrize("percent", [50, 100])
+def test_a_polar_range_bets_and_is_called_as_worked_out_by_hand(percent: int) -> None:
+    """Bluffs and calls make the other player indifferent: s / (pot + s) bluffs for a value bet, pot / (pot + s) calls."""
+    size = percent / 10
+    found = solved(spot(RIVER, *POLAR, f"river {percent}", stacks=size))
+    value, air = 3, 4
+    bluffs = value * size / (10 + size)
+    first, facing = (next(d for d in found.decisions if d.line == line) for line in ("", "all-in"))
+    assert first.frequencies()["all-in"] == pytest.approx((value + bluffs) / (value + air), abs=5e-3)
+    assert facing.frequencies()["call"] == pytest.approx(10 / (10 + size), abs=1e-2)
+    share = 10 * (value + bluffs) / (value + air)
+    assert found.values == pytest.approx((10 - share, share), abs=2e-3)
+    assert found.equities == pytest.approx((10 * air / 7, 10 * value / 7))
+    assert solved(found.spot, 100).iterations < found.iterations  # the gap ends it
+    kings = found.holes[:, 0] // 4 == 11
+    np.testing.assert_allclose(found.hand_values[1, kings], 10 + size * 10 / (10 + size), atol=0.05)
+
+
+def test_equities_are_those_of_every_river_and_the_pot_is_shared() -> None:
+    board, dealer, first = "Qs 7h 2c 9d", "QQ,T8s,A5o:0.5", "77,AQs,JTs"
+    found = solved(spot(board, dealer, first, "turn 75, river 75"), 200, 20)
+    won = total = 0.0
+    weights, cards = (parse_range(dealer), parse_range(first)), all_hands(52, 2)
+    used = parse_board(board)
+    text = [eval7.Card(card_text(HOLDEM, card)) for card in range(52)]
+    for h, g in ((h, g) for h in np.flatnonzero(weights[0]) for g in np.flatnonzero(weights[1])):
+        hands = [*cards[h].tolist(), *cards[g].tolist()]
+        if len({*hands, *used}) < 8:
+            continue
+        weight = weights[0][h] * weights[1][g]
+        for river in set(range(52)) - {*hands, *used}:
+            ranks = [eval7.evaluate([text[c] for c in (*hand, *used, river)]) for hand in (hands[:2], hands[2:])]
+            won += weight * ((ranks[0] > ranks[1]) + 0.5 * (ranks[0] == ranks[1])) / 44
+        total += weight
+    assert found.equities[0] == pytest.approx(10 * won / total)
+    assert sum(found.values) == pytest.approx(10)
+    assert sum(found.equities) == pytest.approx(10)
+    assert found.gap > 0
+
+
+def test_merging_suits_changes_nothing() -> None:
+    plain = spot("Qs Qh Qd 2s", "AA-99,AKs", "KQs,88-66", "turn 75, river 50, allin")
+    marked = spot("Qs Qh Qd 2s", "AA-99,AKs", "KQs,88-66,4h3h:0.000001", "turn 75, river 50, allin")
+    merged, apart = (SpotSolver(which, 1e9) for which in (plain, marked))
+    assert (merged.game.suits, apart.game.suits) == ("canonical", "raw")
+    one, other = merged.solve(0, 40), apart.solve(0, 40)
+    assert one.values == pytest.approx(other.values, abs=2e-3)
+    assert one.gap == pytest.approx(other.gap, rel=0.05)
+
+
+def test_sizes_make_the_betting() -> None:
+    which = spot(RIVER, "AA", "KK", "river 33 150, raise 100, allin", pot=10, stacks=95)
+    solution = solved(which, 1e9, 1)
+    at = {decision.line: decision for decision in solution.decisions}
+    assert at[""].actions == ("check", "bet 3.3", "bet 15", "all-in")
+    # a raise of the pot after a call: 3.3 + (10 + 2 * 3.3)
+    assert at["bet 3.3"].actions == ("fold", "call", "raise to 19.9", "all-in")
+    assert at["all-in"].actions == ("fold", "call")
+    assert at["check"].player == 0
+    assert at["bet 3.3, raise to 19.9"].player == 1
+    short = solved(spot(RIVER, "AA", "KK", "river 33 150", pot=10, stacks=2), 1e9, 1)
+    assert short.decisions[0].actions == ("check", "all-in")
+    smallest = solved(spot(RIVER, "AA", "KK", "river 1", pot=10, stacks=20), 1e9, 1)
+    assert smallest.decisions[0].actions == ("check", "bet 1")  # a big blind at least
+
+
+def test_ranges_are_what_they_say() -> None:
+    assert parse_range("22+").sum() == 78
+    assert parse_range("AKs,AKo").sum() == 16
+    weights = parse_range("A5s-A2s, KQo:0.25 AsKd:.5;AcKd")
+    assert weights.sum() == pytest.approx(16 + 12 * 0.25 + 0.5 + 1)
+    names = {frozenset(hand): weights[i] for i, hand in enumerate(map(tuple, all_hands(52, 2).tolist()))}
+    assert names[frozenset(parse_board("As Kd"))] == 0.5
+    assert names[frozenset(parse_board("Ah5h"))] == 1
+    assert sum(weight > 0 for weight in names.values()) == 16 + 12 + 2
+    assert parse_range("KTo-K8o").sum() == 36
+    assert parse_range("Q9-QJ").sum() == 48
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"board": "Qs 7h"}, "3, 4 or 5 cards, but 2"),
+        ({"board": "Qs 7h Qs"}, "card Qs is twice"),
+        ({"board": "Qs 7h Xx"}, "'Xx' is not a card"),
+        ({"dealer": "QQQ"}, "'QQQ' is not a part of a range"),
+        ({"dealer": "AsAs"}, "'AsAs' is not a part of a range"),
+        ({"dealer": "AsKdQc"}, "'AsKdQc' is not a part of a range"),
+        ({"dealer": "KcKd"}, "range of the dealer has no hand that is possible"),
+        ({"first": "AA:2"}, "weight of 'AA:2' must be a number from 0 to 1"),
+        ({"first": ""}, "range of the big blind has no hand"),
+        ({"sizes": "river"}, "'river' needs percentages"),
+        ({"sizes": "river 0"}, "'river 0' needs percentages"),
+        ({"sizes": "flush 50"}, "'flush 50' is not a size"),
+        ({"pot": 0}, "pot must be above 0"),
+        ({"stacks": float("nan")}, "stacks must be above 0"),
+        ({"stacks": 0.001}, "rounded to 0.01"),
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_mistakes_are_sentences(change: dict[str, object], sentence: str) -> None:
+    good = {"board": RIVER, "dealer": "AA", "first": "KK", "sizes": "river 50"}
+    with pytest.raises(ConfigError, match=sentence):
+        spot(**(good | change))  # type: ignore[arg-type]
+
+
+def test_ranges_without_a_pair_of_hands_are_refused_and_ranges_are_not_changed() -> None:
+    with pytest.raises(ConfigError, match="No hand of the dealer's range"):
+        SpotSolver(spot(RIVER, "AsQs", "AsQs", "river 50"), 1e9)
+    weights = parse_range("22+")
+    Spot(parse_board(RIVER), 10, 10, (weights, weights), Sizes.parse("river 50"))
+    assert weights.sum() == 78
+
+
+def test_locked_hands_are_not_merged_by_suit() -> None:
+    hands = {name: [0.5, 0.5] for name in ("AsAd", "AsAh", "AsAc", "AdAc", "AhAc", "AhAd")}
+    hands |= {"AhAd": [0.0, 1.0], "AdAc": [1.0, 0.0]}
+    which = spot("Qs 7s 2s 9s 4d", "KK", "AA", "river 50")
+    found = SpotSolver(which, 1e9, locks=[{"line": "", "hands": hands}]).solve(0, 5)
+    played = found.facts()["decisions"][0]["hands"]
+    assert played == {name: pytest.approx(shares, abs=1e-4) for name, shares in hands.items()}
+
+
+def test_what_does_not_fit_is_refused_before_it_begins() -> None:
+    flop = spot("Qs 7h 2c", "22+", "22+", "flop 50, turn 50, river 50, raise 100", stacks=100)
+    with pytest.raises(DeepCFRError, match=r"needs up to .* GB, and 0\.1 GB are allowed"):
+        SpotSolver(flop, 1e8)
+
+
+ARGUMENTS = (
+    "spot", "--board", RIVER, "--pot", 10, "--stacks", 10, "--dealer", "AA", "--big-blind", POLAR[1],
+    "--sizes", "river 100", "--threads", 1,
+)  # fmt: skip
+
+
+def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
+    path = tmp_path / "spot.json"
+    shown = deepcfr(*ARGUMENTS, "--out", path).out
+    assert "of a pot of 10 bb" in shown
+    assert "big blind: check" in shown
+    stored = json.loads(path.read_text())
+    first = stored["decisions"][0]
+    assert first["player"] == "big blind"
+    assert list(first["frequencies"]) == ["check", "all-in"]
+    assert len(first["hands"]) == 7
+    assert first["hands"]["KhKd"][1] > 0.99
+    assert stored["gap_mbb"] <= 10
+    assert stored["hand_values"]["dealer"]["AdAc"] < 10
+    facts = deepcfr(*ARGUMENTS, "--json", "--iterations", 3).json
+    assert facts["iterations"] == 3
+    assert "hands" not in facts["decisions"][0]
+    assert sum(facts["values"].values()) == pytest.approx(10)
+    assert f"'{path}' exists" in problem(deepcfr(*ARGUMENTS, "--out", path))
+    for option in ("--iterations", "--threads"):
+        assert "must be at least 1" in problem(deepcfr(*ARGUMENTS, option, 0))
+    lock = tmp_path / "lock.json"
+    lock.write_text(json.dumps([{"line": "", "frequencies": {"check": 0, "all-in": 1}}]))
+    locked = deepcfr(*ARGUMENTS, "--json", "--lock", lock).json
+    assert locked["decisions"][0]["frequencies"] == {"check": 0, "all-in": 1}
+    lock.write_text("{}")
+    assert "must hold a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
+    lock.write_text("[")
+    assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
+    assert "--gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
+
+
+def test_hands_of_neither_range_change_nothing() -> None:
+    """Boards hold the hands of both ranges only; hands of weight 0 would bring nothing."""
+    few = solved(spot(RIVER, *POLAR, "river 50, raise 100"), 0, 30)
+    many = solved(spot(RIVER, POLAR[0] + ",QJs:0.0000001", POLAR[1], "river 50, raise 100"), 0, 30)
+    assert len(few.holes) == 13
+    assert len(many.holes) == 17
+    assert few.values == pytest.approx(many.values, abs=1e-5)
+
+
+def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
+    """A player who first bets everything or nothing: against too many bluffs the other one calls, else it folds."""
+    which = spot(RIVER, *POLAR, "river 100")
+    for bluffs, call in ((1.0, 1.0), (0.1, 0.0)):
+        hands = {name: [0.0, 1.0] for name in ("KhKd", "KsKd", "KsKh")}  # the higher card first
+        hands |= {f"4{suit}3{suit}": [1 - bluffs, bluffs] for suit in "cdhs"}
+        found = SpotSolver(which, 1e9, locks=[{"line": "", "hands": hands}]).solve(0.5, 2_000)
+        at = {decision.line: decision for decision in found.decisions}
+        assert at["all-in"].frequencies()["call"] == pytest.approx(call, abs=0.02)
+        assert at[""].frequencies()["all-in"] == pytest.approx((3 + 4 * bluffs) / 7, abs=1e-6)
+        assert 0 <= found.gap <= 0.5
+    lock = {"line": "", "frequencies": {"check": 0.25, "all-in": 0.75}}
+    everyone = SpotSolver(which, 1e9, locks=[lock]).solve(1, 500)
+    np.testing.assert_allclose(everyone.decisions[0].strategy[everyone.decisions[0].reach > 0, 1], 0.75, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "lock, sentence",
+    [
+        ({"line": "bet 3"}, "no decision after 'bet 3'"),
+        ({"line": "", "frequencies": {"check": 1}}, "actions after '' are check, all-in, not check"),
+        ({"line": "", "frequencies": {"check": 0.5, "all-in": 0.6}}, "do not sum to 1"),
+        ({"line": "", "frequencies": {"check": "a", "all-in": 0.6}}, "do not sum to 1"),
+        ({"line": "", "hands": {"KsKd": [0, 1]}}, "neither frequencies nor the probabilities of every hand"),
+        ({"line": "", "hands": {"QsQd": [0, 1]}}, "QsQd is no hand"),
+        ({"line": "", "hands": {"KsKd": 1}}, "KsKd is no hand"),
+        ({"line": "", "hands": []}, "'hands' of the lock after '' must be an object"),
+        ({"line": "", "frequencies": 3}, "'frequencies' of the lock after '' must be an object"),
+        ({"line": [], "frequencies": {}}, "no decision after '\\[\\]'"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_lock_that_fits_nothing_is_a_sentence(lock: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        SpotSolver(spot(RIVER, *POLAR, "river 100"), 1e9, locks=[lock])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_hand_that_no_opposing_hand_is_possible_with_has_no_value(seed: int) -> None:
+    """Reach is a difference of sums, and its rounding is no reach."""
+    weights = [parse_range("QdJd,AKs") * 0.5, parse_range("QdTd,QdTc,JdTh,Jd9h,QdQs")]
+    weights[1] *= np.random.default_rng(seed).random(len(weights[1]))
+    which = Spot(parse_board(RIVER), 10, 10, (weights[0], weights[1]), Sizes.parse("river 50"))
+    values = solved(which, 1e9, 1).facts()["hand_values"]["dealer"]
+    assert values["QdJd"] == 0
+    assert values["AsKs"] > 0
+
+
+def test_the_estimate_of_memory_covers_boards_and_tables() -> None:
+    which = spot("Qs 7h 2c 9d", "QQ,T8s,A5o", "77,AQs,JTs", "turn 75, river 75 150, raise 100", stacks=95)
+    solver = SpotSolver(which, 1e9)
+    rounds = round_trees(solver.game)
+    inside = subgame(solver.game, rounds, solver._board, np.array([0]))
+    arrays = [[v for v in vars(board).values() if isinstance(v, np.ndarray)] for kept in inside.kept for board in kept]
+    boards = sum(array.nbytes for board in arrays for array in board if len(array) < 1_326)
+    tables = sum(
+        8 * tree.num_edges * len(board) for tree, kept in zip(rounds, inside.kept, strict=True) for board in kept
+    )
+    assert boards + tables <= solver.bytes < 3 * (boards + tables)
