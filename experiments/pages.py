@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from deepcfr.errors import DeepCFRError
@@ -48,6 +49,12 @@ def not_run(studies: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield from bullets(items)
 
 
+def sections_of(page: str) -> dict[str, list[str]]:
+    """The lines of each section of a page, by its title."""
+    found = (text.rstrip().split("\n") for text in page.split("\n## ")[1:])
+    return {lines[0]: [f"## {lines[0]}", *lines[1:], ""] for lines in found}
+
+
 def command(name: str, budget: str) -> str:
     """The command that makes the runs of a study."""
     return f"deepcfr reproduce {name} --budget {budget}"
@@ -77,12 +84,17 @@ def asked_seeds(found: Iterable[int]) -> range:
 
 
 def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -> str | None:
-    """The reason why the folder of a job does not hold its finished run, without a full stop; None if it does."""
+    """The reason why the folder of a job does not hold its finished run, without a full stop; None if it does.
+
+    A run that was evaluated at other iterations counts, because evaluations do not change it.
+    """
     if not (job.path / "config.toml").is_file():
         return NOT_THERE
     try:
         run = RunFolder.open(job.path)
-        problem = difference(run.config, job.config)
+        asked = job.config.evaluation
+        evaluation = replace(run.config.evaluation, every=asked.every, at=asked.at)
+        problem = difference(replace(run.config, evaluation=evaluation), job.config)
     except DeepCFRError as error:
         return " ".join(error.problems).rstrip(".")
     if problem:

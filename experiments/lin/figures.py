@@ -15,15 +15,15 @@ def _mark(label: str, value: Interval, published: float | None = None) -> Mark:
 
 def dots(result: LinResult) -> list[Mark]:
     """The marks of the study's figure, from top to bottom."""
-    if result.study.name == "lin-exact":
+    if result.study.kind == "exact":
         values = exact_values(result)
         return [_mark(label, values[arm]) for arm, label in labels_of(result).items() if arm in values]
-    if result.study.name == "lin-fig5":
+    if result.study.kind == "shapes":
         shown = [
             (f"{own} against {other}", gain(result, (own, other)), 1000 * lin) for (own, other), lin in PROFITS.items()
         ]
         return [_mark(label, value, lin) for label, value, lin in shown if value]
-    if result.study.name == "lin-fig7":
+    if result.study.kind == "ensemble":
         return [
             _mark(style, value, 1000 * WIN_RATES[style] if style in WIN_RATES else None)
             for style in STYLES
@@ -35,6 +35,6 @@ def dots(result: LinResult) -> list[Mark]:
 def lin_picture(result: LinResult) -> bytes:
     """Means with 95 % intervals over seeds, and Lin's numbers hollow beside them."""
     shown = dots(result)
-    exact = result.study.name == "lin-exact"
+    exact = result.study.kind == "exact"
     x = f"exact NashConv, {result.unit}" if exact else f"gain, {result.unit} (hollow: Lin)"
     return rows(f"{result.study.title}, on {result.game}", x, shown, shown[0].value if exact else 0.0)

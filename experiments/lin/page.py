@@ -12,7 +12,17 @@ from deepcfr.games.presets import load_source
 from deepcfr.policies.styles import STYLES
 from deepcfr.runs.metrics import read_metrics
 from experiments.lin.runs import Key, bot_config, jobs_of_seed, measures_of, recorded, records_folder
-from experiments.pages import asked_seeds, bullets, command, made_by, not_run, paragraphs, table, why_missing
+from experiments.pages import (
+    asked_seeds,
+    bullets,
+    command,
+    made_by,
+    not_run,
+    paragraphs,
+    sections_of,
+    table,
+    why_missing,
+)
 from experiments.studies import BUDGETS, Budget
 from experiments.studies.lin import (
     EARLY,
@@ -23,7 +33,6 @@ from experiments.studies.lin import (
     PROFITS,
     SHAPES,
     WIN_RATES,
-    LinName,
     LinPlan,
     LinStudy,
 )
@@ -52,7 +61,7 @@ class LinResult:
 # Reading
 
 
-def read_lin(root: Path, name: LinName, budget: Budget, studies: Mapping[LinName, LinStudy] = LIN_STUDIES) -> LinResult:
+def read_lin(root: Path, name: str, budget: Budget, studies: Mapping[str, LinStudy] = LIN_STUDIES) -> LinResult:
     """Read a study from the folders under `root`, for every seed with a measurement, and at least three."""
     study = studies[name]
     plan = study.plans[budget]
@@ -164,8 +173,13 @@ def _judged(values: Sequence[Interval | None]) -> str:
 # The page
 
 
-def lin_page(results: Sequence[LinResult], figures: str) -> Iterator[str]:
-    """The page of the studies; `figures` is the folder of the pictures of `lin_picture`."""
+def lin_page(results: Sequence[LinResult], figures: str, old: str = "") -> Iterator[str]:
+    """The page of the studies; `figures` is the folder of the pictures of `lin_picture`.
+
+    A study without measurements keeps its section of the page `old`.
+    """
+    sections = sections_of(old)
+    shown = [result for result in results if result.started or _title(result) in sections]
     yield from paragraphs(
         "# Lin's improvements to Monte Carlo CFR",
         "`deepcfr report` writes this page from the run folders of `deepcfr reproduce NAME`. "
@@ -173,10 +187,16 @@ def lin_page(results: Sequence[LinResult], figures: str) -> Iterator[str]:
         "Heads Up No Limit Poker\"; see [lin.md](lin.md). Lin's numbers have no seeds and no intervals. Ours are means "
         "over seeds with Student's 95 % intervals. A bot *gains* or *loses* if the interval does not contain 0.",
     )
-    for result in results:
+    for result in shown:
         if result.started:
             yield from study_lines(result, f"{figures}/{picture_name(result)}.svg")
-    yield from not_run((result.study.title, _command(result)) for result in results if not result.started)
+        else:
+            yield from sections[_title(result)]
+    yield from not_run((result.study.title, _command(result)) for result in results if result not in shown)
+
+
+def _title(result: LinResult) -> str:
+    return f"{result.study.title} ({result.budget}, {result.game})"
 
 
 def picture_name(result: LinResult) -> str:
@@ -188,11 +208,11 @@ def study_lines(result: LinResult, picture: str) -> Iterator[str]:
     """The section of one study: measure, Lin's statement, table, missing runs and cost."""
     deals = f" Matches are of {result.plan.deals:,} deals, each in both seats." if result.plan.deals else ""
     yield from paragraphs(
-        f"## {result.study.title} ({result.budget}, {result.game})",
+        f"## {_title(result)}",
         f"{result.study.about}{deals} Command: `{_command(result)}`.",
         f"![{result.study.title}]({picture})",
     )
-    yield from {"lin-fig5": _fig5, "lin-fig7": _fig7, "lin-fig8": _fig8, "lin-exact": _exact}[result.study.name](result)
+    yield from {"shapes": _fig5, "ensemble": _fig7, "members": _fig8, "exact": _exact}[result.study.kind](result)
     yield from bullets((*result.missing, *result.cost))
 
 

@@ -25,7 +25,7 @@ from deepcfr.runs.study import Job, run_grid
 from deepcfr.runs.train import Observer
 from experiments.studies import Budget
 from experiments.studies.arms import nested
-from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, Bot, LinName, LinPlan, LinStudy
+from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, Bot, LinPlan, LinStudy
 
 Say = Callable[[str], None]
 Key = tuple[str, ...]  # the subject of a measure, such as two bots or a style
@@ -51,12 +51,12 @@ class Measure(NamedTuple):
 
 def run_lin(
     root: Path,
-    name: LinName,
+    name: str,
     budget: Budget,
     seeds: int,
     observer: Callable[[], AbstractContextManager[Observer]],
     say: Say,
-    studies: Mapping[LinName, LinStudy] = LIN_STUDIES,
+    studies: Mapping[str, LinStudy] = LIN_STUDIES,
 ) -> Progress:
     """Make the missing parts of a study: its runs, then its matches or evaluations, seed by seed.
 
@@ -105,13 +105,13 @@ def measures_of(root: Path, study: LinStudy, budget: Budget, seed: int) -> list[
     def four(bot: str, rule: str) -> str:
         return f"ensemble:{rule}:{','.join(run(bot, number) for number in member_seeds(seed))}"
 
-    if study.name == "lin-fig5":
+    if study.kind == "shapes":
         pairs = combinations((bot.name for bot in study.plans[budget].bots), 2)
         return [Measure(pair, (run(pair[0], seed), run(pair[1], seed)), seed) for pair in pairs]
-    if study.name == "lin-exact":
+    if study.kind == "exact":
         return [Measure((arm,), (four(one.member, one.rule),), seed) for arm, one in ENSEMBLES.items()]
     (bot,) = study.plans[budget].members
-    if study.name == "lin-fig7":
+    if study.kind == "ensemble":
         whole = four(bot.name, "sum")
         return [Measure((style,), (whole, f"{style}:{whole}"), seed) for style in STYLES]
     return [

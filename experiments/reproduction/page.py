@@ -11,7 +11,7 @@ from deepcfr.files import write_atomically
 from deepcfr.runs.study import flat_settings
 from experiments.lin.figures import lin_picture
 from experiments.lin.page import lin_page, picture_name, read_all_lin
-from experiments.pages import bullets, command, made_by, not_run, paragraphs, table
+from experiments.pages import bullets, command, made_by, not_run, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
 from experiments.reproduction.results import ArmResult, StudyResult, Warn, at_iteration, final, read_study
@@ -71,10 +71,14 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     pictures = {found.game: f"{FIGURES}/{THEOREM}-{found.game}.svg" for found in theorems if found.arms}
     started = any(result.started for result in results)
     pages: dict[str, Iterator[str]] = {}
+
+    def old(page: str) -> str:
+        return (out / page).read_text(encoding="utf-8") if (out / page).exists() else ""
+
     if tables:
         pages[TABLE_PAGE] = table_page(tables)
     if any(found.started for found in lin):
-        pages[LIN_PAGE] = lin_page(lin, FIGURES)
+        pages[LIN_PAGE] = lin_page(lin, FIGURES, old(LIN_PAGE))
     if growing:
         pages[FHP_PAGE] = chain([_FHP_OPENING], _overview(growing), *map(_study_section, growing))
     if pictures:
@@ -85,8 +89,7 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
             "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
         )
     if started or not pages:
-        old = out / PAGE
-        pages[PAGE] = page_lines(results, root, old.read_text(encoding="utf-8") if old.exists() else "")
+        pages[PAGE] = page_lines(results, root, old(PAGE))
     files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
     for result in every:
         if result.started and any(arm.runs for arm in result.arms.values()):
@@ -107,7 +110,7 @@ def page_lines(results: Sequence[StudyResult], root: Path, old: str = "") -> Ite
 
     A study without runs keeps its section of the page `old`, and its rows of the summary.
     """
-    sections = {text.partition("\n")[0]: text for text in old.split("\n## ")[1:]}
+    sections = sections_of(old)
     shown = [result for result in results if result.started or _title(result) in sections]
     yield _OPENING
     yield from _overview(shown, old.splitlines())
@@ -118,7 +121,7 @@ def page_lines(results: Sequence[StudyResult], root: Path, old: str = "") -> Ite
         if result.started:
             yield from _study_section(result)
         else:
-            yield from f"## {sections[_title(result)].rstrip()}\n".split("\n")
+            yield from sections[_title(result)]
     yield from not_run((_title(result), _command(result)) for result in results if result not in shown)
 
 

@@ -9,12 +9,12 @@ training. `lin-exact` answers the open question of exact exploitability, on a ga
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from experiments.studies.records import BUDGETS, Budget, Settings
 
-LinName = Literal["lin-fig5", "lin-fig7", "lin-fig8", "lin-exact"]
+LinKind = Literal["shapes", "ensemble", "members", "exact"]
 MEMBERS = 4  # members of an ensemble, and Lin's individual bots
 NONE = "none"  # the arm of lin-exact without any improvement
 MEMBER, ALL_MEMBER = "member", "member-all"
@@ -52,7 +52,8 @@ class LinPlan:
 class LinStudy:
     """An experiment of the paper, or the additional one."""
 
-    name: LinName
+    name: str
+    kind: LinKind  # what is measured, and how it is shown
     title: str
     about: str
     home: str  # the folder of its runs, which studies may share
@@ -74,7 +75,7 @@ _LADDER: dict[str, Any] = {
 }
 _LADDER_SIZE: dict[Budget, dict[str, Any]] = {
     "quick": {"solve.iterations": 300, "solve.traversals": 200},
-    "paper": {"solve.iterations": 2_000, "solve.traversals": 1_000},
+    "paper": {"solve.iterations": 900, "solve.traversals": 1_000},  # about 10 minutes of one core
 }
 _DEALS: dict[Budget, int] = {"quick": 20_000, "paper": 50_000}  # Lin plays 100,000 games, which are 50,000 deals
 SHAPES = ("y1", "y2", "y3", "y4")
@@ -138,29 +139,51 @@ def _plans(bots: tuple[Bot, ...], members: tuple[Bot, ...]) -> dict[Budget, LinP
     return {budget: _ladder_plan(budget, bots, members) for budget in BUDGETS}
 
 
-LIN_STUDIES: dict[LinName, LinStudy] = {
-    study.name: study
-    for study in (
-        LinStudy(
-            "lin-fig5", "Lin's figure 5: shapes of rewards against each other",
-            "Bots that differ by the shape of their rewards on payoffs, all against all, measured in the unchanged game.",
-            "lin", _plans(_SHAPED, ()),
-        ),
-        LinStudy(
-            "lin-fig7", "Lin's figure 7: four bots as one against variants of it",
-            "The sum of the strategies of four bots, which differ by their seeds, against itself in every style. Lin's "
-            "table has five of them.", "lin", _plans((), _SHAPED[:1]),
-        ),
-        LinStudy(
-            "lin-fig8", "Lin's figure 8: each of the four bots against its variants",
-            "The bots of lin-fig7 one by one, each against itself in every style.", "lin", _plans((), _SHAPED[:1]),
-        ),
-        LinStudy(
-            "lin-exact", "What each of Lin's improvements does to exploitability",
-            "Linear MCCFR on the unchanged game, lossless unless buckets are named, alone and with each change. The "
-            "members of an ensemble together touch as many nodes as one run of the others. *All together* is a sum of four "
-            "bots with decay, y2 on payoffs and initial strategies.",
-            "lin-exact", {budget: _exact_plan(budget) for budget in BUDGETS},
-        ),
+_FIGURES = (
+    LinStudy(
+        "lin-fig5", "shapes", "Lin's figure 5: shapes of rewards against each other",
+        "Bots that differ by the shape of their rewards on payoffs, all against all, measured in the unchanged game.",
+        "lin", _plans(_SHAPED, ()),
+    ),
+    LinStudy(
+        "lin-fig7", "ensemble", "Lin's figure 7: four bots as one against variants of it",
+        "The sum of the strategies of four bots, which differ by their seeds, against itself in every style. Lin's table "
+        "has five of them.", "lin", _plans((), _SHAPED[:1]),
+    ),
+    LinStudy(
+        "lin-fig8", "members", "Lin's figure 8: each of the four bots against its variants",
+        "The bots of lin-fig7 one by one, each against itself in every style.", "lin", _plans((), _SHAPED[:1]),
+    ),
+    LinStudy(
+        "lin-exact", "exact", "What each of Lin's improvements does to exploitability",
+        "Linear MCCFR on the unchanged game, lossless unless buckets are named, alone and with each change. The members "
+        "of an ensemble together touch as many nodes as one run of the others. *All together* is a sum of four bots with "
+        "decay, y2 on payoffs and initial strategies.",
+        "lin-exact", {budget: _exact_plan(budget) for budget in BUDGETS},
+    ),
+)  # fmt: skip
+_TOGETHER = LinStudy(
+    "lin-all", "ensemble", "Lin's bot with everything together",
+    "The sum of the strategies of four bots with exploration decay, initial strategies and rewards of shape y2, against "
+    "itself in every style.", "lin", _plans((), _SHAPED[1:2]),
+)  # fmt: skip
+
+
+def _plain(study: LinStudy) -> LinStudy:
+    """The study with plain sums: every iteration has the same weight, as in Lin's paper."""
+    return replace(
+        study,
+        name=f"{study.name}-plain",
+        title=f"{study.title}, plain sums",
+        about=f"{study.about} Here regrets and strategies are added to plain sums, without weights of iterations.",
+        home=f"{study.home}-plain",
+        plans={
+            budget: replace(plan, settings={**plan.settings, "solve.weighting": "uniform"})
+            for budget, plan in study.plans.items()
+        },
     )
-}  # fmt: skip
+
+
+LIN_STUDIES: dict[str, LinStudy] = {
+    study.name: study for study in (*_FIGURES, _TOGETHER, *(_plain(study) for study in _FIGURES))
+}

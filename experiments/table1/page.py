@@ -24,13 +24,13 @@ from experiments.table1.runs import (
     STYLES,
     Plan,
     deep_job,
+    deep_name,
     recorded,
     rival_jobs,
     rival_names,
 )
 
 EQUILIBRIUM = {"hulh": (87.7, 89.7)}  # player 0's value, mbb/g (Bowling et al., Science 2015)
-_HOW = "stated in table 1"
 _THEIRS = (
     " The paper has cards as dealt, networks in all rounds, and fits from scratch of 32,000 steps of 20,000 by Adam "
     "(sections 5.1 and 5.2); its inputs are cards and bets only, and averages are not smoothed."
@@ -46,7 +46,7 @@ class Table:
     game: str
     unit: str
     seeds: tuple[int, ...]  # seeds with a folder
-    matches: dict[tuple[int, str], dict[str, Any]]  # by seed and rival
+    matches: dict[tuple[str, str], dict[str, Any]]  # by the names of both players
     left_out: dict[str, str]  # the reason why a baseline is not played, by name
     missing: tuple[str, ...]  # sentences
     cost: tuple[tuple[str, ...], ...]  # rows of finished runs
@@ -60,8 +60,12 @@ def read_table(root: Path, budget: Budget, plan: Plan | None = None) -> Table:
     rivals = [baseline for baseline in plan.baselines if baseline.name not in left_out]
     seeds = tuple(sorted(seeds_of(folder, "deep-cfr")))
     jobs = [*(deep_job(folder, plan, seed) for seed in seeds or (0,)), *rival_jobs(folder, plan, rivals)]
-    names = rival_names(plan, rivals)
-    found = {(seed, name): recorded(folder, plan, seed, name) for seed in seeds for name in names}
+    players = [*(deep_name(seed) for seed in seeds), *([NFSP] if plan.nfsp else [])]
+    found = {
+        (player, name): recorded(folder, plan, player, name)
+        for player in players
+        for name in rival_names(plan, rivals, player)
+    }
     problems = [(job, why_missing(job)) for job in jobs]
     return Table(
         budget,
@@ -102,14 +106,15 @@ def table_lines(found: Table) -> Iterator[str]:
     """The table at one budget."""
     yield from paragraphs(
         f"## The {found.budget} budget",
-        f"Command: `{command(NAME, found.budget)}`, game {found.game}. Gains of Deep CFR as described below, with a "
-        f"95 % interval over {found.plan.hands:,} sampled deals, each played in both seats ([matches.md](matches.md)). "
-        "There is one run of each baseline; the seeds are those of Deep CFR. The paper specifies its abstractions by "
-        "their size only; ours have the same sizes ([hulh.md](hulh.md)).",
+        f"Command: `{command(NAME, found.budget)}`, game {found.game}. Gains of Deep CFR as described below, and of NFSP, "
+        f"with a 95 % interval over {found.plan.hands:,} sampled deals, each played in both seats "
+        "([matches.md](matches.md)). There is one run of each baseline and of NFSP; the seeds are those of Deep CFR. "
+        "The paper specifies its abstractions by their size only; ours have the same sizes ([hulh.md](hulh.md)).",
         agent(found),
     )
     seeds = (f"seed {seed}, {found.unit}" for seed in found.seeds)
-    yield from table(("against", "buckets a round", *seeds, "the paper, mbb/g", "how read"), _rows(found))
+    head = ("against", "buckets a round", *seeds, "the paper's Deep CFR", f"NFSP, {found.unit}", "the paper's NFSP")
+    yield from table(head, _rows(found))
     yield from bullets((*found.left_out.values(), *(f"Missing: {s}." for s in found.missing), *_dealer(found)))
     if found.cost:
         yield from table(("run", "iterations", "nodes touched", "minutes", "hardware", "commit"), found.cost)
@@ -144,20 +149,25 @@ def _rows(found: Table) -> Iterator[tuple[str, ...]]:
         label = f"Linear MCCFR, {baseline.size} abstract decisions"
         if baseline.minutes:
             label += f", trained for {baseline.minutes:g} min"
-        published = "" if baseline.published is None else f"{baseline.published:+g} ± {MARGIN:g}"
-        yield _row(found, label, f"{baseline.buckets:,}", baseline.name, published)
-    yield _row(found, "NFSP", "", NFSP, f"{NFSP_PUBLISHED:+g} ± {MARGIN:g}")
+        yield _row(found, label, f"{baseline.buckets:,}", baseline.name, baseline.published, baseline.published_nfsp)
+    yield _row(found, "NFSP", "", NFSP, NFSP_PUBLISHED, None)
     for style in STYLES:
-        yield _row(found, f"a player that {_ACTS[style]}", "", style, "")
+        yield _row(found, f"a player that {_ACTS[style]}", "", style, None, None)
 
 
-def _row(found: Table, label: str, buckets: str, name: str, published: str) -> tuple[str, ...]:
-    cells = (_cell(found, seed, name) for seed in found.seeds)
-    return label, buckets, *cells, published, _HOW if published else ""
+def _row(found: Table, label: str, buckets: str, name: str, deep: float | None, nfsp: float | None) -> tuple[str, ...]:
+    cells = (_cell(found, deep_name(seed), name) for seed in found.seeds)
+    beside = _cell(found, NFSP, name) if any(name == b.name for b in found.plan.baselines) else ""
+    return label, buckets, *cells, _published(deep), beside, _published(nfsp)
 
 
-def _cell(table: Table, seed: int, name: str) -> str:
-    match = table.matches.get((seed, name))
+def _published(value: float | None) -> str:
+    """A value of the paper's table 1."""
+    return "" if value is None else f"{value:+g} ± {MARGIN:g}"
+
+
+def _cell(table: Table, player: str, name: str) -> str:
+    match = table.matches.get((player, name))
     if match is None:
         return "left out" if name in table.left_out else "not played"
     return f"{match['mean']:+.1f} ± {match['interval']:.1f}"
@@ -166,7 +176,7 @@ def _cell(table: Table, seed: int, name: str) -> str:
 def _dealer(table: Table) -> Iterator[str]:
     """The first seat's value in self-play, and that in equilibrium where it is known."""
     for seed in table.seeds:
-        own = table.matches.get((seed, ITSELF))
+        own = table.matches.get((deep_name(seed), ITSELF))
         if own is None:
             continue
         known = EQUILIBRIUM.get(table.game)

@@ -52,6 +52,7 @@ class Baseline:
     size: str  # abstract decisions in the paper's words
     buckets: int  # of each round with board cards
     published: float | None  # what the paper's Deep CFR gains against it, mbb/g, stated in table 1; None if not there
+    published_nfsp: float | None  # what its NFSP gains
     iterations: int  # of `traversals` for each player; 0 excludes it from the budget
     traversals: int = 20_000
     minutes: float = 0.0  # time limit; 0 for none
@@ -74,13 +75,12 @@ class Plan:
 
 
 # not in the paper: the result of a minute with the simplest abstraction
-MINUTE = Baseline("1.7·10⁷", 1_000, None, 1_000_000, minutes=1.0)
+MINUTE = Baseline("1.7·10⁷", 1_000, None, None, 1_000_000, minutes=1.0)
 
 
 def _baselines(*iterations: int, traversals: int) -> tuple[Baseline, ...]:
-    sizes, published = ("3.3·10⁶", "3.3·10⁷", "3.3·10⁸"), (6.0, -6.0, -11.0)
-    buckets = (200, 2_000, 20_000)
-    rows = zip(sizes, buckets, published, iterations, strict=True)
+    sizes, buckets = ("3.3·10⁶", "3.3·10⁷", "3.3·10⁸"), (200, 2_000, 20_000)
+    rows = zip(sizes, buckets, (6.0, -6.0, -11.0), (-40.0, -49.0, -55.0), iterations, strict=True)
     return tuple(Baseline(*row, traversals=traversals) for row in rows)
 
 
@@ -112,7 +112,7 @@ _QUICK = default_config("hulh")
 PLANS: Mapping[Budget, Plan] = {
     "quick": Plan(
         _QUICK,
-        (*_baselines(4_000, 4_000, 0, traversals=20_000), MINUTE),
+        (*_baselines(4_000, 4_000, 4_000, traversals=20_000), MINUTE),
         hands=1_000_000,
         boards=200,
         nfsp=_nfsp(_QUICK, 600, 10_000_000),
@@ -168,13 +168,20 @@ def run_table(
         ran, there = ran + summary.ran, there + summary.there
         if not summary.finished:
             return Progress(ran, there, matches, tuple(left_out.values()), finished=False)
-        matches += play_seed(folder, plan, rivals, seed, say)
+        matches += play(folder, plan, rivals, deep_name(seed), say)
+    if plan.nfsp:
+        matches += play(folder, plan, rivals, NFSP, say)
     return Progress(ran, there, matches, tuple(left_out.values()), finished=True)
+
+
+def deep_name(seed: int) -> str:
+    """The name of Deep CFR's folder with a seed."""
+    return f"deep-cfr-s{seed}"
 
 
 def deep_job(folder: Path, plan: Plan, seed: int) -> Job:
     """The run of Deep CFR with a seed."""
-    return Job(folder / f"deep-cfr-s{seed}", dataclasses.replace(plan.deep, seed=seed))
+    return Job(folder / deep_name(seed), dataclasses.replace(plan.deep, seed=seed))
 
 
 def baseline_job(folder: Path, plan: Plan, baseline: Baseline) -> Job:
@@ -202,9 +209,10 @@ def rival_jobs(folder: Path, plan: Plan, baselines: Sequence[Baseline]) -> tuple
     return (*(baseline_job(folder, plan, baseline) for baseline in baselines), *nfsp)
 
 
-def rival_names(plan: Plan, baselines: Sequence[Baseline]) -> tuple[str, ...]:
-    """The opponents of a seed: runs of `rival_jobs`, scripted styles, and itself."""
-    return (*(b.name for b in baselines), *([NFSP] if plan.nfsp else []), *STYLES, ITSELF)
+def rival_names(plan: Plan, baselines: Sequence[Baseline], player: str) -> tuple[str, ...]:
+    """The opponents of a row: baselines, and for a run of Deep CFR also NFSP, scripted styles, and itself."""
+    others = () if player == NFSP else (*([NFSP] if plan.nfsp else []), *STYLES, ITSELF)
+    return (*(b.name for b in baselines), *others)
 
 
 def reason_to_leave_out(plan: Plan, baseline: Baseline) -> str | None:
@@ -227,45 +235,49 @@ def reason_to_leave_out(plan: Plan, baseline: Baseline) -> str | None:
     )
 
 
-def play_seed(folder: Path, plan: Plan, rivals: Sequence[Baseline], seed: int, say: Say) -> int:
-    """Play a seed's missing matches, including those against styles and itself; returns their number."""
-    deep = deep_job(folder, plan, seed).path
-    missing = [name for name in rival_names(plan, rivals) if recorded(folder, plan, seed, name) is None]
+def play(folder: Path, plan: Plan, rivals: Sequence[Baseline], player: str, say: Say) -> int:
+    """Play the missing matches of a row, the name of a run's folder; returns their number."""
+    names = rival_names(plan, rivals, player)
+    missing = [name for name in names if recorded(folder, plan, player, name) is None]
     if not missing:
         return 0
-    policy = _policy(deep, say)
+    policy = _policy(folder / player, say)
     threads = plan.deep.runtime.threads
     for name in missing:
         if name == ITSELF:
-            say(f"{deep} against {name}: {plan.boards:,} boards")
+            say(f"{folder / player} against {name}: {plan.boards:,} boards")
             mean, interval = dealer_value(policy, plan.boards, MATCH_SEED, threads=threads)
             facts: dict[str, Any] = {"mean": mean, "interval": interval, "unit": policy.game.milli_unit}
         else:
-            say(f"{deep} against {name}: {plan.hands:,} deals")
+            say(f"{folder / player} against {name}: {plan.hands:,} deals")
             other = scripted_policy(name, policy.game) if name in STYLES else _policy(folder / name, say)
             facts = sampled_match(policy, other, plan.hands, MATCH_SEED, threads=threads).facts()
-        write_record(_match_file(folder, seed, name), _terms(plan, name), facts)
+        write_record(_match_file(folder, player, name), _terms(plan, player, name), facts)
     return len(missing)
 
 
-def recorded(folder: Path, plan: Plan, seed: int, name: str) -> dict[str, Any] | None:
-    """The recorded result of a seed's match against `name`; None if none was played on these terms."""
-    return read_record(_match_file(folder, seed, name), _terms(plan, name))
+def recorded(folder: Path, plan: Plan, player: str, name: str) -> dict[str, Any] | None:
+    """The recorded result of a player's match against `name`; None if none was played on these terms."""
+    return read_record(_match_file(folder, player, name), _terms(plan, player, name))
 
 
 def _policy(path: Path, say: Say) -> Policy:
     return RunFolder.open(path).load_policy("own", say)[0]
 
 
-def _match_file(folder: Path, seed: int, name: str) -> Path:
-    return folder / "matches" / f"deep-cfr-s{seed}-against-{name}.json"
+def _match_file(folder: Path, player: str, name: str) -> Path:
+    return folder / "matches" / f"{player}-against-{name}.json"
 
 
-def _terms(plan: Plan, name: str) -> dict[str, Any]:
+def _terms(plan: Plan, player: str, name: str) -> dict[str, Any]:
     """The terms with which a recorded match must agree; runs are checked against the plan before they play."""
     baseline = next((b for b in plan.baselines if b.name == name), None)
-    rival = [baseline.iterations, baseline.traversals, baseline.minutes] if baseline else []
-    if name == NFSP and plan.nfsp:
-        rival = [plan.nfsp.iterations, plan.nfsp.nfsp.episodes]
     size = {"boards": plan.boards} if name == ITSELF else {"hands": plan.hands}
-    return size | {"seed": MATCH_SEED, "iterations": plan.deep.iterations, "rival": rival}
+    terms: dict[str, Any] = size | {"seed": MATCH_SEED}
+    nfsp = [plan.nfsp.iterations, plan.nfsp.nfsp.episodes] if plan.nfsp else []
+    if player == NFSP:
+        terms["nfsp"] = nfsp
+    else:
+        terms["iterations"] = plan.deep.iterations
+    rival = [baseline.iterations, baseline.traversals, baseline.minutes] if baseline else []
+    return terms | {"rival": nfsp if name == NFSP else rival}
