@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deepcfr.games.presets import load_game, load_rules
     from deepcfr.games.rules import PokerRules
     from deepcfr.policies.base import Policy
+    from deepcfr.search.spot_solver import solve_spot
     from deepcfr.solvers.deep_cfr import DeepCFR
 
 _HOME = {
@@ -36,6 +37,7 @@ _HOME = {
     "load_rules": "games.presets",
     "PokerRules": "games.rules",
     "Policy": "policies.base",
+    "solve_spot": "search.spot_solver",
     "DeepCFR": "solvers.deep_cfr",
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "load_config",
     "load_game",
     "load_rules",
+    "solve_spot",
 ]
 __version__ = "0.2.0"
 

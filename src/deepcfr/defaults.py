@@ -12,6 +12,10 @@ from deepcfr.config import OPENSPIEL, RunConfig, RuntimeConfig, SolveConfig, con
 
 LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
 
+SPOT_SIZES = "flop 75, turn 75, river 75, raise 100, allin"  # bets of `deepcfr spot`
+SPOT_GAP = 10.0  # thousandths of a big blind
+SPOT_ITERATIONS = 2_000
+
 
 def default_solve_config() -> SolveConfig:
     """The default configuration of `solve`: iterations may be short or long, so checkpoints are timed in seconds."""

@@ -12,11 +12,15 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.games.cards import all_hands, card_text
+from deepcfr.policies.query import query
 from deepcfr.ranges.rounds import round_trees
-from deepcfr.search.spot import HOLDEM, Sizes, Spot, parse_board, parse_range
-from deepcfr.search.spot_solver import Solution, SpotSolver
+from deepcfr.runs.folder import RunFolder
+from deepcfr.search.spot import Sizes, Spot, parse_board
+from deepcfr.search.spot_ranges import HOLDEM, parse_range, range_text, ranges_after
+from deepcfr.search.spot_solver import Solution, SpotSolver, solve_spot
 from deepcfr.search.subgame import subgame
 
+MODELS = Path(__file__).parents[2] / "models"
 RIVER = "2c 2d 7h 9s Kc"
 POLAR = ("AA", "KK,4s3s,4h3h,4d3d,4c3c")  # a hand between the best and the worst ones of the player who acts first
 
@@ -108,6 +112,84 @@ def test_ranges_are_what_they_say() -> None:
     assert parse_range("Q9-QJ").sum() == 48
 
 
+def test_ranges_as_text_are_read_as_they_were() -> None:
+    board = parse_board("As 7h 2c")
+    weights = parse_range("99+,AKs:0.5,KQo,JdTc:0.125,JsTs")
+    text = range_text(weights, board)
+    assert text == "AA,AKs:0.5,KK,KQo,QQ,JJ,JsTs,JdTc:0.125,TT,99"
+    live = ~np.isin(all_hands(52, 2), board).any(1)
+    np.testing.assert_array_equal(parse_range(text)[live], weights[live])
+    assert range_text(weights * live).startswith("AhAd,AhAc,AdAc,AhKh:0.5")  # without the board AA is no whole kind
+
+
+def test_a_spot_as_text_is_the_spot() -> None:
+    which = spot("Qs 7h 2c 9d", "QQ,T8s,A5o:0.5", "77,AQs,JTs", "turn 33 75, river 75, raise 100, allin", 7.5, 40)
+    again = Spot.parse(**which.texts())  # type: ignore[arg-type]
+    assert again.texts() == which.texts()
+    assert (again.board, again.pot, again.stacks, again.sizes) == (which.board, 7.5, 40, which.sizes)
+    for one, other in zip(again.ranges, which.ranges, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name, line", [("fhp", "rc"), ("hulh", "rrc/crc/cc")])
+def test_ranges_of_a_run_are_its_strategy_along_the_line(name: str, line: str) -> None:
+    policy, _ = RunFolder.open(MODELS / name).load_policy("own", pytest.fail)
+    cards = {"rc": "Qs 7h 2c", "rrc/crc/cc": "Qs 7h 2c 9d 4s"}[line]
+    state, ranges = ranges_after(policy, line, parse_board(cards))
+    rounds, boards = line.split("/"), ["", " / Qs 7h 2c", " / 9d"]
+    names = {frozenset(hand): i for i, hand in enumerate(map(tuple, all_hands(52, 2).tolist()))}
+    reach = {}
+    for hand in ("AhKh", "6c5c"):
+        chances, actor = [1.0, 1.0], 0
+        for street, letters in enumerate(rounds):
+            before = "".join(f"{boards[s]} / {rounds[s]}" for s in range(street)) + boards[street]
+            for place, letter in enumerate(letters):
+                answer = query(policy, f"{hand}{before} / {letters[:place]}")
+                actor = answer.situation.state.actor
+                word = {"r": ("bet", "raise"), "c": ("check", "call")}[letter]
+                chances[actor] *= next(p for action, p in answer.probabilities.items() if action in word)
+        reach[hand] = chances
+    for player in (0, 1):
+        one, other = (ranges[player][names[frozenset(parse_board(hand))]] for hand in reach)
+        assert one * reach["6c5c"][player] == pytest.approx(other * reach["AhKh"][player], rel=1e-4)
+        assert ranges[player].max() == 1
+    whole = solve_spot(cards, "river 75, flop 75", stacks=5, policy=policy, line=line, iterations=1)
+    assert whole.spot.pot == state.pot
+    np.testing.assert_array_equal(whole.spot.ranges, ranges)
+    mine = Spot.parse(cards, "flop 75", stacks=5, pot=3, dealer="AA", policy=policy, line=line)
+    assert mine.pot == 3
+    assert mine.ranges[0].sum() == 6
+    np.testing.assert_array_equal(mine.ranges[1], ranges[1])
+
+
+@pytest.mark.parametrize(
+    "name, line, sentence",
+    [
+        ("fhp", "", "must end where the last of the 3 cards"),
+        ("fhp", "r", "must end where the last of the 3 cards"),
+        ("fhp", "rc/c", "must end where the last of the 3 cards"),
+        ("fhp", "rx", "'x' in the betting 'rx' is not an action"),
+        ("fhp", "rf", "must end where"),
+        ("fhp", "rc", "Nobody runs out of chips in 'fhp': give the stacks"),
+        ("leduc", "rc", "Ranges of a spot come from hold'em, and 'leduc' is not it"),
+    ],
+)
+def test_a_line_that_leads_nowhere_is_a_sentence(name: str, line: str, sentence: str) -> None:
+    policy, _ = RunFolder.open(MODELS / name).load_policy("own", pytest.fail)
+    with pytest.raises(DeepCFRError, match=sentence):
+        Spot.parse("Qs 7h 2c", "flop 75", policy=policy, line=line)
+
+
+def test_a_spot_without_a_policy_needs_everything() -> None:
+    with pytest.raises(ConfigError, match="needs a value for stacks, big_blind, or a policy"):
+        Spot.parse("Qs 7h 2c", "flop 75", pot=3, dealer="AA")
+
+
+def test_progress_can_stop_a_solution() -> None:
+    found = SpotSolver(spot(RIVER, *POLAR, "river 50"), 1e9).solve(0, 100, lambda done, _: done >= 20)
+    assert found.iterations == 20
+
+
 @pytest.mark.parametrize(
     "change, sentence",
     [
@@ -180,6 +262,11 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     facts = deepcfr(*ARGUMENTS, "--json", "--iterations", 3).json
     assert facts["iterations"] == 3
     assert "hands" not in facts["decisions"][0]
+    assert (stored["dealer"], stored["big_blind"], stored["sizes"]) == ("AA", "KK,43s", "river 100")
+    assert stored["hand_equities"]["dealer"] == dict.fromkeys(
+        stored["hand_values"]["dealer"], pytest.approx(40 / 7, abs=1e-3)
+    )
+    assert stored["hand_equities"]["big blind"]["4c3c"] == 0
     assert sum(facts["values"].values()) == pytest.approx(10)
     assert f"'{path}' exists" in problem(deepcfr(*ARGUMENTS, "--out", path))
     for option in ("--iterations", "--threads"):

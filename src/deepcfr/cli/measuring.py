@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,18 +105,24 @@ def spot_command(command: SpotQuery) -> None:
     from rich.progress import Progress
 
     from deepcfr.files import write_atomically
-    from deepcfr.machine import physical_memory
-    from deepcfr.search.spot import Sizes, Spot, parse_board, parse_range
-    from deepcfr.search.spot_solver import SpotSolver
+    from deepcfr.runs.players import load_players
+    from deepcfr.search.spot import Spot
+    from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 
-    spot = Spot(
-        parse_board(command.board),
-        command.pot,
-        command.stacks,
-        (parse_range(command.dealer), parse_range(command.big_blind)),
-        Sizes.parse(command.sizes),
+    policy = None
+    if command.from_:
+        (policy,) = load_players((command.from_,), command.policy, warn, search=command.search)
+    spot = Spot.parse(
+        command.board,
+        command.sizes,
+        pot=command.pot,
+        stacks=command.stacks,
+        dealer=command.dealer,
+        big_blind=command.big_blind,
+        policy=policy,
+        line=command.line,
     )
-    solver = SpotSolver(spot, physical_memory() / 2 or inf, command.threads, _locks(command.lock))
+    solver = SpotSolver(spot, memory_for_spots(), command.threads, _locks(command.lock))
     console = open_console(command.json)
     console.print(solver.describe())
     with Progress(console=console, transient=True) as progress:

@@ -26,6 +26,7 @@ from deepcfr.config import (
     TabularConfig,
     validate_config,
 )
+from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError
 
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
@@ -211,18 +212,25 @@ class SpotQuery:
     """Solve a spot of hold'em exactly, from the board to the end of the hand: ranges, pot, stacks and bet sizes as you say.
 
     For example: deepcfr spot --board "Qs 7h 2c 9d 4s" --pot 10 --stacks 95 --dealer "22+,A2s+,KTo+" --big-blind
-    "22+,A8s+,KQo:0.5" --sizes "river 33 75 150, raise 100, allin". The big blind acts first.
+    "22+,A8s+,KQo:0.5" --sizes "river 33 75 150, raise 100, allin". The big blind acts first. What is
+    not given is as a run has it after some betting: --from models/fhp --line rc.
     """
 
     board: str  # three to five cards
-    pot: float  # big blinds in the pot
-    stacks: float  # big blinds that each player has left
-    dealer: str  # the dealer's range, such as 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1
-    big_blind: str  # the range of the big blind
+    pot: float | None = None  # big blinds in the pot
+    stacks: float | None = None  # big blinds that each player has left
+    dealer: str | None = None  # the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1
+    big_blind: str | None = None  # the range of the big blind
+    from_: Annotated[str | None, arg(name="from")] = None  # a player of hold'em, as for deepcfr match
+    line: str = ""  # the betting before, rounds apart by /, such as rc or rc/ccrc
+    policy: PolicyName = "own"  # policy of --from
+    search: SearchConfig = field(default_factory=SearchConfig)  # of --from
     #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size
-    sizes: str = "flop 75, turn 75, river 75, raise 100, allin"
-    gap: float = 10.0  # stop when best responses gain at most so many thousandths of a big blind, both players added
-    iterations: int = 2_000  # stop after so many iterations in any case; Ctrl-C stops earlier and keeps the result
+    sizes: str = SPOT_SIZES
+    gap: float = (
+        SPOT_GAP  # stop when best responses gain at most so many thousandths of a big blind, both players added
+    )
+    iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier
     #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies
     #: of all hands or the probabilities of each; the rest is solved
     lock: Path | None = None

@@ -14,7 +14,7 @@ other card of its rank in the text has.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,7 +176,8 @@ def parse_situation(start: PublicState, text: str) -> Situation:
         if kind == "board":
             cards += _read_cards(rules, f"The {_board_name(rules, round_)}", rules.board_cards[round_], field)
         else:
-            state = _read_betting(state, field)
+            for before, action in read_betting(state, field):
+                state = before.after(action)
     _check_turn(state, len(cards) - rules.hole_cards)
     given = _give_suits(rules, cards)
     return Situation(state, tuple(given[: rules.hole_cards]), tuple(given[rules.hole_cards :]))
@@ -222,8 +223,11 @@ def _close_rounds(state: PublicState, round_: int, field: str) -> PublicState:
     return state
 
 
-def _read_betting(state: PublicState, field: str) -> PublicState:
-    """The state after the betting in `field`, which starts at `state` and stays in its round."""
+def read_betting(state: PublicState, field: str) -> Iterator[tuple[PublicState, int]]:
+    """The decisions of the betting in `field`, which starts at `state` and stays in its round, with the action of each.
+
+    Raises ConfigError for the first action that is not legal.
+    """
     round_, tokens = state.round, state.split(field)
     for position, token in enumerate(tokens):
         if not state.understands(token):
@@ -239,8 +243,8 @@ def _read_betting(state: PublicState, field: str) -> PublicState:
         action = state.read(token)
         if action is None:
             raise ConfigError(_illegal(state, token, field, before))
+        yield state, action
         state = state.after(action)
-    return state
 
 
 def _illegal(state: PublicState, token: str, field: str, before: str) -> str:

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.errors import ConfigError
 from deepcfr.games.betting import CALL, FOLD, RAISE, BettingState, PublicTree, legal_actions, next_state, raised, unroll
-from deepcfr.games.board_index import binomials, hand_images, hand_numbers
-from deepcfr.games.cards import all_hands, card_text, parse_card, suit_permutations
+from deepcfr.games.board_index import hand_images
+from deepcfr.games.cards import all_hands, card_text, cards_text, parse_card, suit_permutations
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.games.rules import PokerRules
+from deepcfr.policies.base import Player
+from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, parse_range, range_text, ranges_after
 
-Cards = npt.NDArray[np.uint8]
-Doubles = npt.NDArray[np.float64]
-
-HOLDEM = PRESETS["hunl-pot"]
 STREETS = {"flop": 1, "turn": 2, "river": 3}
 NAMES = ("dealer", "big blind")
-UNIT = HOLDEM.unit_chips  # chips of a big blind
 _MOST_STACK = 10_000  # big blinds
 _MOST_RAISES = 99  # of a round
 
@@ -59,6 +54,12 @@ class Sizes:
                 )
         return Sizes(bets, raises, all_in)
 
+    def __str__(self) -> str:
+        """The sizes as `parse` reads them."""
+        parts = {name: self.bets.get(street, ()) for name, street in STREETS.items()} | {"raise": self.raises}
+        texts = [" ".join([name, *map(str, percents)]) for name, percents in parts.items() if percents]
+        return ", ".join([*texts, *(["allin"] if self.all_in else [])])
+
 
 def _percents(part: str, numbers: list[str]) -> tuple[int, ...]:
     if not numbers or not all(re.fullmatch(r"\d{1,4}", number) and int(number) > 0 for number in numbers):
@@ -72,48 +73,6 @@ def parse_board(text: str) -> tuple[int, ...]:
     return tuple(parse_card(HOLDEM, piece) for piece in pieces)
 
 
-def parse_range(text: str) -> Doubles:
-    """The weight of every hand, [1326], of a range such as `77+,A5s-A2s,KQo:0.5`; pokerkit reads the notation.
-
-    Raises ConfigError for what is not a range, and if pokerkit is not installed.
-    """
-    try:
-        from pokerkit.analysis import parse_range as hands_of
-    except ImportError as error:
-        raise ConfigError("Ranges in text need pokerkit: pip install 'deepcfr[pokerkit]'.") from error
-    weights = np.zeros(comb(HOLDEM.num_cards, 2))
-    for part in filter(None, map(str.strip, re.split(r"[,;\s]+", text))):
-        name, _, weight = part.partition(":")
-        if weight and not re.fullmatch(r"0?\.\d+|[01]|1\.0*", weight):
-            raise ConfigError(f"The weight of '{part}' must be a number from 0 to 1.")
-        try:
-            hands = [sorted(parse_card(HOLDEM, repr(card)) for card in hand) for hand in hands_of(*_expanded(name))]
-            if any(len(hand) != 2 for hand in hands):
-                raise ValueError(name)
-        except (ValueError, KeyError, IndexError) as error:
-            raise ConfigError(
-                f"'{name}' is not a part of a range: write hands such as 77+, A5s-A2s, KQo or AsKd."
-            ) from error
-        weights[hand_rows(np.array(hands, np.uint8))] = float(weight or 1)
-    return weights
-
-
-def hand_rows(holes: Cards) -> npt.NDArray[np.int32]:
-    """The places of hands [H, 2] in a range."""
-    rows: npt.NDArray[np.int32] = hand_numbers(holes, binomials(HOLDEM.num_cards, 2))
-    return rows
-
-
-def _expanded(name: str) -> list[str]:
-    """The classes of `A5s-A2s`, which pokerkit does not read; another name alone."""
-    ranks = HOLDEM.rank_symbols
-    match = re.fullmatch(rf"([{ranks}])([{ranks}])([so]?)-\1([{ranks}])\3", name)
-    if not match or match[1] in (match[2], match[4]):
-        return [name]
-    first, last = sorted((ranks.index(match[2]), ranks.index(match[4])))
-    return [f"{match[1]}{rank}{match[3]}" for rank in ranks[first : last + 1] if rank != match[1]]
-
-
 @dataclass(frozen=True)
 class Spot:
     """A spot; amounts are in big blinds. Raises ConfigError with the first problem."""
@@ -124,6 +83,49 @@ class Spot:
     ranges: tuple[Doubles, Doubles]  # weights [1326] of the dealer's hands and of the big blind's
     sizes: Sizes
     rules: PokerRules = field(init=False)
+
+    @staticmethod
+    def parse(
+        board: str,
+        sizes: str,
+        *,
+        pot: float | None = None,
+        stacks: float | None = None,
+        dealer: str | None = None,
+        big_blind: str | None = None,
+        policy: Player | None = None,
+        line: str = "",
+    ) -> Spot:
+        """A spot from texts; what is None is as `policy` has it after the betting `line` (see `ranges_after`).
+
+        Raises ConfigError for mistakes, for a missing value without a policy, and for missing stacks if the policy's game
+        has none; GameError as `ranges_after` does.
+        """
+        cards, given = parse_board(board), {"pot": pot, "stacks": stacks, "dealer": dealer, "big_blind": big_blind}
+        missing = [name for name, value in given.items() if value is None]
+        if missing and policy is None:
+            raise ConfigError(f"A spot needs a value for {', '.join(missing)}, or a policy that has it.")
+        ranges = [None if text is None else parse_range(text) for text in (dealer, big_blind)]
+        if policy is not None:
+            state, reach = ranges_after(policy, line, cards)
+            rules = state.rules
+            if stacks is None and not rules.stack:
+                raise ConfigError(f"Nobody runs out of chips in '{rules.name}': give the stacks.")
+            pot = state.pot if pot is None else pot
+            stacks = (rules.stack - max(state.chips)) / rules.unit_chips if stacks is None else stacks
+            ranges = [own if text is None else text for text, own in zip(ranges, reach, strict=True)]
+        assert pot is not None
+        assert stacks is not None
+        dealt, other = ranges
+        assert dealt is not None
+        assert other is not None
+        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes))
+
+    def texts(self) -> dict[str, str | float]:
+        """The spot as `parse` reads it."""
+        dealer, big_blind = (range_text(weights, self.board) for weights in self.ranges)
+        named = {"dealer": dealer, "big_blind": big_blind, "sizes": str(self.sizes)}
+        return {"board": cards_text(HOLDEM, self.board), "pot": self.pot, "stacks": self.stacks, **named}
 
     def __post_init__(self) -> None:
         dealt = {sum(HOLDEM.board_cards[: round_ + 1]): round_ for round_ in STREETS.values()}

@@ -5,27 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.cards import cards_text
 from deepcfr.games.poker import PokerGame
+from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
+from deepcfr.policies.base import Player
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.search.spot import HOLDEM, NAMES, UNIT, Cards, Doubles, Spot, hand_rows
+from deepcfr.search.spot import NAMES, Spot
+from deepcfr.search.spot_ranges import HOLDEM, UNIT, Cards, Doubles, hand_rows
 from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_at_root
 
 Floats = npt.NDArray[np.floating]
-OnProgress = Callable[[int, float], None]
-"""(iterations so far, gap in thousandths of a big blind) after every few iterations."""
+OnProgress = Callable[[int, float], bool | None]
+"""(iterations so far, gap in thousandths of a big blind) after every few iterations; it answers True to stop there."""
 
 _ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
 _CHECK_EVERY = 10  # iterations between two measurements of the gap
@@ -62,7 +66,9 @@ class Solution:
     bytes: int  # of tables and boards
     holes: Cards  # [H, 2] the hands
     hand_values: Doubles  # [P, H] each hand's share of the pot against the other range
+    hand_equities: Doubles  # [P, H] the same if both check to the end
     decisions: tuple[Decision, ...]  # of the round of the board
+    locks: tuple[dict[str, Any], ...]  # decisions that were played as given
 
     def describe(self) -> str:
         """The solution as text: gap, values, and the frequencies of the first decisions."""
@@ -81,7 +87,7 @@ class Solution:
         return "\n".join(lines)
 
     def facts(self, *, hands: bool = True) -> dict[str, Any]:
-        """The solution as a dictionary for JSON; with `hands` also the strategy and value of every hand in a range."""
+        """The solution as a dictionary for JSON (docs/search.md); with `hands` also ranges and single hands."""
         names = hand_names(self.holes)
         decisions = []
         for decision in self.decisions:
@@ -106,12 +112,49 @@ class Solution:
             "decisions": decisions,
         }
         if hands:
-            rows = hand_rows(self.holes)
-            facts["hand_values"] = {
-                name: {names[h]: round(float(values[h]), 4) for h in np.flatnonzero(weights[rows])}
-                for name, values, weights in zip(NAMES, self.hand_values, self.spot.ranges, strict=True)
-            }
+            facts |= self.spot.texts() | {"locks": list(self.locks)}
+            for kind, values in (("hand_values", self.hand_values), ("hand_equities", self.hand_equities)):
+                facts[kind] = {name: self._by_hand(player, values) for player, name in enumerate(NAMES)}
         return facts
+
+    def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
+        """Values [P, H] of the hands in a player's range."""
+        held = np.flatnonzero(self.spot.ranges[player][hand_rows(self.holes)])
+        names = hand_names(self.holes[held])
+        return dict(zip(names, np.round(values[player, held], 4).tolist(), strict=True))
+
+
+def solve_spot(
+    board: str,
+    sizes: str = SPOT_SIZES,
+    *,
+    pot: float | None = None,
+    stacks: float | None = None,
+    dealer: str | None = None,
+    big_blind: str | None = None,
+    policy: Player | None = None,
+    line: str = "",
+    gap: float = SPOT_GAP,
+    iterations: int = SPOT_ITERATIONS,
+    locks: Sequence[dict[str, Any]] = (),
+    threads: int = 2,
+    on_progress: OnProgress | None = None,
+) -> Solution:
+    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap in thousandths of a big blind or a number of iterations.
+
+    Pot and stacks are in big blinds, ranges and sizes are texts, for example `solve_spot("Qs 7h 2c 9d 4s", pot=10,
+    stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as `policy` has it after the betting
+    `line`. Raises ConfigError for mistakes, and GameError if the spot needs more than half of the machine's memory.
+    """
+    spot = Spot.parse(
+        board, sizes, pot=pot, stacks=stacks, dealer=dealer, big_blind=big_blind, policy=policy, line=line
+    )
+    return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
+
+
+def memory_for_spots() -> float:
+    """The bytes that a spot may take: half of the machine's memory."""
+    return physical_memory() / 2 or inf
 
 
 class SpotSolver:
@@ -140,6 +183,7 @@ class SpotSolver:
         if not (self._reach[0, 0] * (_against(self._board, self._reach[1]) > 0)).any():
             raise ConfigError("No hand of the dealer's range is possible with one of the big blind's.")
         self._locks = list(self._locked(self._rounds[spot.round], locks))
+        self._given = tuple(locks)
 
     def describe(self) -> str:
         """The size of the spot in a sentence."""
@@ -163,9 +207,8 @@ class SpotSolver:
                 while solver.iteration < iterations:
                     solver.run(min(_CHECK_EVERY, iterations - solver.iteration))
                     now = 1000 * float(solver.gap()[0])
-                    if on_progress:
-                        on_progress(solver.iteration, now)
-                    if now <= gap:
+                    stopped = on_progress and on_progress(solver.iteration, now)
+                    if now <= gap or stopped:
                         break
             except KeyboardInterrupt:
                 if not solver.iteration:
@@ -187,7 +230,9 @@ class SpotSolver:
             bytes=self.bytes,
             holes=board.holes,
             hand_values=shares[:, board.view],
+            hand_equities=equities[:, board.view],
             decisions=tuple(self._decisions(tree, strategy(tree, inside.root))),
+            locks=self._given,
         )
 
     def _locked(self, tree: RoundTree, locks: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Doubles]]:
