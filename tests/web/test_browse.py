@@ -232,7 +232,7 @@ def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
 
 def test_views_of_a_grid() -> None:
     found = range_at(Lean(MINI), read_position(MINI, "rc/c", "5h3c2s"))  # type: ignore[arg-type]
-    view = grid("a", found, selected="54s", other="b")
+    view = grid(found, lambda label: f"?with=b&cell={label}", "54s")
     cells = [cell for row in view["rows"] for cell in row if not cell["empty"]]
     assert view["columns"] == 5
     for cell in cells:
@@ -254,9 +254,9 @@ def test_views_of_a_grid() -> None:
 def test_differences_are_total_variation_distances() -> None:
     position = read_position(LEDUC, "", "")
     even, lean = range_at(UniformPolicy(LEDUC), position), range_at(Lean(LEDUC), position)  # type: ignore[arg-type]
-    same = difference("a", even, even)
+    same = difference(even, even, str)
     assert {cell["apart"] for row in same["rows"] for cell in row} == {"0"}
-    apart = difference("a", even, lean)
+    apart = difference(even, lean, str)
     for cell in apart["rows"][0]:
         mine, theirs = (found.cell(cell["label"]).shares for found in (even, lean))  # type: ignore[union-attr]
         assert float(cell["opacity"]) == pytest.approx(np.abs(mine - theirs).max(), abs=1e-3)  # of two actions

@@ -141,18 +141,19 @@ def _any_board(name: str, position: Position, other: str) -> str:
 
 def _grids(site: Site, name: str, position: Position, cell: str, other: str) -> dict[str, Any]:
     """The grids of the page: of one agent, or of two and their difference."""
+
+    def link(label: str) -> str:
+        return address(name, position, cell=label, other=other)
+
     mine = look(site, name, position)
-    shown = [{"title": name, "grid": grid(name, mine, cell, other), "detail": detail(mine, cell) if cell else None}]
-    apart = None
+    tables = {name: mine}
     if other:
-        policy, game = site.run(other).listed()
-        theirs = range_at(
-            policy, read_position(game, position.betting, position.board_text), site.run(other).agent().advantages
-        )
-        shown.append(
-            {"title": other, "grid": grid(name, theirs, cell, other), "detail": detail(theirs, cell) if cell else None}
-        )
-        apart = difference(name, mine, theirs, cell, other)
+        tables[other] = look(site, other, place(site, other, position.betting, position.board_text))
+    shown = [
+        {"title": title, "grid": grid(found, link, cell), "detail": detail(found, cell) if cell else None}
+        for title, found in tables.items()
+    ]
+    apart = difference(mine, tables[other], link, cell) if other else None
     return {"shown": shown, "apart": apart, "cell": cell, "hands": len(mine.holes), "reach": float(np.mean(mine.reach))}
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
-from deepcfr.web.play_view import bars, card_face, percent, signed
+from deepcfr.play.hand import Floats
+from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.position import Position, address, kind_of, seat_name
-from deepcfr.web.ranges import Cell, Range, by_name, grid_labels
+from deepcfr.web.ranges import HandTable, Range, by_name, grid_labels
 
+Link = Callable[[str], str]
+"""The address of a kind of hands."""
 LEAST_OPACITY = 0.12  # opacity of cells that are almost never reached, so that they stay visible
 
 
@@ -61,37 +65,64 @@ def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> d
     }
 
 
-def grid(name: str, found: Range, selected: str = "", other: str = "") -> dict[str, Any]:
-    """The grid of a range: rows of cells with their bars, and the bar of the whole range."""
+def grid(found: HandTable, link: Link, selected: str = "") -> dict[str, Any]:
+    """The grid of a range: rows of cells with their bars, and the bar of the whole range. `link` is a kind's address."""
     cells = {cell.label: cell for cell in found.cells}
-    rows = [
-        [
-            _grid_cell(name, found, cells.get(label), label, row, column, selected, other)
-            for column, label in enumerate(labels)
-        ]
-        for row, labels in enumerate(grid_labels(found.position.game.rules))
-    ]
+
+    def shown(label: str) -> dict[str, Any]:
+        cell = cells[label]
+        shares = bars(by_name(found.names, cell.shares))
+        said = f"{label}: {_said(shares)}; reach {percent(cell.reach)}"
+        return {"bars": shares, "opacity": f"{opacity(cell.reach):.2f}", "said": said}
+
     whole = bars(by_name(found.names, found.whole))
-    return {"rows": rows, "columns": len(rows[0]), "whole": whole, "said": _said(whole)}
+    return _rows(found, link, selected, shown) | {"whole": whole, "said": _said(whole)}
 
 
-def _grid_cell(
-    name: str, found: Range, cell: Cell | None, label: str, row: int, column: int, selected: str, other: str
-) -> dict[str, Any]:
-    if cell is None:
-        return {"label": label, "row": row, "column": column, "empty": True}
-    shares = bars(by_name(found.names, cell.shares))
-    return {
-        "label": label,
-        "row": row,
-        "column": column,
-        "empty": False,
-        "bars": shares,
-        "opacity": f"{opacity(cell.reach):.2f}",
-        "said": f"{label}: {_said(shares)}; reach {percent(cell.reach)}",
-        "selected": label == selected,
-        "address": address(name, found.position, cell=label, other=other),
-    }
+def reach_grid(found: HandTable, link: Link, selected: str = "") -> dict[str, Any]:
+    """The grid of how much of each kind a player still holds, in percent."""
+    cells = {cell.label: cell for cell in found.cells}
+
+    def shown(label: str) -> dict[str, Any]:
+        reach = cells[label].reach
+        said = f"{label}: reach {percent(reach)}"
+        return {"apart": f"{100 * reach:.0f}", "kind": "call", "opacity": f"{reach:.3f}", "said": said}
+
+    return _rows(found, link, selected, shown)
+
+
+def difference(first: HandTable, second: HandTable, link: Link, selected: str = "") -> dict[str, Any]:
+    """The grid of the difference of two tables: the total variation distance of each kind's mean strategies."""
+    kinds = list(action_kinds(first.names).values())
+    mine, theirs = ({cell.label: cell for cell in found.cells} for found in (first, second))
+
+    def shown(label: str) -> dict[str, Any]:
+        shift = mine[label].shares - theirs[label].shares if label in theirs else mine[label].shares * 0
+        apart = float(np.abs(shift).sum()) / 2
+        most = int(shift.argmax())  # the action that the first one takes more often
+        return {
+            "apart": f"{100 * apart:.0f}",
+            "kind": kinds[most],
+            "opacity": f"{apart:.3f}",
+            "said": f"{label}: {100 * apart:.0f} points apart; {first.names[most]} "
+            f"{signed(100 * float(shift[most]), 0)} points",
+        }
+
+    return _rows(first, link, selected, shown)
+
+
+def _rows(found: HandTable, link: Link, selected: str, shown: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    """The cells of a grid, row by row; `shown` gives what a kind with hands shows."""
+    there = {cell.label for cell in found.cells}
+    rows: list[list[dict[str, Any]]] = []
+    for row, labels in enumerate(grid_labels(found.rules)):
+        rows.append([])
+        for column, label in enumerate(labels):
+            place: dict[str, Any] = {"label": label, "row": row, "column": column, "empty": label not in there}
+            if label in there:
+                place |= {"selected": label == selected, "address": link(label)} | shown(label)
+            rows[-1].append(place)
+    return {"rows": rows, "columns": len(rows[0])}
 
 
 def opacity(reach: float) -> float:
@@ -103,53 +134,27 @@ def _said(shares: list[Any]) -> str:
     return ", ".join(f"{part.name} {part.percent}" for part in shares if part.share > 0)
 
 
-def difference(name: str, first: Range, second: Range, selected: str = "", other: str = "") -> dict[str, Any]:
-    """The grid of the difference of two agents: the total variation distance of each cell's mean strategies."""
-    kinds = [kind_of(action) for action in first.position.state.legal()]
-    theirs = {cell.label: cell for cell in second.cells}
-    mine = {cell.label: cell for cell in first.cells}
-    rows: list[list[dict[str, Any]]] = []
-    for row, labels in enumerate(grid_labels(first.position.game.rules)):
-        rows.append([])
-        for column, label in enumerate(labels):
-            place: dict[str, Any] = {"label": label, "row": row, "column": column, "empty": label not in mine}
-            if label in mine:
-                shift = mine[label].shares - theirs[label].shares
-                apart = float(np.abs(shift).sum()) / 2
-                most = int(shift.argmax())  # the action that the first agent takes more often
-                place |= {
-                    "apart": f"{100 * apart:.0f}",
-                    "kind": kinds[most],
-                    "opacity": f"{apart:.3f}",
-                    "said": f"{label}: {100 * apart:.0f} points apart; {first.names[most]} "
-                    f"{signed(100 * float(shift[most]), 0)} points",
-                    "selected": label == selected,
-                    "address": address(name, first.position, cell=label, other=other),
-                }
-            rows[-1].append(place)
-    return {"rows": rows, "columns": len(rows[0])}
-
-
-def detail(found: Range, label: str) -> dict[str, Any] | None:
-    """The hands of a cell with their strategies; None if the board excludes all of them."""
+def detail(found: HandTable, label: str, columns: Mapping[str, Floats] | None = None) -> dict[str, Any] | None:
+    """The hands of a kind with their strategies, and numbers [H] by the title of their column; None without such hands."""
     cell = found.cell(label)
     if cell is None:
         return None
-    rules = found.position.game.rules
+    columns = columns or {}
+    small, meaning = (found.advantages, found.meaning) if isinstance(found, Range) else (None, None)
     hands = []
     for index in cell.members.tolist():
-        advantages = None if found.advantages is None else [signed(x, 3) for x in found.advantages[index]]
         hands.append(
             {
-                "cards": [card_face(card_text(rules, card)) for card in found.holes[index][::-1]],
+                "cards": [card_face(card_text(found.rules, card)) for card in found.holes[index][::-1]],
                 "text": found.hand(index),
                 "bars": bars(by_name(found.names, found.strategy[index])),
                 "percents": [percent(share) for share in found.strategy[index].tolist()],
                 "reach": percent(float(found.reach[index])),
-                "advantages": advantages,
+                "numbers": [f"{values[index]:.3f}" for values in columns.values()],
+                "advantages": None if small is None else [signed(x, 3) for x in small[index]],
             }
         )
-    return {"label": label, "hands": hands, "names": found.names, "meaning": found.meaning}
+    return {"label": label, "hands": hands, "names": found.names, "columns": list(columns), "meaning": meaning}
 
 
 def deck(game: PokerGame, position: Position) -> list[list[dict[str, Any]]]:

@@ -34,30 +34,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Range:
-    """The range of the player to act at a decision: H possible hands with reach and strategy."""
+class HandTable:
+    """What a player does at a decision with each of H possible hands, and the means by kinds of hands."""
 
-    position: Position
+    rules: PokerRules
+    names: list[str]  # of the A actions
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
     reach: Floats  # [H] probability of the player's own actions up to here
-    strategy: Floats  # [H, A] of the legal actions
-    advantages: Floats | None  # [H, A] of the legal actions; explained by `meaning`
-    meaning: str | None  # explains the advantages, or why they are missing here; None without advantage networks
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The names of the legal actions."""
-        return [self.position.name(action) for action in self.position.state.legal()]
+    strategy: Floats  # [H, A]
 
     @cached_property
     def labels(self) -> list[str]:
         """The kind of each hand."""
-        rules = self.position.game.rules
-        return [cell_label(rules, hole) for hole in self.holes]
+        return [cell_label(self.rules, hole) for hole in self.holes]
 
     def hand(self, index: int) -> str:
         """A hand as text, the higher card first."""
-        return cards_text(self.position.game.rules, self.holes[index][::-1])
+        return cards_text(self.rules, self.holes[index][::-1])
 
     def mean(self, members: npt.NDArray[np.int64]) -> Floats:
         """The mean strategy of some hands, [A], weighted by reach; unweighted if all reaches are 0."""
@@ -79,7 +72,7 @@ class Range:
         for index, label in enumerate(self.labels):
             members.setdefault(label, []).append(index)
         found = []
-        for row, labels in enumerate(grid_labels(self.position.game.rules)):
+        for row, labels in enumerate(grid_labels(self.rules)):
             for column, label in enumerate(labels):
                 if label in members:
                     of = np.array(members[label])
@@ -89,6 +82,15 @@ class Range:
     def cell(self, label: str) -> Cell | None:
         """The kind with the name `label`; None if it has no hands."""
         return next((cell for cell in self.cells if cell.label == label), None)
+
+
+@dataclass(frozen=True)
+class Range(HandTable):
+    """The range of the player to act at a decision of an agent's game."""
+
+    position: Position
+    advantages: Floats | None  # [H, A] of the legal actions; explained by `meaning`
+    meaning: str | None  # explains the advantages, or why they are missing here; None without advantage networks
 
 
 def range_at(policy: Policy, position: Position, newest: Advantages | None = None) -> Range:
@@ -110,7 +112,9 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     strategy = hand_strategy(policy, game.state(position.node), holes, position.board)[:, legal]
     found = newest.at(game, position.node, holes, position.board) if newest else None
     advantages = None if found is None else found[:, legal]
-    return Range(position, holes, reach, strategy, advantages, newest.meaning(game, position.node) if newest else None)
+    meaning = newest.meaning(game, position.node) if newest else None
+    names = [position.name(action) for action in legal]
+    return Range(game.rules, names, holes, reach, strategy, position, advantages, meaning)
 
 
 def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:
