@@ -17,7 +17,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from command_line import deepcfr
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
+from deepcfr.search.spot_solver import solve_spot
 from deepcfr.web.app import build_app
+from deepcfr.web.schema import SpotFacts
 from deepcfr.web.serve import warm_up
 from deepcfr.web.site import Site
 from web_site import MODELS, agent, model, site
@@ -45,6 +47,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
     table = tmp_path_factory.mktemp("matches") / "tournament.json"
     table.write_text(played.out.replace(str(MODELS), "models"))
     runs.matches = (table,)
+    dealer = "22+,A2s+,KTs+,QTs+,ATo+,KJo+"
+    for name, big_blind in (("turn", "22-TT,A2s-AJs,K9s+,QTs+,JTs,T9s,98s,AJo,KQo"), ("wide", "22+,A2s+,K2s+,A8o+")):
+        sizes = "turn 75, river 75"
+        found = solve_spot("Qs 7h 2c 9d", sizes, pot=6, stacks=20, dealer=dealer, big_blind=big_blind, gap=100)
+        runs.spots.spots[name] = SpotFacts.model_validate(found.facts())
     warm_up(runs)
     return runs
 
@@ -197,6 +204,48 @@ def parts(address: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in urlsplit(address).query.split("&"))
 
 
+def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
+    page = visit("/spots")
+    for name, text in (("board", "2c 2d 7h 9s Kc"), ("pot", "10"), ("stacks", "10"), ("sizes", "river 100")):
+        page.locator(f"#{name}").fill(text)
+    page.locator("#big_blind").fill("KK,4s3s:0.5")
+    kind = page.locator("[data-paint=big_blind] [data-kind='43s']")
+    page.wait_for_function("cell => cell.getAttribute('aria-pressed') === 'mixed'", arg=kind.element_handle())
+    cells = [page.locator(f"[data-paint=dealer] [data-kind={name}]") for name in ("AA", "AKs", "AQs", "QQ")]
+    boxes = [cell.bounding_box() for cell in cells[:3]]
+    for place, box in enumerate(boxes):
+        assert box is not None
+        page.mouse.move(box["x"] + 9, box["y"] + 9)
+        if not place:
+            page.mouse.down()
+    page.mouse.up()
+    assert page.locator("#dealer").input_value() == "AA,AKs,AQs"
+    cells[1].click()
+    cells[3].focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#dealer").input_value() == "AA,AQs,QQ"
+    with page.expect_navigation():
+        page.get_by_role("button", name="Solve").click()
+    page.locator(".history .here").wait_for()
+    assert parts(page.url + "?x=y") == {"x": "y"}
+    address = urlsplit(page.url).path
+    page.locator(".history .here").get_by_role("link", name="all-in").click()
+    page.wait_for_url("**line=all-in")
+    assert page.locator(".facts").inner_text().startswith("dealer to act")
+    page.locator("#dealer-by-hand-QQ").click()
+    page.get_by_role("heading", name="QQ").wait_for()
+    assert page.locator(".hands tbody tr").count() == 6
+    page.locator("summary", has_text="Lock this decision").click()
+    page.locator("#share-1").fill("100")
+    page.locator("#share-2").fill("0")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Lock and solve").click()
+    page.wait_for_url(f"**{address}-locked")
+    page.locator(".history .here").get_by_role("link", name="all-in").click()
+    page.locator(".history .here", has_text="locked").wait_for()
+    assert page.locator(".legend").inner_text().split("\n") == ["fold 100 %", "call 0 %"]
+
+
 PAGES = {
     "home": "/",
     "table": "/play/fhp",
@@ -207,6 +256,9 @@ PAGES = {
     "runs": "/runs",
     "run": "/runs/leduc",
     "matches": "/matches",
+    "spots": "/spots",
+    "spot": "/spots/turn?line=check&cell=AKs",
+    "two spots": "/spots/turn?with=wide&cell=QQ",
 }
 
 
@@ -266,7 +318,7 @@ def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
         image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
 
     take("home")
-    for name in ("flop", "compared", "run", "matches"):
+    for name in ("flop", "compared", "run", "matches", "spot"):
         page.goto(urljoin_base(page, PAGES[name]))
         for source in page.locator(".cross code").all():  # a folder of this test, which tells nobody anything
             source.evaluate("place => { place.textContent = 'runs/tournament.json'; }")
@@ -280,7 +332,7 @@ def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
     page.locator(".review .cost", has_text="cost").first.wait_for()
     take("review")
     assert {path.stem for path in folder.glob("*.png")} == {
-        "home", "strategy", "compared", "run", "matches", "play", "review",
+        "home", "strategy", "compared", "run", "matches", "spot", "play", "review",
     }  # fmt: skip
     assert sum(path.stat().st_size for path in folder.glob("*.png")) < MOST_BYTES
 

@@ -26,9 +26,8 @@ def serve_command(command: Serve) -> None:
     except ImportError as error:
         raise ConfigError(NEEDS_WEB.format(error.name)) from error
 
-    serve(
-        open_site(command.runs, command.policy, warn, command.matches, command.search), command.host, command.port, warn
-    )
+    site = open_site(command.runs, command.policy, warn, command.matches, command.search, command.spots)
+    serve(site, command.host, command.port, warn)
 
 
 def api_command(command: Api) -> None:  # noqa: ARG001

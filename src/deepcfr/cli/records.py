@@ -319,7 +319,7 @@ class Play:
 
 @dataclass
 class Serve:
-    """Serve web pages and a JSON interface: play agents, read their strategies, watch runs.
+    """Serve web pages and a JSON interface: play agents, read their strategies, watch runs, solve spots.
 
     For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN as in deepcfr match)
     """
@@ -330,6 +330,7 @@ class Serve:
     policy: PolicyName = "own"  # policy that plays and is shown
     search: SearchConfig = field(default_factory=SearchConfig)
     matches: tuple[Path, ...] = ()  # files with the --json output of tournaments and matches, for the page of matches
+    spots: Path | None = None  # folder of solved spots, files of deepcfr spot --out; the page of spots writes there too
 
 
 @dataclass

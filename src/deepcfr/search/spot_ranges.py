@@ -89,6 +89,15 @@ def range_text(weights: Doubles, board: Sequence[int] = ()) -> str:
     return ",".join(name if weight == 1 else f"{name}:{weight:g}" for name, weight in parts if weight)
 
 
+def range_cells(weights: Doubles) -> dict[str, float]:
+    """The mean weight of each kind of hands with a weight, such as AKs."""
+    holes = all_hands(_CARDS, 2)
+    kinds: dict[str, list[float]] = {}
+    for hole, weight in zip(holes, weights[hand_rows(holes)].tolist(), strict=True):
+        kinds.setdefault(hand_class(HOLDEM, hole), []).append(weight)
+    return {kind: sum(each) / len(each) for kind, each in kinds.items() if any(each)}
+
+
 def ranges_after(policy: Player, line: str, board: Sequence[int]) -> tuple[PublicState, tuple[Doubles, Doubles]]:
     """The state after a line of betting, and each player's range there, [1326], if both play as `policy` does.
 

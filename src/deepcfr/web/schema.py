@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+
+from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 
 Probabilities = dict[str, float]
 Number = Annotated[StrictInt, Field(ge=0, le=2**53)]
@@ -213,3 +215,81 @@ class RangeFacts(BaseModel):
     whole: Probabilities
     cells: list[CellFacts]
     hands: list[HandFacts]
+
+
+class SpotWish(_Request):
+    """A spot to solve, as for `deepcfr spot`; what is null is as `agent` has it after the betting `line`."""
+
+    board: str = Field(max_length=40, description="three to five cards")
+    pot: float | None = Field(None, description="big blinds")
+    stacks: float | None = Field(None, description="big blinds that each player has left")
+    dealer: str | None = Field(None, max_length=10_000, description="a range such as 77+,A5s-A2s,KQo:0.5")
+    big_blind: str | None = Field(None, max_length=10_000, description="a range")
+    agent: str | None = Field(None, max_length=100, description="an agent of this server that plays hold'em")
+    line: str = Field("", max_length=200, description="the betting before, rounds apart by '/'")
+    sizes: str = Field(SPOT_SIZES, max_length=200)
+    gap: float = Field(SPOT_GAP, ge=0, description="stop at this gap, in thousandths of a big blind")
+    iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
+    locks: list[dict[str, Any]] = Field(
+        [], description="decisions that are played as given, as in `deepcfr spot --lock`"
+    )
+    name: str = Field("", max_length=60)
+
+
+class SpotState(BaseModel):
+    """A spot of this server that is being solved, or was."""
+
+    name: str
+    solved: bool
+    iterations: int
+    gap_mbb: float | None
+    problem: str = ""
+
+
+Hand = Annotated[str, Field(pattern="^([2-9TJQKA][cdhs]){2}$")]
+Seat = Literal["dealer", "big blind"]
+BySeat = Annotated[dict[Seat, dict[Hand, float]], Field(min_length=2)]
+
+
+class SpotDecision(BaseModel):
+    """A decision on a spot's board."""
+
+    line: str
+    player: Seat
+    frequencies: Probabilities = Field(min_length=1)
+    hands: dict[Hand, list[float]] = Field(description="the probabilities of the actions with each hand that gets here")
+
+    @model_validator(mode="after")
+    def _check(self) -> SpotDecision:
+        if any(len(shares) != len(self.frequencies) for shares in self.hands.values()):
+            raise ValueError(f"a hand after {self.line!r} has too few or too many probabilities")
+        return self
+
+
+class SpotFacts(BaseModel):
+    """A solved spot, the file of `deepcfr spot --out`; amounts are in big blinds."""
+
+    board: str
+    pot: float
+    stacks: float
+    dealer: str
+    big_blind: str
+    sizes: str
+    iterations: int
+    gap_mbb: float
+    seconds: float
+    bytes: int
+    values: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="each player's share of the pot")
+    equities: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="the same if both check to the end")
+    decisions: list[SpotDecision] = Field(min_length=1)
+    locks: list[dict[str, Any]]
+    hand_values: BySeat
+    hand_equities: BySeat
+
+    @model_validator(mode="after")
+    def _check(self) -> SpotFacts:
+        if self.decisions[0].line:
+            raise ValueError("the first decision is not the one before all actions")
+        if any(self.hand_values[seat].keys() != self.hand_equities[seat].keys() for seat in self.hand_values):
+            raise ValueError("hands with a value and hands with an equity differ")
+        return self

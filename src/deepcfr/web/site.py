@@ -17,6 +17,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.players import made_of, runs_of
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.web.advantages import Advantages, advantages_of
+from deepcfr.web.spot_shelf import SpotShelf
 
 Warn = Callable[[str], None]
 NAME_LENGTH = 60
@@ -99,10 +100,11 @@ class NamedRun:
 
 @dataclass
 class Site:
-    """The runs of a server by name, in the given order, and files with results of tournaments."""
+    """The runs of a server by name, in the given order, files with results of tournaments, and spots."""
 
     runs: dict[str, NamedRun]
     matches: tuple[Path, ...] = ()
+    spots: SpotShelf = field(default_factory=SpotShelf)
 
     def run(self, name: str) -> NamedRun:
         """The run with a name; names are looked up and never joined to paths. Raises Refusal if there is none."""
@@ -117,13 +119,15 @@ def open_site(
     warn: Warn,
     matches: Sequence[Path] = (),
     search: SearchConfig = DEFAULT_SEARCH,
+    spots: Path | None = None,
 ) -> Site:
     """The site of run folders, each as RUN or, in a style of play or with `search`, as STYLE:RUN or resolve:RUN.
 
-    Raises ConfigError for no run, a repeated run, or a name that does not name one run; and the errors of opening a run.
+    `spots` is the folder of solved spots. Raises ConfigError for no run and no spots, a repeated run, or a name that does
+    not name one run; and the errors of opening a run or a spot.
     """
-    if not players:
-        raise ConfigError("Name at least one run folder or shipped model to serve.")
+    if not players and not spots:
+        raise ConfigError("Name at least one run folder or shipped model to serve, or --spots FOLDER.")
     runs: dict[str, NamedRun] = {}
     seen: set[str] = set()
     for player in map(str, players):
@@ -134,7 +138,7 @@ def open_site(
         seen.add(f"{style}{folder}")
         name = _free_name(style + folder.name, runs)
         runs[name] = NamedRun(name, RunFolder.open(Path(path)), which, warn, player if style else None, search)
-    return Site(runs, tuple(matches))
+    return Site(runs, tuple(matches), SpotShelf(spots))
 
 
 def _only_run(player: str) -> str:

@@ -80,6 +80,53 @@
     if (chosen === enough) form.requestSubmit();
   });
 
+  // Ranges are painted on a grid: the server reads the text, and a painted kind has all or nothing of its hands.
+  let painting = null;  // whether a stroke adds kinds or takes them away
+
+  async function showRange(text) {
+    const grid = document.querySelector(`[data-paint="${text.id}"]`);
+    const answer = await fetch(`/api/range?text=${encodeURIComponent(text.value)}`);
+    text.setCustomValidity(answer.ok ? "" : (await answer.clone().json()).error);
+    if (!answer.ok) return;
+    const weights = await answer.json();
+    for (const cell of grid.querySelectorAll("[data-kind]")) {
+      const weight = weights[cell.dataset.kind] || 0;
+      cell.dataset.weight = weight;
+      cell.setAttribute("aria-pressed", weight === 1 ? "true" : weight ? "mixed" : "false");
+    }
+    grid.hidden = false;
+  }
+
+  function paint(cell) {
+    const grid = cell.closest("[data-paint]");
+    cell.dataset.weight = painting ? 1 : 0;
+    cell.setAttribute("aria-pressed", String(painting));
+    const held = [...grid.querySelectorAll("[data-kind]")].filter((one) => Number(one.dataset.weight));
+    document.getElementById(grid.dataset.paint).value = held
+      .map((one) => one.dataset.kind + (one.dataset.weight === "1" ? "" : `:${Number(Number(one.dataset.weight).toFixed(4))}`)).join(",");
+  }
+
+  document.addEventListener("pointerdown", (event) => {
+    const cell = event.target.closest("[data-paint] [data-kind]");
+    if (!cell) return;
+    cell.releasePointerCapture(event.pointerId);
+    painting = cell.getAttribute("aria-pressed") !== "true";
+    paint(cell);
+  });
+  document.addEventListener("pointerover", (event) => {
+    const cell = event.target.closest("[data-paint] [data-kind]");
+    if (cell && painting !== null) paint(cell);
+  });
+  document.addEventListener("pointerup", () => { painting = null; });
+  document.addEventListener("click", (event) => {  // a click without a pointer is a key
+    const cell = event.target.closest("[data-paint] [data-kind]");
+    if (!cell || event.detail) return;
+    painting = cell.getAttribute("aria-pressed") !== "true";
+    paint(cell);
+    painting = null;
+  });
+  document.addEventListener("input", (event) => { if (event.target.matches("[data-range]")) showRange(event.target); });
+
   async function load(place) {
     const answer = await fetch(place.dataset.load);
     if (answer.ok) place.innerHTML = await answer.text();
@@ -87,6 +134,10 @@
 
   function begin() {
     for (const place of document.querySelectorAll("[data-load]")) load(place);
+    for (const place of document.querySelectorAll("[data-wait]")) {
+      setTimeout(() => once(() => swap(location.href, {}, true)), Number(place.dataset.wait));
+    }
+    for (const text of document.querySelectorAll("[data-range]")) showRange(text);
     for (const grid of document.querySelectorAll("[data-grid]")) {
       const cells = [...grid.querySelectorAll("[data-row]")];
       const first = cells.find((cell) => cell.getAttribute("aria-current")) || cells[0];

@@ -1,0 +1,306 @@
+"""Spots on the server: solved, shown, locked, compared, kept as files, and refused with a sentence."""
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from deepcfr.errors import CheckpointError, ConfigError
+from deepcfr.search.spot_solver import Solution, solve_spot
+from deepcfr.web.app import build_app
+from deepcfr.web.schema import SpotFacts
+from deepcfr.web.site import Site, open_site
+from deepcfr.web.spot_shelf import MOST_SPOTS, SpotShelf
+from deepcfr.web.spot_view import table_at
+from web_site import model
+
+RIVER = "2c 2d 7h 9s Kc"
+WISH: dict[str, Any] = {
+    "board": RIVER, "pot": 10, "stacks": 40, "dealer": "AA,AQs:0.5", "big_blind": "KK,4s3s,4h3h", "sizes": "river 50 100",
+    "gap": 20, "name": "polar",
+}  # fmt: skip
+MINUTE = 60
+
+
+@pytest.fixture(scope="module")
+def polar() -> Solution:
+    arguments = {name: value for name, value in WISH.items() if name != "name"}
+    return solve_spot(**arguments)
+
+
+@pytest.fixture
+def folder(polar: Solution, tmp_path: Path) -> Path:
+    (tmp_path / "polar.json").write_text(json.dumps(polar.facts()))
+    return tmp_path
+
+
+@pytest.fixture
+def somebody(folder: Path) -> TestClient:
+    site = open_site((), "own", pytest.fail, spots=folder)
+    site.runs["fhp"] = model("fhp")
+    return visitor(site)
+
+
+def visitor(site: Site) -> TestClient:
+    return TestClient(build_app(site), base_url="http://127.0.0.1", follow_redirects=False)
+
+
+def wait(client: TestClient, name: str) -> dict[str, Any]:
+    """The state of a spot when it is no longer being solved."""
+    end = time.monotonic() + MINUTE
+    while time.monotonic() < end:
+        state = client.get(f"/api/spots/{name}/state").json()
+        if state["solved"] or state["problem"]:
+            return dict(state)
+        time.sleep(0.02)
+    pytest.fail(f"{name} took more than {MINUTE} seconds")
+
+
+def test_a_spot_is_solved_as_from_python_and_kept_as_a_file(tmp_path: Path, polar: Solution) -> None:
+    client = visitor(open_site((), "own", pytest.fail, spots=tmp_path))
+    begun = client.post("/api/spots", json=WISH)
+    assert begun.status_code == 202
+    assert begun.json()["name"] == "polar"
+    state = wait(client, "polar")
+    assert state["iterations"] == polar.iterations
+    found, expected = client.get("/api/spots/polar").json(), json.loads(json.dumps(polar.facts()))
+    for one in (found, expected):
+        del one["seconds"]
+    assert found == expected
+    assert [each["name"] for each in client.get("/api/spots").json()] == ["polar"]
+    assert json.loads((tmp_path / "polar.json").read_text()) == client.get("/api/spots/polar").json()
+    again = visitor(open_site((), "own", pytest.fail, spots=tmp_path))
+    assert again.get("/api/spots/polar").json() == client.get("/api/spots/polar").json()
+
+
+def test_hands_at_a_decision_are_those_of_the_solution(polar: Solution) -> None:
+    facts = SpotFacts.model_validate(polar.facts())
+    for decision in polar.decisions:
+        seat = facts.decisions[polar.decisions.index(decision)].player
+        table = table_at(facts, decision.line, seat)
+        places = {tuple(hole): h for h, hole in enumerate(polar.holes.tolist())}
+        order = [places[tuple(hole)] for hole in table.holes.tolist()]
+        np.testing.assert_allclose(table.reach, decision.reach[order], atol=2e-3)
+        held = table.reach > 0
+        np.testing.assert_allclose(table.strategy[held], decision.strategy[order][held], atol=1e-4)
+        other = table_at(facts, decision.line, "dealer" if seat == "big blind" else "big blind")
+        assert other.names == []
+        assert other.strategy.shape == (len(other.holes), 0)
+
+
+def test_the_table_has_a_line_for_every_hand(somebody: TestClient, polar: Solution) -> None:
+    answer = somebody.get("/api/spots/polar/decision.csv", params={"line": "check"})
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert list(rows[0]) == ["hand", "kind", "reach", "check", "bet 5", "bet 10", "EV", "Equity"]
+    assert len(rows) == 6 + 4
+    aces = next(row for row in rows if row["kind"] == "AA")
+    assert float(aces["EV"]) == pytest.approx(polar.facts()["hand_values"]["dealer"]["AsAh"], abs=1e-3)
+    assert sum(float(aces[name]) for name in ("check", "bet 5", "bet 10")) == pytest.approx(1, abs=1e-3)
+
+
+def test_the_page_shows_grids_ways_and_hands(somebody: TestClient) -> None:
+    page = somebody.get("/spots/polar?line=check&cell=AQs").text
+    assert page.count('role="grid"') == 2
+    assert "<b>dealer</b> to act" in page
+    assert "dealer: hands of AQs" in page
+    assert 'href="/spots/polar?line=check%2C+bet+5' in page  # the big blind acts after a bet
+    assert '<span class="end">' in page  # nobody acts after two checks
+    first = somebody.get("/spots").text
+    assert ">polar</a>" in first
+    assert "<option>fhp</option>" in first
+    assert f'value="{RIVER}"' in somebody.get("/spots?like=polar").text
+
+
+def test_a_form_changes_locks_and_compares(somebody: TestClient) -> None:
+    wide = somebody.post("/spots", data={"like": "polar", "name": "wide", "dealer": "AA,AQs,QQ", "pot": ""})
+    assert wide.headers["location"] == "/spots/wide"
+    wait(somebody, "wide")
+    facts = somebody.get("/api/spots/wide").json()
+    assert (facts["pot"], facts["dealer"], facts["big_blind"]) == (10, "AA,AQs,QQ", "KK,4s3s,4h3h")
+    shares = {"share check": "0", "share bet 5": "100", "share bet 10": "0.00"}
+    lock = somebody.post("/spots", data={"like": "polar", "name": "polar-locked", "locked": "", **shares})
+    assert lock.headers["location"] == "/spots/polar-locked"
+    wait(somebody, "polar-locked")
+    facts = somebody.get("/api/spots/polar-locked").json()
+    assert facts["decisions"][0]["frequencies"] == {"check": 0, "bet 5": 1, "bet 10": 0}
+    page = somebody.get("/spots/polar-locked?with=polar&cell=KK").text
+    assert "· locked" in page
+    assert page.count('role="grid"') == 5
+    assert 'aria-label="Difference by hand"' in page
+    again = somebody.post("/spots", data={"like": "polar-locked", "locked": "", **shares | {"share check": "50"}})
+    assert again.status_code == 400
+    assert "do not sum to 1" in again.text
+    assert somebody.get("/spots/polar?with=wide&line=bet 5").status_code == 200
+    assert somebody.get("/spots/polar?with=nobody").status_code == 404
+
+
+def test_what_is_left_out_comes_from_an_agent(somebody: TestClient) -> None:
+    wish = {"board": "Qs7h2c", "agent": "fhp", "line": "rc", "stacks": "3", "sizes": "flop 100", "iterations": "1"}
+    begun = somebody.post("/spots", data=wish)
+    name = begun.headers["location"].split("/")[-1]
+    assert name == "Qs7h2c"
+    wait(somebody, name)
+    facts = somebody.get(f"/api/spots/{name}").json()
+    assert facts["pot"] == 4
+    assert len(facts["hand_values"]["dealer"]) > 1_000
+
+
+def test_one_spot_at_a_time_and_it_can_be_stopped(somebody: TestClient) -> None:
+    long = WISH | {
+        "board": "2c 2d 7h 9s",
+        "sizes": "turn 50, river 50",
+        "gap": 0,
+        "iterations": 100_000,
+        "name": "long",
+    }
+    assert somebody.post("/api/spots", json=long).status_code == 202
+    page = somebody.get("/spots/long").text
+    assert "data-wait" in page
+    assert "of at most 100000" in page
+    refused = somebody.post("/api/spots", json=WISH | {"name": "second"})
+    assert refused.status_code == 400
+    assert refused.json()["error"] == "The spot 'long' is being solved: wait for it, or stop it."
+    assert somebody.get("/api/spots/long").status_code == 404  # nothing is solved yet
+    assert "being solved" in somebody.get("/spots").text
+    assert somebody.post("/spots/long/stop").headers["location"] == "/spots/long"
+    assert 0 < wait(somebody, "long")["iterations"] < 100_000
+    assert somebody.post("/api/spots/long/stop").json()["solved"]
+
+
+def test_a_spot_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
+    site = open_site((), "own", pytest.fail, spots=tmp_path / "kept")
+    client = visitor(site)
+    (tmp_path / "kept").rmdir()
+    (tmp_path / "kept").write_text("a file where the folder was")
+    client.post("/api/spots", json=WISH)
+    state = wait(client, "polar")
+    assert not state["solved"]
+    assert "cannot be written" in state["problem"]
+    assert "cannot be written" in client.get("/spots/polar").text
+    assert client.post("/api/spots", json=WISH).json()["name"] == "polar-2"  # it is in nobody's way
+    wait(client, "polar-2")
+
+
+def test_the_grid_of_a_range(somebody: TestClient) -> None:
+    assert somebody.get("/api/range", params={"text": "QQ+,KQo:0.5,AsKs"}).json() == {
+        "QQ": 1, "KK": 1, "AA": 1, "KQo": 0.5, "AKs": 0.25,
+    }  # fmt: skip
+    refused = somebody.get("/api/range", params={"text": "QQQ"})
+    assert refused.status_code == 400
+    assert "'QQQ' is not a part of a range" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "change, status, sentence",
+    [
+        ({"board": "Qs 7h"}, 400, "3, 4 or 5 cards"),
+        ({"dealer": None}, 400, "needs a value for dealer"),
+        ({"dealer": "KcKd"}, 400, "no hand that is possible"),
+        ({"agent": "nobody"}, 404, "no run named 'nobody'"),
+        ({"sizes": "river x"}, 400, "needs percentages"),
+        ({"gap": -1}, 422, "body.gap"),
+        ({"iterations": 0}, 422, "body.iterations"),
+        ({"locks": [{"line": "bet"}]}, 400, "no decision after 'bet'"),
+        ({"more": 1}, 422, "body.more"),
+        (
+            {
+                "board": "Qs 7h 2c",
+                "dealer": "22+",
+                "big_blind": "22+",
+                "sizes": "flop 20 50 100, turn 20 50, raise 50",
+            },
+            400,
+            "are allowed",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_mistakes_are_sentences_and_nothing_begins(
+    somebody: TestClient, change: dict[str, object], status: int, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepcfr.web.spots.memory_for_spots", lambda: 1e8)
+    answer = somebody.post("/api/spots", json=WISH | change)
+    assert answer.status_code == status
+    assert sentence in answer.json()["error"]
+    assert [each["name"] for each in somebody.get("/api/spots").json()] == ["polar"]
+
+
+@pytest.mark.parametrize(
+    "path, status",
+    [
+        ("/spots/nobody", 404),
+        ("/spots?like=nobody", 404),
+        ("/spots/polar?line=fold", 404),
+        ("/spots/polar?line=" + "x" * 401, 422),
+        ("/spots/polar?cell=72o", 200),
+        ("/spots/..%2fpolar", 404),
+        ("/api/spots/nobody", 404),
+        ("/api/spots/nobody/state", 404),
+        ("/api/spots/polar/decision.csv?line=check, fold", 404),
+    ],
+)
+def test_addresses(somebody: TestClient, path: str, status: int) -> None:
+    answer = somebody.get(path)
+    assert answer.status_code == status
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_forms_with_words_for_numbers_are_refused(somebody: TestClient) -> None:
+    for data, sentence in (
+        ({"like": "polar", "pot": "much"}, "pot: "),
+        ({"like": "polar", "locked": "", "share check": "all"}, "must be a number of percent"),
+        ({"pot": "3"}, "board: "),
+    ):
+        answer = somebody.post("/spots", data=data)
+        assert answer.status_code == 400
+        assert sentence in answer.text
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("{", "is not a file of deepcfr spot --out"),
+        ("{}", "board: Field required"),
+        ('"first"', "is not a file of deepcfr spot --out"),
+    ],
+)
+def test_files_that_are_no_spots_are_named(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(CheckpointError, match=sentence):
+        SpotShelf(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        (lambda facts: facts["decisions"][0]["hands"].update({"4s3s": [1]}), "too few or too many probabilities"),
+        (lambda facts: facts["decisions"].pop(0), "first decision is not the one before all actions"),
+        (lambda facts: facts["hand_values"]["dealer"].popitem(), "hands with a value and hands with an equity differ"),
+        (lambda facts: facts["hand_values"].popitem(), "at least 2 items"),
+        (lambda facts: facts["hand_values"]["dealer"].update({"AsXx": 1}), "should match pattern"),
+    ],
+)
+def test_files_that_contradict_themselves_are_named(
+    tmp_path: Path, polar: Solution, change: Any, sentence: str
+) -> None:
+    facts = json.loads(json.dumps(polar.facts()))
+    change(facts)
+    (tmp_path / "x.json").write_text(json.dumps(facts))
+    with pytest.raises(CheckpointError, match=sentence):
+        SpotShelf(tmp_path)
+
+
+def test_names_are_safe_and_free_and_there_is_a_most(folder: Path) -> None:
+    shelf = SpotShelf(folder)
+    assert shelf.free_name("polar") == "polar-2"
+    assert shelf.free_name("../../Qs 7h") == "Qs-7h"
+    assert shelf.free_name("/") == "spot"
+    shelf.spots |= {str(number): shelf.spots["polar"] for number in range(MOST_SPOTS)}
+    with pytest.raises(ConfigError, match="which is the most"):
+        shelf.start("x", None, 1, 1)  # type: ignore[arg-type]
