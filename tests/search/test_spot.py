@@ -25,8 +25,8 @@ RIVER = "2c 2d 7h 9s Kc"
 POLAR = ("AA", "KK,4s3s,4h3h,4d3d,4c3c")  # a hand between the best and the worst ones of the player who acts first
 
 
-def spot(board: str, dealer: str, first: str, sizes: str, pot: float = 10, stacks: float = 10) -> Spot:
-    return Spot(parse_board(board), pot, stacks, (parse_range(dealer), parse_range(first)), Sizes.parse(sizes))
+def spot(board: str, dealer: str, first: str, sizes: str, pot: float = 10, stacks: float = 10, **rake: float) -> Spot:
+    return Spot(parse_board(board), pot, stacks, (parse_range(dealer), parse_range(first)), Sizes.parse(sizes), **rake)
 
 
 def solved(which: Spot, gap: float = 1.0, iterations: int = 3_000) -> Solution:
@@ -49,6 +49,33 @@ def test_a_polar_range_bets_and_is_called_as_worked_out_by_hand(percent: int) ->
     assert solved(found.spot, 100).iterations < found.iterations  # the gap ends it
     kings = found.holes[:, 0] // 4 == 11
     np.testing.assert_allclose(found.hand_values[1, kings], 10 + size * 10 / (10 + size), atol=0.05)
+
+
+@pytest.mark.parametrize("rake, cap, taken", [(5, None, (0.5, 1.5)), (5, 0.75, (0.5, 0.75))])
+def test_a_rake_is_taken_from_the_winner_as_worked_out_by_hand(
+    rake: float, cap: float | None, taken: tuple[float, float]
+) -> None:
+    """A bet of the pot into a pot of 10: the winner pays rake on the final pot of 10 or of 30."""
+    ranges = parse_range(POLAR[0]), parse_range(POLAR[1])
+    found = solved(Spot(parse_board(RIVER), 10, 10, ranges, Sizes.parse("river 100"), rake, cap), 0.5)
+    small, large = taken
+    value, air = 3, 4
+    bluffing = 10 / (30 - large)  # share of bluffs in all bets: a caller wins 30 less rake with them, and pays 10
+    bluffs = value * bluffing / (1 - bluffing)
+    calling = (10 - small) / (20 - small)  # a bluff wins the pot less rake, or loses 10
+    first, facing = (next(d for d in found.decisions if d.line == line) for line in ("", "all-in"))
+    assert first.frequencies()["all-in"] == pytest.approx((value + bluffs) / (value + air), abs=5e-3)
+    assert facing.frequencies()["call"] == pytest.approx(calling, abs=1e-2)
+    assert sum(found.equities) == pytest.approx(10 - small)
+    called = (value + bluffs) / (value + air) * calling
+    assert sum(found.values) == pytest.approx(10 - small - called * (large - small), abs=1e-2)
+
+
+def test_a_tie_costs_each_player_half_of_the_rake() -> None:
+    found = solved(
+        Spot(parse_board("As Ks Qs Js Ts"), 10, 10, (parse_range("22"), parse_range("33")), Sizes({}), 10), 1
+    )
+    assert found.values == pytest.approx((4.5, 4.5))
 
 
 def test_equities_are_those_of_every_river_and_the_pot_is_shared() -> None:
@@ -208,6 +235,9 @@ def test_progress_can_stop_a_solution() -> None:
         ({"pot": 0}, "pot must be above 0"),
         ({"stacks": float("nan")}, "stacks must be above 0"),
         ({"stacks": 0.001}, "rounded to 0.01"),
+        ({"rake": 100}, "rake must be from 0 to less than 100 percent, but is 100"),
+        ({"rake": float("nan")}, "rake must be from 0"),
+        ({"rake": 5, "cap": -1}, "cap of the rake must be 0 or more, but is -1"),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip

@@ -121,6 +121,8 @@ def spot_command(command: SpotQuery) -> None:
         big_blind=command.big_blind,
         policy=policy,
         line=command.line,
+        rake=command.rake,
+        cap=command.cap,
     )
     solver = SpotSolver(spot, memory_for_spots(), command.threads, _locks(command.lock))
     console = open_console(command.json)

@@ -227,6 +227,8 @@ class SpotQuery:
     search: SearchConfig = field(default_factory=SearchConfig)  # of --from
     #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size
     sizes: str = SPOT_SIZES
+    rake: float = 0.0  # percent of the final pot that the house takes from its winner
+    cap: float | None = None  # most of the rake, in big blinds
     gap: float = (
         SPOT_GAP  # stop when best responses gain at most so many thousandths of a big blind, both players added
     )

@@ -96,6 +96,7 @@ def leaf_values(
     column: Ints,
     showdown: npt.NDArray[np.bool_],
     payoff: Floats,
+    fee: Floats,
     reach: Floats,
     holes: npt.NDArray[np.uint8],
     view: Ints,
@@ -109,10 +110,10 @@ def leaf_values(
 ) -> None:
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    The first five arguments are from a `LeafColumns`, those after `reach` from a `Board`; `by_card` [cards + 2, K],
+    The first six arguments are from a `LeafColumns`, those after `reach` from a `Board`; `by_card` [cards + 2, K],
     `turned` [U, K], `anyone` [U, K] and `ahead` [U, num_showdown] are working memory. The value of a fold is its payoff
     times the reach of all hands that share no card. The value of a showdown is its payoff times (reach of the hands
-    that it beats minus reach of the hands that beat it).
+    that it beats minus reach of the hands that beat it), less its fee times the reach of all of them.
     """
     count = reach.shape[1]
     for start in range(0, count, _BLOCK):
@@ -127,6 +128,9 @@ def leaf_values(
             source = ahead if showdown[leaf] else anyone
             for u in range(start, min(start + _BLOCK, count)):
                 target[u] = amount * source[u, k]
+            if fee[leaf]:
+                for u in range(start, min(start + _BLOCK, count)):
+                    target[u] -= fee[leaf] * anyone[u, k]
 
 
 @nb.njit(cache=True, nogil=True)

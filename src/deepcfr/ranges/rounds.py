@@ -6,7 +6,7 @@ some entries at a time saves memory, and a pass over a sample of entries saves t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +43,7 @@ class RoundTree:
     # [L] FOLDED, SHOWDOWN or NEXT_ROUND. After players are all-in, leaves are entries too: they lead through each round.
     leaf_kind: Ints
     leaf_payoff: npt.NDArray[np.float64]  # [P, L] gain after a fold, or of a showdown's winner; in units
+    leaf_fee: npt.NDArray[np.float64]  # [L] what each player pays besides at a showdown, whoever wins; in units
 
     @property
     def num_edges(self) -> int:
@@ -96,6 +97,7 @@ class RoundTree:
             column=np.array([position[int(row)] for row in rows], np.int64),
             showdown=shown,
             payoff=self.leaf_payoff[player, ended],
+            fee=self.leaf_fee[ended],
         )
 
     @cached_property
@@ -137,8 +139,20 @@ class RoundTree:
             exits=slot[self.exits[exits]],
             leaf_kind=self.leaf_kind[kept[decisions:]],
             leaf_payoff=self.leaf_payoff[:, kept[decisions:]],
+            leaf_fee=self.leaf_fee[kept[decisions:]],
         )
         return Lines(part, edges, exits)
+
+    def raked(self, share: float, cap: float) -> RoundTree:
+        """The round if the house takes `share` of the final pot from its winner, at most `cap` units.
+
+        A showdown's winner gains (payoff - rake) and the loser (-payoff), and a tie costs each half of the rake: that is a
+        payoff less by half of the rake, and a fee of the other half for both.
+        """
+        rake = np.minimum(share * 2 * np.abs(self.leaf_payoff[0]), cap)
+        fee = np.where(self.leaf_kind == SHOWDOWN, rake / 2, 0)
+        paid = np.where(self.leaf_payoff > 0, rake - fee, 0)
+        return replace(self, leaf_payoff=self.leaf_payoff - paid, leaf_fee=fee)
 
 
 def _padded(rows: Ints) -> Ints:
@@ -156,6 +170,7 @@ class LeafColumns:
     column: Ints  # [L'] position in `rows`
     showdown: npt.NDArray[np.bool_]  # [L']
     payoff: npt.NDArray[np.float64]  # [L'] to the player
+    fee: npt.NDArray[np.float64]  # [L']
 
 
 def round_trees(game: PokerGame) -> list[RoundTree]:
@@ -200,6 +215,7 @@ def _round_tree(
             leaf_kind=kind,
             # A fold pays player 0 the same in all columns; at a showdown column 2 is its win and 0 its loss.
             leaf_payoff=np.stack([payoffs[leaves, 2], -payoffs[leaves, 0]]),
+            leaf_fee=np.zeros(len(leaves)),
         ),
         exits,
     )

@@ -106,7 +106,7 @@ class RoundPass:
         leaves, board, scratch = self.tree.leaves[player], self.board, self._scratch
         columns, count = len(leaves.rows), len(board)
         leaf_values(
-            leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff,
+            leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
             self.rows[1 - player], board.holes, board.view, board.group, board.example,
             scratch.array("by card", (board.num_cards + 2, columns)),
             scratch.array("turned", (count, columns)),

@@ -82,6 +82,8 @@ class Spot:
     stacks: float
     ranges: tuple[Doubles, Doubles]  # weights [1326] of the dealer's hands and of the big blind's
     sizes: Sizes
+    rake: float = 0.0  # percent of the final pot that the house takes from the winner
+    cap: float | None = None  # most of it, in big blinds
     rules: PokerRules = field(init=False)
 
     @staticmethod
@@ -95,6 +97,8 @@ class Spot:
         big_blind: str | None = None,
         policy: Player | None = None,
         line: str = "",
+        rake: float = 0.0,
+        cap: float | None = None,
     ) -> Spot:
         """A spot from texts; what is None is as `policy` has it after the betting `line` (see `ranges_after`).
 
@@ -119,13 +123,14 @@ class Spot:
         dealt, other = ranges
         assert dealt is not None
         assert other is not None
-        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes))
+        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes), rake, cap)
 
-    def texts(self) -> dict[str, str | float]:
+    def texts(self) -> dict[str, str | float | None]:
         """The spot as `parse` reads it."""
         dealer, big_blind = (range_text(weights, self.board) for weights in self.ranges)
         named = {"dealer": dealer, "big_blind": big_blind, "sizes": str(self.sizes)}
-        return {"board": cards_text(HOLDEM, self.board), "pot": self.pot, "stacks": self.stacks, **named}
+        amounts = {"pot": self.pot, "stacks": self.stacks, "rake": self.rake, "cap": self.cap}
+        return {"board": cards_text(HOLDEM, self.board), **amounts, **named}
 
     def __post_init__(self) -> None:
         dealt = {sum(HOLDEM.board_cards[: round_ + 1]): round_ for round_ in STREETS.values()}
@@ -139,6 +144,10 @@ class Spot:
                 raise ConfigError(
                     f"The {name} must be above 0 and at most {_MOST_STACK:,} big blinds, but is {value:g}."
                 )
+        if not 0 <= self.rake < 100:
+            raise ConfigError(f"The rake must be from 0 to less than 100 percent, but is {self.rake:g}.")
+        if self.cap is not None and not self.cap >= 0:
+            raise ConfigError(f"The cap of the rake must be 0 or more, but is {self.cap:g}.")
         live = ~np.isin(all_hands(HOLDEM.num_cards, 2), self.board).any(1)
         object.__setattr__(self, "ranges", tuple(weights * live for weights in self.ranges))
         for name, weights in zip(NAMES, self.ranges, strict=True):

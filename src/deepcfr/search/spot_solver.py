@@ -60,7 +60,8 @@ class Solution:
     spot: Spot
     iterations: int
     gap: float  # thousandths of a big blind: gains of both players by best responses in the spot, added
-    values: tuple[float, float]  # each player's share of the pot, in the mean over both ranges; they add up to the pot
+    # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
+    values: tuple[float, float]
     equities: tuple[float, float]  # share of the pot if both check to the end
     seconds: float
     bytes: int  # of tables and boards
@@ -134,6 +135,8 @@ def solve_spot(
     big_blind: str | None = None,
     policy: Player | None = None,
     line: str = "",
+    rake: float = 0.0,
+    cap: float | None = None,
     gap: float = SPOT_GAP,
     iterations: int = SPOT_ITERATIONS,
     locks: Sequence[dict[str, Any]] = (),
@@ -144,11 +147,12 @@ def solve_spot(
 
     Pot and stacks are in big blinds, ranges and sizes are texts, for example `solve_spot("Qs 7h 2c 9d 4s", pot=10,
     stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as `policy` has it after the betting
-    `line`. Raises ConfigError for mistakes, and GameError if the spot needs more than half of the machine's memory.
+    `line`. The house takes `rake` percent of the final pot from its winner, at most `cap` big blinds; the game is then not
+    zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. Raises ConfigError for
+    mistakes, and GameError if the spot needs more than half of the machine's memory.
     """
-    spot = Spot.parse(
-        board, sizes, pot=pot, stacks=stacks, dealer=dealer, big_blind=big_blind, policy=policy, line=line
-    )
+    ranges = {"dealer": dealer, "big_blind": big_blind}
+    spot = Spot.parse(board, sizes, pot=pot, stacks=stacks, **ranges, policy=policy, line=line, rake=rake, cap=cap)
     return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
 
 
@@ -168,7 +172,9 @@ class SpotSolver:
     def __init__(self, spot: Spot, most: float, threads: int = 1, locks: Sequence[dict[str, Any]] = ()) -> None:
         self.spot = spot
         self.game = spot.game(merge=not any("hands" in lock for lock in locks))
-        self._rounds = round_trees(self.game)
+        self._rounds = [
+            tree.raked(spot.rake / 100, inf if spot.cap is None else spot.cap) for tree in round_trees(self.game)
+        ]
         kept, tables = subgame_bytes(self.game.rules, self._rounds, spot.round, int(np.any(spot.ranges, axis=0).sum()))
         self.bytes = kept + int(tables[0])
         if self.bytes > most:

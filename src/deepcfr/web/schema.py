@@ -228,6 +228,8 @@ class SpotWish(_Request):
     agent: str | None = Field(None, max_length=100, description="an agent of this server that plays hold'em")
     line: str = Field("", max_length=200, description="the betting before, rounds apart by '/'")
     sizes: str = Field(SPOT_SIZES, max_length=200)
+    rake: float = Field(0.0, description="percent of the final pot that the house takes from its winner")
+    cap: float | None = Field(None, description="most of the rake, in big blinds")
     gap: float = Field(SPOT_GAP, ge=0, description="stop at this gap, in thousandths of a big blind")
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
     locks: list[dict[str, Any]] = Field(
@@ -275,6 +277,8 @@ class SpotFacts(BaseModel):
     dealer: str
     big_blind: str
     sizes: str
+    rake: float = 0.0
+    cap: float | None = None
     iterations: int
     gap_mbb: float
     seconds: float

@@ -50,6 +50,8 @@ def solve(site: Site, wish: schema.SpotWish) -> str:
         big_blind=wish.big_blind,
         policy=site.run(wish.agent).agent().policy if wish.agent else None,
         line=wish.line,
+        rake=wish.rake,
+        cap=wish.cap,
     )
     solver = SpotSolver(spot, memory_for_spots(), THREADS, wish.locks)
     return site.spots.start(wish.name or wish.board, solver, wish.gap, wish.iterations)
@@ -111,9 +113,7 @@ def _wish(shelf: SpotShelf, form: dict[str, str]) -> schema.SpotWish:
     values: dict[str, Any] = {}
     if like := form.get("like", ""):
         old = solved(shelf, like)
-        values = {
-            name: getattr(old, name) for name in ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "locks")
-        }
+        values = old.model_dump(include=set(schema.SpotWish.model_fields) - {"iterations"})
     shares = {name.removeprefix(_SHARE): text for name, text in form.items() if name.startswith(_SHARE)}
     values |= {name: text for name, text in form.items() if text.strip() and name in schema.SpotWish.model_fields}
     try:
