@@ -9,6 +9,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.models import model_facts, read_card
+from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -31,6 +32,28 @@ def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
         assert facts["nash_conv"] == last["evaluation"]["nash_conv"]
         assert card["exact NashConv"] == f"{float(card['exact NashConv'].split()[0]):.3f} {facts['unit']}"
         assert float(card["exact NashConv"].split()[0]) == pytest.approx(facts["nash_conv"], abs=0.01)
+
+
+def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [facts["model"] for facts in deepcfr("models", "--json").json["models"]] == ["fhp", "hulh", "kuhn", "leduc"]
+    exact = deepcfr("exploitability", "kuhn", "--json").json
+    assert exact["nash_conv"] == pytest.approx(
+        read_metrics(MODELS / "kuhn/metrics.jsonl")[-1]["evaluation"]["nash_conv"]
+    )
+    assert list(open_site((), "own", pytest.fail).runs) == ["fhp", "hulh", "kuhn", "leduc"]
+    assert "does not hold a run" in problem(deepcfr("exploitability", "nobody"))
+
+
+def test_a_folder_with_the_name_of_a_shipped_agent_wins_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(MODELS / "kuhn", tmp_path / "leduc")
+    monkeypatch.chdir(tmp_path)
+    found = deepcfr("strategy", "leduc", "K", "--json")
+    assert found.json["game"] == "kuhn"
+    assert found.err == "deepcfr: 'leduc' is the folder here, and not the shipped agent of that name.\n"
+    assert deepcfr("strategy", "kuhn", "K", "--json").err == ""
 
 
 def test_the_table_names_game_figure_and_recipe() -> None:

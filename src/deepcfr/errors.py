@@ -36,6 +36,10 @@ class TrainingError(DeepCFRError):
     """Training that cannot continue, for example because a loss is not a number."""
 
 
+class HiddenAgent(UserWarning):
+    """A folder that has the name of a shipped agent, and is meant by it."""
+
+
 class ClusterError(DeepCFRError):
     """A cluster that cannot be reached, is too small, or runs other code."""
 

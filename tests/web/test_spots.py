@@ -18,7 +18,6 @@ from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import Site, open_site
 from deepcfr.web.spot_shelf import MOST_SPOTS, SpotShelf
 from deepcfr.web.spot_view import table_at
-from web_site import model
 
 RIVER = "2c 2d 7h 9s Kc"
 WISH: dict[str, Any] = {
@@ -42,9 +41,7 @@ def folder(polar: Solution, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def somebody(folder: Path) -> TestClient:
-    site = open_site((), "own", pytest.fail, spots=folder)
-    site.runs["fhp"] = model("fhp")
-    return visitor(site)
+    return visitor(open_site((), "own", pytest.fail, spots=folder))
 
 
 def visitor(site: Site) -> TestClient:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import warnings
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
@@ -13,11 +14,13 @@ import tyro
 from tyro.conf import subcommand
 
 from deepcfr.cli import measuring, playing, records, reporting, running
+from deepcfr.cli.output import warn
 from deepcfr.config import SAMPLINGS, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
 from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config, default_config, default_solve_config
-from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
 from deepcfr.games.rules import PRESETS
 
+_as_python_does = warnings.showwarning
 DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
 
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
@@ -48,6 +51,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
 
 def main() -> None:
     """Entry point: run a command; exit status 2 and plain sentences for anything the user can mend."""
+    warnings.showwarning = _show_warning
     try:
         command = parse_command(sys.argv[1:])
         handlers = dict(COMMANDS.values())
@@ -65,6 +69,14 @@ def main() -> None:
     except OSError as error:
         print(f"deepcfr: '{error.filename}': {error.strerror or error}.", file=sys.stderr)
         sys.exit(2)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print our own warnings as sentences, and those of others as Python does."""
+    if issubclass(category, HiddenAgent):
+        warn(str(message))
+    else:
+        _as_python_does(message, category, *place, **more)
 
 
 def parse_command(arguments: list[str]) -> Any:

@@ -6,9 +6,6 @@ from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.records import Acpc, Api, Host, Play, Serve
-from deepcfr.errors import ConfigError
-
-NEEDS_WEB = "The pages need {}, which is not installed: pip install 'deepcfr[web]'."
 
 
 def play_command(command: Play) -> None:
@@ -20,22 +17,16 @@ def play_command(command: Play) -> None:
 
 
 def serve_command(command: Serve) -> None:
-    try:
-        from deepcfr.web.serve import serve
-        from deepcfr.web.site import open_site
-    except ImportError as error:
-        raise ConfigError(NEEDS_WEB.format(error.name)) from error
+    from deepcfr.web.serve import serve
+    from deepcfr.web.site import open_site
 
     site = open_site(command.runs, command.policy, warn, command.matches, command.search, command.spots)
     serve(site, command.host, command.port, warn)
 
 
 def api_command(command: Api) -> None:  # noqa: ARG001
-    try:
-        from deepcfr.web.app import build_app
-        from deepcfr.web.site import Site
-    except ImportError as error:
-        raise ConfigError(NEEDS_WEB.format(error.name)) from error
+    from deepcfr.web.app import build_app
+    from deepcfr.web.site import Site
 
     print_json(build_app(Site({})).openapi())
 

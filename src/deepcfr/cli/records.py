@@ -54,7 +54,7 @@ class Games:
 class Models:
     """List trained models: game, recipe, exact NashConv and size, from their model cards."""
 
-    folder: Positional[Path] = Path("models")  # a folder of run folders
+    folder: Positional[Path | None] = None  # a folder of run folders; without it, the shipped agents
     json: bool = False  # print one JSON object
 
 
@@ -169,7 +169,7 @@ class Exploit:
     resolve:RUN is a run with search, STYLE:RUN one in another style. See deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     # own: as evaluation.policy of the run; average and network: the average strategy; current: the newest iteration;
     # sd-cfr: the exact average of the snapshots; smoothed: regret matching on the mean of their later half
     policy: PolicyName = "own"
@@ -182,7 +182,7 @@ class Exploit:
 class Budget:
     """Find the part of a Deep CFR run that limits it: exact NashConv of each part, and gains of deviations by decision."""
 
-    run: Positional[Path]  # a run folder or a shipped model of a poker game
+    run: Positional[Path]  # a run folder or a shipped agent of a poker game
     skip: tuple[BudgetPart, ...] = ()  # parts to leave out
     solve_iterations: int | None = None  # iterations of the tabular solution; default twice the run's, at least 100
     steps: int | None = None  # steps of the fit to the solution; default those of the run's average network
@@ -200,7 +200,7 @@ class StrategyQuery:
     deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -245,7 +245,7 @@ class SpotQuery:
 class MatchUp:
     """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
 
-    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
+    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
     a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
     resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
@@ -266,7 +266,7 @@ class MatchUp:
 class Rivals:
     """Play several runs of one game against each other, or the first one against all others.
 
-    A run is a folder, a shipped model, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
+    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
     a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
     resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
@@ -292,7 +292,7 @@ class LowerBound:
     deepcfr match --help.
     """
 
-    run: Positional[str]  # a poker run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a poker run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100
     rounds: tuple[int, ...] | None = None  # rounds, from 0, in which the responder may bet; it calls in others
     lines: int | None = None  # with --boards N: sampled action sequences of a round; default 256
@@ -312,7 +312,7 @@ class Play:
     deepcfr match --help.
     """
 
-    run: Positional[str]  # a run folder, a shipped model, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
+    run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     hands: int | None = None  # number of hands; without it, play until you quit
     seed: int = 0  # seed of the cards and of the agent's actions
     policy: PolicyName = "own"
@@ -323,10 +323,10 @@ class Play:
 class Serve:
     """Serve web pages and a JSON interface: play agents, read their strategies, watch runs, solve spots.
 
-    For example: deepcfr serve models/fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN as in deepcfr match)
+    For example: deepcfr serve fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN as in deepcfr match)
     """
 
-    runs: Positional[tuple[str, ...]]  # run folders, shipped models, or STYLE:RUN
+    runs: Positional[tuple[str, ...]] = ()  # run folders, shipped agents, or STYLE:RUN; without any, all shipped agents
     host: str = "127.0.0.1"  # address to listen on; other machines cannot reach a loopback address
     port: int = 8321  # 0: any free port
     policy: PolicyName = "own"  # policy that plays and is shown

@@ -157,10 +157,7 @@ def _recorder(
             log.write(f"# name/game/hands/seed {'|'.join(names)} {rules.name} {terms.played} {terms.seed}\n")
             writers.append(lambda hand: log.write(log_line(rules, hand) + "\n"))
         if records.phh:
-            try:
-                from deepcfr.protocols.hand_history import format_history, require_history
-            except ImportError as error:
-                raise ConfigError("Hand histories need pokerkit: pip install 'deepcfr[pokerkit]'.") from error
+            from deepcfr.protocols.hand_history import format_history, require_history
 
             require_history(rules)
             histories = files.enter_context(_create(records.phh / "hands.phhs"))

@@ -30,6 +30,7 @@ from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.metrics import environment
+from deepcfr.runs.models import run_path
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.sampled import MakeSampled, Merging, SampledSolver
@@ -128,7 +129,11 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Find a run. Raises CheckpointError if the folder holds none or is damaged, ConfigError, GameError."""
+        """Find a run by its folder, or a shipped agent by its name.
+
+        Raises CheckpointError if the folder holds no run or is damaged, ConfigError, GameError.
+        """
+        path = run_path(path)
         if not (path / "config.toml").is_file():
             raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.")
         config = load_any_config(path / "config.toml")

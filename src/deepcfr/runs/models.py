@@ -1,8 +1,9 @@
-"""The trained models in a folder, with the facts of their cards and files, for `deepcfr models`."""
+"""The agents that come with the package, and the facts of trained models by their cards and files."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,35 +11,64 @@ from rich.console import Console
 from rich.table import Table
 
 from deepcfr.config import RunConfig, load_any_config
-from deepcfr.errors import CheckpointError
+from deepcfr.errors import CheckpointError, HiddenAgent
 from deepcfr.files import read_json
 from deepcfr.runs.metrics import read_metrics
 
 CARD = "card.md"
 _WRITTEN = (CARD, "report.html")  # about a model, and no part of it
+_PACKAGE = Path(__file__).parents[1]
 _ROW = re.compile(r"\| (?P<name>[^|]+) \| (?P<value>.+) \|")
 
 
-def model_facts(folder: Path) -> list[dict[str, Any]]:
-    """One record for each run folder in `folder`, by name; NashConv is in `unit`, size in bytes.
+def shipped_agents() -> dict[str, Path]:
+    """The agents that come with the package by name, with their run folders; in a clone those of `models/`."""
+    folders = (_PACKAGE / "agents", _PACKAGE.parents[1] / "models")
+    return next((found for folder in folders if (found := _models(folder))), {})
+
+
+def run_path(name: Path) -> Path:
+    """`name`, or the folder of the shipped agent of that name.
+
+    A run folder that is there wins, with a HiddenAgent warning.
+    """
+    agent = shipped_agents().get(str(name))
+    if agent is None:
+        return name
+    if (name / "config.toml").is_file():
+        warnings.warn(
+            f"'{name}' is the folder here, and not the shipped agent of that name.", HiddenAgent, stacklevel=2
+        )
+        return name
+    return agent
+
+
+def _models(folder: Path) -> dict[str, Path]:
+    return {path.parent.name: path.parent for path in sorted(folder.glob("*/config.toml"))}
+
+
+def model_facts(folder: Path | None = None) -> list[dict[str, Any]]:
+    """One record for each run folder in `folder`, or for each shipped agent, by name; NashConv is in `unit`, size in bytes.
 
     `nash_conv` is that of the newest exact evaluation, and None without one. `card` has the rows of the card as text, and
     nothing if there is no card. Raises CheckpointError if there is no such folder or no model in it.
     """
-    paths = sorted(path.parent for path in folder.glob("*/config.toml")) if folder.is_dir() else []
-    if not paths:
+    if folder is None:
+        return [_facts(path, name) for name, path in shipped_agents().items()]
+    models = _models(folder)
+    if not models:
         raise CheckpointError(f"'{folder}' holds no models: there is no folder in it with a config.toml.")
-    return [_facts(path) for path in paths]
+    return [_facts(path, str(path)) for path in models.values()]
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def _facts(path: Path, name: str) -> dict[str, Any]:
     config = load_any_config(path / "config.toml")
     game = read_json(path / "game.json")
     made = read_json(path / "environment.json") if (path / "environment.json").is_file() else {}
     lines = read_metrics(path / "metrics.jsonl")
     evaluation: dict[str, Any] = next((line["evaluation"] for line in reversed(lines) if "evaluation" in line), {})
     return {
-        "model": str(path),
+        "model": name,
         "game": game.get("name", config.game),
         "solver": config.solver if isinstance(config, RunConfig) else config.solve.algorithm,
         "iterations": lines[-1]["iteration"] if lines else 0,

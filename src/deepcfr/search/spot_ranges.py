@@ -8,6 +8,7 @@ from math import comb
 
 import numpy as np
 import numpy.typing as npt
+from pokerkit.analysis import parse_range as hands_of
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.board_index import binomials, hand_numbers
@@ -31,12 +32,8 @@ _DIGITS = 4  # of a weight in text
 def parse_range(text: str) -> Doubles:
     """The weight of every hand, [1326], of a range such as `77+,A5s-A2s,KQo:0.5`; pokerkit reads the notation.
 
-    Raises ConfigError for what is not a range, and if pokerkit is not installed.
+    Raises ConfigError for what is not a range.
     """
-    try:
-        from pokerkit.analysis import parse_range as hands_of
-    except ImportError as error:
-        raise ConfigError("Ranges in text need pokerkit: pip install 'deepcfr[pokerkit]'.") from error
     weights = np.zeros(comb(HOLDEM.num_cards, 2))
     for part in filter(None, map(str.strip, re.split(r"[,;\s]+", text))):
         name, _, weight = part.partition(":")

@@ -14,6 +14,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.play.costs import Costs
 from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.models import shipped_agents
 from deepcfr.runs.players import made_of, runs_of
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.web.advantages import Advantages, advantages_of
@@ -123,21 +124,20 @@ def open_site(
 ) -> Site:
     """The site of run folders, each as RUN or, in a style of play or with `search`, as STYLE:RUN or resolve:RUN.
 
-    `spots` is the folder of solved spots. Raises ConfigError for no run and no spots, a repeated run, or a name that does
-    not name one run; and the errors of opening a run or a spot.
+    Without a name these are all shipped agents. `spots` is the folder of solved spots. Raises ConfigError for a repeated
+    run and a name that does not name one run; and the errors of opening a run or a spot.
     """
-    if not players and not spots:
-        raise ConfigError("Name at least one run folder or shipped model to serve, or --spots FOLDER.")
     runs: dict[str, NamedRun] = {}
     seen: set[str] = set()
-    for player in map(str, players):
+    for player in map(str, players or shipped_agents()):
         path = _only_run(player)
-        folder, style = Path(path).resolve(), player.removesuffix(path)
+        run, style = RunFolder.open(Path(path)), player.removesuffix(path)
+        folder = run.path.resolve()
         if f"{style}{folder}" in seen:
             raise ConfigError(f"'{player}' is given twice.")
         seen.add(f"{style}{folder}")
         name = _free_name(style + folder.name, runs)
-        runs[name] = NamedRun(name, RunFolder.open(Path(path)), which, warn, player if style else None, search)
+        runs[name] = NamedRun(name, run, which, warn, player if style else None, search)
     return Site(runs, tuple(matches), SpotShelf(spots))
 
 
@@ -145,7 +145,7 @@ def _only_run(player: str) -> str:
     """The run folder that a player's name mentions. Raises ConfigError unless there is exactly one."""
     found = list(dict.fromkeys(runs_of(player)))
     if len(found) != 1:
-        raise ConfigError(f"'{player}' does not name one run: give a run folder, a shipped model, or STYLE:RUN.")
+        raise ConfigError(f"'{player}' does not name one run: give a run folder, a shipped agent, or STYLE:RUN.")
     return found[0]
 
 
