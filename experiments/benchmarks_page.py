@@ -45,8 +45,8 @@ def agents_table() -> list[str]:
     result = measured[-1]["evaluation"]
     lines.append(
         f"| FHP, the shipped agent `models/fhp` ({shipped_agent()}) | NashConv {up(result['nash_conv'], 2)} mbb/g, that is "
-        f"exploitability {up(result['exploitability'], 2)} | {ceil(measured[-1]['seconds'] / 60)} min, {len(measured)} "
-        "exact evaluations included |"
+        f"exploitability {up(result['exploitability'], 2)} | {ceil(measured[-1]['seconds'] / 60)} min with the exact "
+        f"evaluation{'s' if len(measured) > 1 else ''} |"
     )
     return [*lines, pot_line(), limit_line()]
 
