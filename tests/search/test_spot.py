@@ -12,6 +12,9 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.games.cards import all_hands, card_text
+from deepcfr.games.ladder import LADDERS
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.query import query
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
@@ -144,6 +147,8 @@ def test_ranges_as_text_are_read_as_they_were() -> None:
     weights = parse_range("99+,AKs:0.5,KQo,JdTc:0.125,JsTs")
     text = range_text(weights, board)
     assert text == "AA,AKs:0.5,KK,KQo,QQ,JJ,JsTs,JdTc:0.125,TT,99"
+    tiny = parse_range("AA:0.00001234,KK:0.9")
+    np.testing.assert_array_equal(parse_range(range_text(tiny)), tiny)
     live = ~np.isin(all_hands(52, 2), board).any(1)
     np.testing.assert_array_equal(parse_range(text)[live], weights[live])
     assert range_text(weights * live).startswith("AhAd,AhAc,AdAc,AhKh:0.5")  # without the board AA is no whole kind
@@ -207,6 +212,13 @@ def test_a_line_that_leads_nowhere_is_a_sentence(name: str, line: str, sentence:
         Spot.parse("Qs 7h 2c", "flop 75", policy=policy, line=line)
 
 
+def test_the_stacks_of_a_raise_ladder_game_are_what_is_left() -> None:
+    policy = ladder_scripted("uniform", LadderGame(LADDERS["hunl-ladder"]))
+    which = Spot.parse("Qs 7h 2c", "flop 50", policy=policy, line="r2 c")
+    assert (which.pot, which.stacks) == (4, 98)
+    assert [weights.max() for weights in which.ranges] == [1, 1]
+
+
 def test_a_spot_without_a_policy_needs_everything() -> None:
     with pytest.raises(ConfigError, match="needs a value for stacks, big_blind, or a policy"):
         Spot.parse("Qs 7h 2c", "flop 75", pot=3, dealer="AA")
@@ -237,7 +249,8 @@ def test_progress_can_stop_a_solution() -> None:
         ({"stacks": 0.001}, "rounded to 0.01"),
         ({"rake": 100}, "rake must be from 0 to less than 100 percent, but is 100"),
         ({"rake": float("nan")}, "rake must be from 0"),
-        ({"rake": 5, "cap": -1}, "cap of the rake must be 0 or more, but is -1"),
+        ({"rake": 5, "cap": -1}, "cap of the rake must be 0 or more big blinds, but is -1"),
+        ({"rake": 5, "cap": float("inf")}, "cap of the rake must be 0 or more big blinds, but is inf"),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
@@ -347,6 +360,7 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
         ({"line": "", "hands": {"KsKd": [0, 1]}}, "neither frequencies nor the probabilities of every hand"),
         ({"line": "", "hands": {"QsQd": [0, 1]}}, "QsQd is no hand"),
         ({"line": "", "hands": {"KsKd": 1}}, "KsKd is no hand"),
+        ({"line": "", "frequencies": {"check": 10**400, "all-in": 0}}, "do not sum to 1"),
         ({"line": "", "hands": []}, "'hands' of the lock after '' must be an object"),
         ({"line": "", "frequencies": 3}, "'frequencies' of the lock after '' must be an object"),
         ({"line": [], "frequencies": {}}, "no decision after '\\[\\]'"),

@@ -51,7 +51,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
     for name, big_blind in (("turn", "22-TT,A2s-AJs,K9s+,QTs+,JTs,T9s,98s,AJo,KQo"), ("wide", "22+,A2s+,K2s+,A8o+")):
         sizes = "turn 75, river 75"
         found = solve_spot("Qs 7h 2c 9d", sizes, pot=6, stacks=20, dealer=dealer, big_blind=big_blind, gap=100)
-        runs.spots.spots[name] = SpotFacts.model_validate(found.facts())
+        runs.spots._spots[name] = SpotFacts.model_validate(found.facts())
     warm_up(runs)
     return runs
 
@@ -220,7 +220,13 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
             page.mouse.down()
     page.mouse.up()
     assert page.locator("#dealer").input_value() == "AA,AKs,AQs"
-    cells[1].click()
+    page.locator("#dealer").fill("AsKs,AA,AQs")  # one hand of AKs stays one hand
+    page.wait_for_function("cell => cell.getAttribute('aria-pressed') === 'mixed'", arg=cells[1].element_handle())
+    page.locator("[data-paint=dealer] [data-kind='72o']").click()
+    assert page.locator("#dealer").input_value() == "AA,AsKs,AQs,72o"
+    page.locator("[data-paint=dealer] [data-kind='72o']").click()
+    for _ in range(2):
+        cells[1].click()
     cells[3].focus()
     page.keyboard.press("Enter")
     assert page.locator("#dealer").input_value() == "AA,AQs,QQ"

@@ -16,7 +16,7 @@ from deepcfr.search.spot_solver import Solution, solve_spot
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import Site, open_site
-from deepcfr.web.spot_shelf import MOST_SPOTS, SpotShelf
+from deepcfr.web.spot_shelf import MOST_SPOTS, SpotShelf, read_spot
 from deepcfr.web.spot_view import table_at
 
 RIVER = "2c 2d 7h 9s Kc"
@@ -126,6 +126,13 @@ def test_a_form_changes_locks_and_compares(somebody: TestClient) -> None:
     wait(somebody, "polar-locked")
     facts = somebody.get("/api/spots/polar-locked").json()
     assert facts["decisions"][0]["frequencies"] == {"check": 0, "bet 5": 1, "bet 10": 0}
+    assert "Keep what is locked: the first decision" in somebody.get("/spots?like=polar-locked").text
+    kept = {"board": RIVER, "pot": "10", "stacks": "40", "dealer": "AA", "big_blind": "KK", "sizes": "river 50 100"}
+    for locks, first in (({"locks_of": "polar-locked"}, 1), ({}, 0)):
+        begun = somebody.post("/spots", data=kept | locks | {"gap": "2000"})
+        wait(somebody, begun.headers["location"].split("/")[-1])
+        found = somebody.get(f"/api{begun.headers['location']}").json()
+        assert (len(found["locks"]) == 1, found["decisions"][0]["frequencies"]["bet 5"] >= first) == (bool(locks), True)
     page = somebody.get("/spots/polar-locked?with=polar&cell=KK").text
     assert "· locked" in page
     assert page.count('role="grid"') == 5
@@ -185,8 +192,9 @@ def test_a_spot_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
 
 
 def test_the_grid_of_a_range(somebody: TestClient) -> None:
-    assert somebody.get("/api/range", params={"text": "QQ+,KQo:0.5,AsKs"}).json() == {
-        "QQ": 1, "KK": 1, "AA": 1, "KQo": 0.5, "AKs": 0.25,
+    kinds = somebody.get("/api/range", params={"text": "QQ+,KQo:0.5,AsKs"}).json()
+    assert {kind: (facts["weight"], facts["text"]) for kind, facts in kinds.items()} == {
+        "QQ": (1, "QQ"), "KK": (1, "KK"), "AA": (1, "AA"), "KQo": (0.5, "KQo:0.5"), "AKs": (0.25, "AsKs"),
     }  # fmt: skip
     refused = somebody.get("/api/range", params={"text": "QQQ"})
     assert refused.status_code == 400
@@ -204,6 +212,8 @@ def test_the_grid_of_a_range(somebody: TestClient) -> None:
         ({"gap": -1}, 422, "body.gap"),
         ({"iterations": 0}, 422, "body.iterations"),
         ({"locks": [{"line": "bet"}]}, 400, "no decision after 'bet'"),
+        ({"locks": [{"line": "", "frequencies": {"check": "often"}}]}, 422, "body.locks"),
+        ({"cap": "inf"}, 422, "body.cap"),
         ({"more": 1}, 422, "body.more"),
         (
             {
@@ -267,10 +277,13 @@ def test_forms_with_words_for_numbers_are_refused(somebody: TestClient) -> None:
         ('"first"', "is not a file of deepcfr spot --out"),
     ],
 )
-def test_files_that_are_no_spots_are_named(tmp_path: Path, text: str, sentence: str) -> None:
+def test_files_that_are_no_spots_are_named_and_left_out(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(CheckpointError, match=sentence):
-        SpotShelf(tmp_path)
+    said: list[str] = []
+    shelf = SpotShelf(tmp_path, said.append)
+    assert shelf.everything() == ({}, [])
+    assert len(said) == 1
+    assert sentence in said[0]
 
 
 @pytest.mark.parametrize(
@@ -290,7 +303,7 @@ def test_files_that_contradict_themselves_are_named(
     change(facts)
     (tmp_path / "x.json").write_text(json.dumps(facts))
     with pytest.raises(CheckpointError, match=sentence):
-        SpotShelf(tmp_path)
+        read_spot(tmp_path / "x.json")
 
 
 def test_names_are_safe_and_free_and_there_is_a_most(folder: Path) -> None:
@@ -298,6 +311,63 @@ def test_names_are_safe_and_free_and_there_is_a_most(folder: Path) -> None:
     assert shelf.free_name("polar") == "polar-2"
     assert shelf.free_name("../../Qs 7h") == "Qs-7h"
     assert shelf.free_name("/") == "spot"
-    shelf.spots |= {str(number): shelf.spots["polar"] for number in range(MOST_SPOTS)}
+    (folder / "mine.json").write_text("{}")  # came there after the start
+    assert shelf.free_name("mine") == "mine-2"
+    polar = shelf.find("polar")
+    assert isinstance(polar, SpotFacts)
+    shelf._spots |= {str(number): polar for number in range(MOST_SPOTS)}
     with pytest.raises(ConfigError, match="which is the most"):
-        shelf.start("x", None, 1, 1)  # type: ignore[arg-type]
+        shelf.require_room()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_mistake_of_ours_keeps_nobody_from_solving(somebody: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(SpotFacts, "model_dump_json", lambda _: 1 / 0)
+        somebody.post("/api/spots", json=WISH | {"name": "broken"})
+        assert wait(somebody, "broken")["problem"] == "Solving failed, and the output of the server says why."
+    somebody.post("/api/spots", json=WISH | {"name": "sound"})
+    assert wait(somebody, "sound")["solved"]
+
+
+def test_pages_of_other_sites_change_nothing(somebody: TestClient) -> None:
+    for origin, status in (("http://evil.example", 403), ("null", 403), ("http://127.0.0.1", 202)):
+        answer = somebody.post("/api/spots", json=WISH | {"name": "other"}, headers={"origin": origin})
+        assert answer.status_code == status
+    wait(somebody, "other")
+
+
+def test_ranges_of_a_run_can_be_locked_and_changed(somebody: TestClient) -> None:
+    """Every hand of such a range has a weight of its own."""
+    wish = {
+        "board": "Qs7h2c9d4s",
+        "agent": "hulh",
+        "line": "rc/cc/cc",
+        "stacks": "9",
+        "sizes": "river 100",
+        "name": "own",
+    }
+    somebody.post("/spots", data=wish | {"iterations": "2"})
+    wait(somebody, "own")
+    first = somebody.get("/api/spots/own").json()
+    assert len(first["dealer"]) > 10_000
+    shares = {f"share {action}": "50" for action in first["decisions"][0]["frequencies"]}
+    assert (
+        somebody.post("/spots", data={"like": "own", "locked": "", **shares}).headers["location"] == "/spots/own-locked"
+    )
+    wait(somebody, "own-locked")
+    assert first["dealer"] in somebody.get("/spots?like=own").text
+    again = (
+        wish | {name: first[name] for name in ("dealer", "big_blind")} | {"agent": "", "pot": "4", "iterations": "2"}
+    )
+    begun = somebody.post("/spots", data=again | {"name": "again"})
+    wait(somebody, begun.headers["location"].split("/")[-1])
+    assert somebody.get("/api/spots/again").json()["dealer"] == first["dealer"]
+
+
+def test_too_many_strategies_for_a_page_are_refused(somebody: TestClient) -> None:
+    sizes = "river 25 50 75 100 150, raise 25 50 75 100 150, allin"
+    wish = WISH | {"dealer": "22+,A2+", "big_blind": "22+,A2+,K2+,Q2+", "sizes": sizes, "stacks": 200}
+    answer = somebody.post("/api/spots", json=wish)
+    assert answer.status_code == 400
+    assert "and a page shows at most 400,000" in answer.json()["error"]

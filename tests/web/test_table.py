@@ -177,9 +177,9 @@ def test_forms_do_the_same_and_lead_back_to_the_table(person: TestClient) -> Non
 
 def test_large_requests_are_refused(person: TestClient) -> None:
     state = sit(person, "uniform")
-    answer = person.post("/api/play/uniform/act", content=b"x" * 20_000, headers={"content-type": "application/json"})
+    answer = person.post("/api/play/uniform/act", content=b"x" * 140_000, headers={"content-type": "application/json"})
     assert answer.status_code == 413
-    assert "larger than 16,384 bytes" in answer.json()["error"]
+    assert "larger than 131,072 bytes" in answer.json()["error"]
 
     def pieces() -> Any:
         for _ in range(40):

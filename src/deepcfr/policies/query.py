@@ -99,6 +99,14 @@ def query(policy: Player, text: str) -> Answer:
     Raises ConfigError if the text is not a valid situation. Raises GameError if the policy does not play poker or draws
     one of several policies for each deal.
     """
+    situation = parse_situation(poker_state(policy), text)
+    state = situation.state
+    row = hand_strategy(policy, state, np.array([situation.hole], np.uint8), situation.board)[0]
+    return Answer(situation, policy.kind, {state.name(action): float(row[action]) for action in state.legal()})
+
+
+def poker_state(policy: Player) -> PublicState:
+    """The start of a policy's game. Raises GameError unless it is poker and the policy is one for all deals."""
     game = policy.game
     if not isinstance(game, PokerGame | LadderGame):
         raise GameError(f"Only poker games have situations in text, but {game.name} is not one.")
@@ -107,10 +115,31 @@ def query(policy: Player, text: str) -> Answer:
             f"The policy ({policy.kind}) draws one of {policy.draws} policies for each game, so its strategy in a "
             "situation depends on the draw: query its members or an ensemble by sum."
         )
-    situation = parse_situation(game.state(), text)
-    state = situation.state
-    row = hand_strategy(policy, state, np.array([situation.hole], np.uint8), situation.board)[0]
-    return Answer(situation, policy.kind, {state.name(action): float(row[action]) for action in state.legal()})
+    return game.state()
+
+
+def reach_after(policy: Player, line: str, holes: Cards, board: Sequence[int]) -> tuple[PublicState, Floats]:
+    """The state after a line of betting, and the probability of each player's own actions with each of `holes`, [2, H].
+
+    `line` has the actions of each round, with `/` between rounds; no hand of `holes` [H, hole cards] has a card of `board`,
+    which may be longer than the line needs. Raises ConfigError for the first action that is not legal and for a board that
+    is too short, and what `poker_state` raises.
+    """
+    state = poker_state(policy)
+    dealt, reach = state.rules.board_cards, np.ones((2, len(holes)))
+    for field in line.split("/"):
+        for before, action in read_betting(state, field.strip()):
+            known = board[: sum(dealt[: before.round + 1])]
+            if len(known) < sum(dealt[: before.round + 1]):
+                raise ConfigError(f"The betting {line!r} needs more cards on the board than {len(board)}.")
+            reach[before.actor] *= hand_strategy(policy, before, holes, known)[:, action]
+            state = before.after(action)
+    return state, reach
+
+
+def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
+    """Public cards such as `Qs 7h 2c` or `Qs7h2c`. Raises ConfigError for unknown and repeated cards."""
+    return tuple(_give_suits(rules, [_read_card(rules, piece) for piece in _pieces(rules, text)]))
 
 
 def hand_strategy(
@@ -274,13 +303,16 @@ def _count(cards: int) -> str:
 
 def _read_cards(rules: PokerRules, name: str, size: int, field: str) -> list[int]:
     """The `size` cards in `field`; a rank without a suit becomes -1 - rank."""
-    suited = rules.num_suits > 1
-    pieces = [piece for word in field.split() for piece in re.findall("10.?|..?" if suited else "10|.", word)]
-    cards = [_read_card(rules, piece) for piece in pieces]
+    cards = [_read_card(rules, piece) for piece in _pieces(rules, field)]
     if len(cards) != size:
         given = f"{field!r} holds {_count(len(cards))}" if cards else "none is given"
         raise ConfigError(f"{name} of {rules.name} is {_count(size)}, but {given}.")
     return cards
+
+
+def _pieces(rules: PokerRules, text: str) -> list[str]:
+    """The texts of single cards."""
+    return [piece for word in text.split() for piece in re.findall("10.?|..?" if rules.num_suits > 1 else "10|.", word)]
 
 
 def _read_card(rules: PokerRules, piece: str) -> int:

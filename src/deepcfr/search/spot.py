@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.betting import CALL, FOLD, RAISE, BettingState, PublicTree, legal_actions, next_state, raised, unroll
 from deepcfr.games.board_index import hand_images
 from deepcfr.games.cards import all_hands, card_text, cards_text, parse_card, suit_permutations
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Player
@@ -113,10 +115,12 @@ class Spot:
         if policy is not None:
             state, reach = ranges_after(policy, line, cards)
             rules = state.rules
-            if stacks is None and not rules.stack:
+            assert isinstance(policy.game, PokerGame | LadderGame)
+            stack = policy.game.rules.stack
+            if stacks is None and not stack:
                 raise ConfigError(f"Nobody runs out of chips in '{rules.name}': give the stacks.")
             pot = state.pot if pot is None else pot
-            stacks = (rules.stack - max(state.chips)) / rules.unit_chips if stacks is None else stacks
+            stacks = (stack - max(state.chips)) / rules.unit_chips if stacks is None else stacks
             ranges = [own if text is None else text for text, own in zip(ranges, reach, strict=True)]
         assert pot is not None
         assert stacks is not None
@@ -146,8 +150,8 @@ class Spot:
                 )
         if not 0 <= self.rake < 100:
             raise ConfigError(f"The rake must be from 0 to less than 100 percent, but is {self.rake:g}.")
-        if self.cap is not None and not self.cap >= 0:
-            raise ConfigError(f"The cap of the rake must be 0 or more, but is {self.cap:g}.")
+        if self.cap is not None and not 0 <= self.cap < inf:
+            raise ConfigError(f"The cap of the rake must be 0 or more big blinds, but is {self.cap:g}.")
         live = ~np.isin(all_hands(HOLDEM.num_cards, 2), self.board).any(1)
         object.__setattr__(self, "ranges", tuple(weights * live for weights in self.ranges))
         for name, weights in zip(NAMES, self.ranges, strict=True):

@@ -191,6 +191,11 @@ class SpotSolver:
         self._locks = list(self._locked(self._rounds[spot.round], locks))
         self._given = tuple(locks)
 
+    @property
+    def rows(self) -> int:
+        """The number of strategies in a solution: decisions of the board's round, each with every hand."""
+        return len(self._rounds[self.spot.round].nodes) * len(self._board.holes)
+
     def describe(self) -> str:
         """The size of the spot in a sentence."""
         tree, suits = self.game.tree, "suits are merged" if self.game.suits == "canonical" else "suits are not merged"
@@ -276,7 +281,7 @@ class SpotSolver:
         for player in PLAYERS:
             against = _against(self._board, self._reach[1 - player])
             np.divide(values[player], against, out=shares[player], where=against > 0)
-            shares[player] += np.where(against > 0, self.spot.pot / 2, 0)
+            shares[player] += np.where(against > 0, self.spot.half_pot / UNIT, 0)
         return shares
 
     def _means(self, shares: Doubles) -> tuple[float, float]:
@@ -331,7 +336,7 @@ def _distribution(line: str, hands: str, shares: Sequence[float]) -> Doubles:
     """Probabilities that sum to 1, from numbers that nearly do. Raises ConfigError for others."""
     try:
         values = np.array(shares, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.full(1, np.nan)
     if values.ndim != 1 or not ((values >= 0).all() and abs(values.sum() - 1) < 1e-3):
         raise ConfigError(f"The probabilities of {hands} after {line!r} are {list(shares)}, which do not sum to 1.")

@@ -6,10 +6,13 @@ By their content security policy pages use only scripts and styles of `static`. 
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers as RequestHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,7 +22,7 @@ from deepcfr.web import browse, home, matches_page, play, runs_routes, spots
 from deepcfr.web.pages import render
 from deepcfr.web.site import Refusal, Site, shorten
 
-MOST_BODY = 16_384  # most bytes of a request
+MOST_BODY = 131_072  # most bytes of a request
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 _HEADERS = (
     (
@@ -46,6 +49,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.report", "static")]), name="static")
     _answer_errors(app)
     app.add_middleware(SmallBodies)
+    app.add_middleware(OwnForms)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     app.add_middleware(Headers)
     return app
@@ -106,6 +110,22 @@ class Headers:
             await send(message)
 
         await self.app(scope, receive, answer)
+
+
+class OwnForms:
+    """Answers requests that change something with status 403 if a page of another site sends them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+            headers = RequestHeaders(scope=scope)
+            origin = headers.get("origin")
+            if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+                await JSONResponse({"error": "A page of another site sent this."}, 403)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 class SmallBodies:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ def difference(first: HandTable, second: HandTable, link: Link, selected: str = 
     mine, theirs = ({cell.label: cell for cell in found.cells} for found in (first, second))
 
     def shown(label: str) -> dict[str, Any]:
-        shift = mine[label].shares - theirs[label].shares if label in theirs else mine[label].shares * 0
+        shift = mine[label].shares - theirs[label].shares
         apart = float(np.abs(shift).sum()) / 2
         most = int(shift.argmax())  # the action that the first one takes more often
         return {
@@ -108,12 +108,14 @@ def difference(first: HandTable, second: HandTable, link: Link, selected: str = 
             f"{signed(100 * float(shift[most]), 0)} points",
         }
 
-    return _rows(first, link, selected, shown)
+    return _rows(first, link, selected, shown, mine.keys() & theirs.keys())
 
 
-def _rows(found: HandTable, link: Link, selected: str, shown: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-    """The cells of a grid, row by row; `shown` gives what a kind with hands shows."""
-    there = {cell.label for cell in found.cells}
+def _rows(
+    found: HandTable, link: Link, selected: str, shown: Callable[[str], dict[str, Any]], kinds: Set[str] | None = None
+) -> dict[str, Any]:
+    """The cells of a grid, row by row; `shown` gives what a kind with hands, or one of `kinds`, shows."""
+    there = {cell.label for cell in found.cells} if kinds is None else kinds
     rows: list[list[dict[str, Any]]] = []
     for row, labels in enumerate(grid_labels(found.rules)):
         rows.append([])

@@ -27,7 +27,7 @@ async def read_form(request: Request) -> dict[str, str]:
     """The fields of a form. Raises Refusal if it is none."""
     try:
         body = (await request.body()).decode()
-        return dict(parse_qsl(body, keep_blank_values=True, strict_parsing=bool(body), max_num_fields=20))
+        return dict(parse_qsl(body, keep_blank_values=True, strict_parsing=bool(body), max_num_fields=100))
     except ValueError as error:
         raise Refusal(400, "The form cannot be read.") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
 
@@ -217,14 +217,32 @@ class RangeFacts(BaseModel):
     hands: list[HandFacts]
 
 
+Hand = Annotated[str, Field(pattern="^([2-9TJQKA][cdhs]){2}$")]
+Seat = Literal["dealer", "big blind"]
+BySeat = Annotated[dict[Seat, dict[Hand, float]], Field(min_length=2)]
+_RANGE = 40_000  # most characters of a range, which may have a weight for every hand
+
+
+class SpotLock(BaseModel):
+    """A decision that is played as given: the frequencies of all hands, or the probabilities of each."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    line: str = Field(max_length=400)
+    frequencies: Probabilities | None = None
+    hands: dict[Hand, list[float]] | None = None
+
+
 class SpotWish(_Request):
     """A spot to solve, as for `deepcfr spot`; what is null is as `agent` has it after the betting `line`."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     board: str = Field(max_length=40, description="three to five cards")
     pot: float | None = Field(None, description="big blinds")
     stacks: float | None = Field(None, description="big blinds that each player has left")
-    dealer: str | None = Field(None, max_length=10_000, description="a range such as 77+,A5s-A2s,KQo:0.5")
-    big_blind: str | None = Field(None, max_length=10_000, description="a range")
+    dealer: str | None = Field(None, max_length=_RANGE, description="a range such as 77+,A5s-A2s,KQo:0.5")
+    big_blind: str | None = Field(None, max_length=_RANGE, description="a range")
     agent: str | None = Field(None, max_length=100, description="an agent of this server that plays hold'em")
     line: str = Field("", max_length=200, description="the betting before, rounds apart by '/'")
     sizes: str = Field(SPOT_SIZES, max_length=200)
@@ -232,10 +250,8 @@ class SpotWish(_Request):
     cap: float | None = Field(None, description="most of the rake, in big blinds")
     gap: float = Field(SPOT_GAP, ge=0, description="stop at this gap, in thousandths of a big blind")
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
-    locks: list[dict[str, Any]] = Field(
-        [], description="decisions that are played as given, as in `deepcfr spot --lock`"
-    )
-    name: str = Field("", max_length=60)
+    locks: list[SpotLock] = Field([], description="decisions that are played as given, as in `deepcfr spot --lock`")
+    name: str = Field("", max_length=100)
 
 
 class SpotState(BaseModel):
@@ -248,9 +264,11 @@ class SpotState(BaseModel):
     problem: str = ""
 
 
-Hand = Annotated[str, Field(pattern="^([2-9TJQKA][cdhs]){2}$")]
-Seat = Literal["dealer", "big blind"]
-BySeat = Annotated[dict[Seat, dict[Hand, float]], Field(min_length=2)]
+class RangeKind(BaseModel):
+    """A kind of hands in a range."""
+
+    weight: float = Field(description="the mean weight of its hands")
+    text: str = Field(description="its part of the range, such as AKs:0.5 or AsKs")
 
 
 class SpotDecision(BaseModel):
@@ -286,7 +304,7 @@ class SpotFacts(BaseModel):
     values: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="each player's share of the pot")
     equities: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="the same if both check to the end")
     decisions: list[SpotDecision] = Field(min_length=1)
-    locks: list[dict[str, Any]]
+    locks: list[SpotLock]
     hand_values: BySeat
     hand_equities: BySeat
 

@@ -138,7 +138,7 @@ def open_site(
         seen.add(f"{style}{folder}")
         name = _free_name(style + folder.name, runs)
         runs[name] = NamedRun(name, run, which, warn, player if style else None, search)
-    return Site(runs, tuple(matches), SpotShelf(spots))
+    return Site(runs, tuple(matches), SpotShelf(spots, warn))
 
 
 def _only_run(player: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from deepcfr.files import cannot_write, write_atomically
 from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.web.schema import SpotFacts, SpotState
 
-MOST_SPOTS = 200  # in memory
+MOST_SPOTS = 50  # in memory
+MOST_ROWS = 400_000  # strategies of single hands in a spot
 _LARGEST = 100_000_000  # most bytes of a file that is read
 _NAME_LENGTH = 60
 
@@ -31,17 +33,22 @@ class Job:
     problem: str = ""
     stopped: bool = False
 
+    def state(self, name: str) -> SpotState:
+        """How far it is."""
+        return SpotState(name=name, solved=False, iterations=self.done, gap_mbb=self.now, problem=self.problem)
+
 
 class SpotShelf:
     """Solved spots by name. Those of `folder` are read at the start, and new ones are written there.
 
-    Without a folder they are gone with the server. Raises CheckpointError for other files than those of `deepcfr spot`.
+    Without a folder they are gone with the server. `warn` gets a sentence for every file that is not one of `deepcfr spot`.
+    Raises CheckpointError if there cannot be such a folder.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, warn: Callable[[str], None] = print) -> None:
         self.folder = folder
-        self.spots: dict[str, SpotFacts] = {}
-        self.jobs: dict[str, Job] = {}
+        self._spots: dict[str, SpotFacts] = {}
+        self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         if folder is None:
             return
@@ -50,45 +57,62 @@ class SpotShelf:
         except OSError as error:
             raise cannot_write(folder, error) from error
         for path in sorted(folder.glob("*.json")):
-            self.spots[self.free_name(path.stem)] = read_spot(path)
+            try:
+                self._spots[_plain(path.stem)] = read_spot(path)
+            except CheckpointError as error:
+                warn(str(error))
+
+    def everything(self) -> tuple[dict[str, SpotFacts], list[SpotState]]:
+        """All solved spots by name, and how far the others are."""
+        with self._lock:
+            return dict(self._spots), [job.state(name) for name, job in self._jobs.items()]
+
+    def find(self, name: str) -> SpotFacts | Job | None:
+        """The solved spot of a name, or its job."""
+        with self._lock:
+            return self._spots.get(name) or self._jobs.get(name)
 
     def free_name(self, wanted: str) -> str:
         """A name without characters that are special in addresses, with a number if it is taken."""
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", wanted).strip("-")[:_NAME_LENGTH] or "spot"
-        name, number = plain, 2
-        while name in self.spots or name in self.jobs:
+        plain = name = _plain(wanted)
+        number = 2
+        while name in self._spots or name in self._jobs or (self.folder and (self.folder / f"{name}.json").exists()):
             name, number = f"{plain}-{number}", number + 1
         return name
 
-    def start(self, wanted: str, solver: SpotSolver, gap: float, iterations: int) -> str:
-        """Solve a spot in the background and return its name. Raises ConfigError if there is another one, or too many."""
+    def require_room(self) -> None:
+        """Raise ConfigError if a spot is being solved, or there are too many."""
         with self._lock:
-            for name, job in self.jobs.items():
+            for name, job in self._jobs.items():
                 if not job.problem:
                     raise ConfigError(f"The spot '{name}' is being solved: wait for it, or stop it.")
-            if len(self.spots) >= MOST_SPOTS:
+            if len(self._spots) >= MOST_SPOTS:
                 raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most.")
+
+    def start(self, wanted: str, solver: SpotSolver, gap: float, iterations: int) -> str:
+        """Solve a spot in the background and return its name.
+
+        Raises ConfigError if another one is being solved, or there are too many, or the spot has too many decisions.
+        """
+        if solver.rows > MOST_ROWS:
+            raise ConfigError(
+                f"The spot has {solver.rows:,} strategies of single hands on its board, and a page shows at most "
+                f"{MOST_ROWS:,}: give fewer sizes, or use deepcfr spot --out."
+            )
+        self.require_room()
+        with self._lock:
             name = self.free_name(wanted)
-            self.jobs[name] = Job(solver.describe(), gap, iterations)
+            self._jobs[name] = Job(solver.describe(), gap, iterations)
         threading.Thread(target=self._solve, args=(name, solver), daemon=True).start()
         return name
 
     def stop(self, name: str) -> None:
         """Stop solving a spot, if it is being solved, and keep what there is."""
-        if job := self.jobs.get(name):
+        if job := self._jobs.get(name):
             job.stopped = True
 
-    def state(self, name: str) -> SpotState:
-        """How far a spot is."""
-        with self._lock:
-            facts, job = self.spots.get(name), self.jobs.get(name)
-        if facts:
-            return SpotState(name=name, solved=True, iterations=facts.iterations, gap_mbb=facts.gap_mbb)
-        assert job is not None
-        return SpotState(name=name, solved=False, iterations=job.done, gap_mbb=job.now, problem=job.problem)
-
     def _solve(self, name: str, solver: SpotSolver) -> None:
-        job = self.jobs[name]
+        job = self._jobs[name]
 
         def progress(done: int, gap: float) -> bool:
             job.done, job.now = done, gap
@@ -98,12 +122,19 @@ class SpotShelf:
             facts = SpotFacts.model_validate(solver.solve(job.gap, job.iterations, progress).facts())
             if self.folder:
                 write_atomically(self.folder / f"{name}.json", facts.model_dump_json().encode())
+            with self._lock:
+                self._spots[name] = facts
+                del self._jobs[name]
         except (DeepCFRError, MemoryError) as error:
             job.problem = " ".join(error.problems) if isinstance(error, DeepCFRError) else "There is too little memory."
-            return
-        with self._lock:
-            self.spots[name] = facts
-            del self.jobs[name]
+        finally:  # a mistake of ours must not keep others from solving
+            if name in self._jobs and not job.problem:
+                job.problem = "Solving failed, and the output of the server says why."
+
+
+def _plain(text: str) -> str:
+    """A name without characters that are special in addresses."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:_NAME_LENGTH] or "spot"
 
 
 def read_spot(path: Path) -> SpotFacts:

@@ -77,7 +77,7 @@ def address(name: str, line: str = "", cell: str = "", other: str = "", prefix: 
 
 def crumbs(name: str, spot: SpotFacts, line: str, other: str) -> list[dict[str, Any]]:
     """The decisions up to here with all their actions, for the template's way."""
-    lines, locked = {decision.line for decision in spot.decisions}, {str(lock.get("line")) for lock in spot.locks}
+    lines, locked = {decision.line for decision in spot.decisions}, {lock.line for lock in spot.locks}
     parts = []
     for decision, taken in path_to(spot, line):
         actions = []
@@ -126,7 +126,7 @@ def page_of(name: str, spots: Mapping[str, SpotFacts], line: str, cell: str, oth
         "players": SEATS,
         "board": [card_face(text) for text in spot.board.split()],
         "decision": decision,
-        "locked": any(lock.get("line") == line for lock in spot.locks),
+        "locked": any(lock.line == line for lock in spot.locks),
         "crumbs": crumbs(name, spot, line, other),
         "shown": shown,
         "apart": difference(tables[name], tables[other], link, cell) if other else None,

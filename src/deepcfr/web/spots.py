@@ -10,16 +10,17 @@ from pydantic import ValidationError
 
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.rules import PokerRules
 from deepcfr.search.spot import Spot
-from deepcfr.search.spot_ranges import HOLDEM, parse_range, range_cells
+from deepcfr.search.spot_ranges import HOLDEM, is_holdem, kind_texts, kind_weights, parse_range
 from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 from deepcfr.web import schema
-from deepcfr.web.home import card
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
-from deepcfr.web.site import Refusal, Site, shorten
-from deepcfr.web.spot_shelf import SpotShelf
+from deepcfr.web.site import NamedRun, Refusal, Site, shorten
+from deepcfr.web.spot_shelf import Job, SpotShelf
 from deepcfr.web.spot_view import comparable, decision_at, decision_csv, page_of
 
 THREADS = 2  # of a solution
@@ -28,7 +29,7 @@ Line = Annotated[str, Query(max_length=400, description="the actions before a de
 Label = Annotated[str, Query(max_length=8)]
 Other = Annotated[str, Query(alias="with", max_length=100)]
 Like = Annotated[str, Query(max_length=100)]
-Text = Annotated[str, Query(max_length=10_000)]
+Text = Annotated[str, Query(max_length=40_000)]
 
 
 def router(site: Site) -> APIRouter:
@@ -41,6 +42,7 @@ def router(site: Site) -> APIRouter:
 
 def solve(site: Site, wish: schema.SpotWish) -> str:
     """Begin to solve a spot, and return its name. Raises what its parts raise for mistakes."""
+    site.spots.require_room()
     spot = Spot.parse(
         wish.board,
         wish.sizes,
@@ -53,22 +55,26 @@ def solve(site: Site, wish: schema.SpotWish) -> str:
         rake=wish.rake,
         cap=wish.cap,
     )
-    solver = SpotSolver(spot, memory_for_spots(), THREADS, wish.locks)
+    locks = [lock.model_dump(exclude_none=True) for lock in wish.locks]
+    solver = SpotSolver(spot, memory_for_spots(), THREADS, locks)
     return site.spots.start(wish.name or wish.board, solver, wish.gap, wish.iterations)
 
 
 def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
     """A solved spot. Raises Refusal if there is none of that name."""
-    if name not in shelf.spots:
+    found = shelf.find(name)
+    if not isinstance(found, schema.SpotFacts):
         raise Refusal(404, f"There is no solved spot named '{shorten(name)}' here.")
-    return shelf.spots[name]
+    return found
 
 
-def known(shelf: SpotShelf, name: str) -> schema.SpotState:
+def state_of(shelf: SpotShelf, name: str) -> schema.SpotState:
     """How far a spot is. Raises Refusal if there is none of that name."""
-    if name not in shelf.jobs:
-        solved(shelf, name)
-    return shelf.state(name)
+    found = shelf.find(name)
+    if isinstance(found, Job):
+        return found.state(name)
+    facts = solved(shelf, name)
+    return schema.SpotState(name=name, solved=True, iterations=facts.iterations, gap_mbb=facts.gap_mbb)
 
 
 def _add_pages(routes: APIRouter, site: Site) -> None:
@@ -76,14 +82,14 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
 
     @routes.get("/spots", include_in_schema=False)
     def spots(like: Like = "") -> Response:
-        old = solved(shelf, like) if like else None
+        spots, jobs = shelf.everything()
         values: dict[str, Any] = {
             "page": "spots",
-            "spots": shelf.spots,
-            "jobs": [shelf.state(name) for name in shelf.jobs],
+            "spots": spots,
+            "jobs": jobs,
             "folder": shelf.folder,
-            "agents": [one.name for one in map(card, site.runs.values()) if one.plays],
-            "old": old,
+            "agents": [run.name for run in site.runs.values() if _plays_holdem(run)],
+            "old": solved(shelf, like) if like else None,
             "like": like,
             "usual": {"sizes": SPOT_SIZES, "gap": SPOT_GAP, "iterations": SPOT_ITERATIONS},
             "labels": grid_labels(HOLDEM),
@@ -96,30 +102,44 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
 
     @routes.get("/spots/{name}", include_in_schema=False)
     def spot(name: str, line: Line = "", cell: Label = "", other: Other = "") -> Response:
-        if not known(shelf, name).solved:
-            return render("spot_wait.html", page="spots", state=shelf.state(name), job=shelf.jobs[name])
-        if other and not comparable(decision_at(solved(shelf, name), line), solved(shelf, other)):
+        found = shelf.find(name)
+        if isinstance(found, Job):
+            return render("spot_wait.html", page="spots", state=found.state(name), job=found)
+        here = decision_at(solved(shelf, name), line)
+        if other and not comparable(here, solved(shelf, other)):
             raise Refusal(409, f"'{shorten(other)}' has no such decision with the same actions.")
-        return render("spot.html", **page_of(name, shelf.spots, line, cell, other))
+        return render("spot.html", **page_of(name, shelf.everything()[0], line, cell, other))
 
     @routes.post("/spots/{name}/stop", include_in_schema=False)
     def stop(name: str) -> Response:
-        shelf.stop(known(shelf, name).name)
+        shelf.stop(state_of(shelf, name).name)
         return RedirectResponse(f"/spots/{name}", 303)
 
 
+def _plays_holdem(run: NamedRun) -> bool:
+    source = run.folder.source
+    rules = source.deck if isinstance(source, LadderRules) else source
+    return isinstance(rules, PokerRules) and is_holdem(rules)
+
+
 def _wish(shelf: SpotShelf, form: dict[str, str]) -> schema.SpotWish:
-    """The spot of a form: empty fields are as in the spot `like`, and shares of actions lock the decision after `line`."""
+    """The spot of a form.
+
+    With `like` what is missing is as in that spot, with `locks_of` only its locked decisions; shares of actions lock the
+    decision after the line `locked`.
+    """
     values: dict[str, Any] = {}
     if like := form.get("like", ""):
-        old = solved(shelf, like)
-        values = old.model_dump(include=set(schema.SpotWish.model_fields) - {"iterations"})
-    shares = {name.removeprefix(_SHARE): text for name, text in form.items() if name.startswith(_SHARE)}
+        kept = set(schema.SpotWish.model_fields) - {"iterations"}
+        values = solved(shelf, like).model_dump(include=kept) | {"name": f"{like}-locked"}
+    elif kept_from := form.get("locks_of", ""):
+        values = solved(shelf, kept_from).model_dump(include={"locks"})
     values |= {name: text for name, text in form.items() if text.strip() and name in schema.SpotWish.model_fields}
+    shares = {name.removeprefix(_SHARE): text for name, text in form.items() if name.startswith(_SHARE)}
     try:
         if shares:
             locked = form.get("locked", "")
-            rest = [lock for lock in values.get("locks", []) if lock.get("line") != locked]
+            rest = [lock for lock in values.get("locks", []) if lock["line"] != locked]
             lock = {"line": locked, "frequencies": {name: float(text) / 100 for name, text in shares.items()}}
             values["locks"] = [*rest, lock]
         return schema.SpotWish.model_validate(values)
@@ -134,12 +154,13 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     @routes.get("/api/spots", tags=["spots"])
     def spots() -> list[schema.SpotState]:
         """The spots of this server, solved or not."""
-        return [shelf.state(name) for name in (*shelf.spots, *shelf.jobs)]
+        spots, jobs = shelf.everything()
+        return [state_of(shelf, name) for name in spots] + jobs
 
     @routes.post("/api/spots", status_code=202, responses=PROBLEMS, tags=["spots"])
     def new(wish: schema.SpotWish) -> schema.SpotState:
         """Begin to solve a spot; one at a time."""
-        return shelf.state(solve(site, wish))
+        return state_of(shelf, solve(site, wish))
 
     @routes.get("/api/spots/{name}", response_model=schema.SpotFacts, responses=PROBLEMS, tags=["spots"])
     def spot(name: str) -> JSONResponse:
@@ -150,13 +171,13 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     @routes.get("/api/spots/{name}/state", responses=PROBLEMS, tags=["spots"])
     def state(name: str) -> schema.SpotState:
         """How far a spot is."""
-        return known(shelf, name)
+        return state_of(shelf, name)
 
     @routes.post("/api/spots/{name}/stop", responses=PROBLEMS, tags=["spots"])
     def stop(name: str) -> schema.SpotState:
         """Stop solving after the iterations that are being done, and keep the result."""
-        shelf.stop(known(shelf, name).name)
-        return shelf.state(name)
+        shelf.stop(state_of(shelf, name).name)
+        return state_of(shelf, name)
 
     @routes.get("/api/spots/{name}/decision.csv", response_class=PlainTextResponse, responses=PROBLEMS, tags=["spots"])
     def table(name: str, line: Line = "") -> Response:
@@ -165,6 +186,10 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
         return PlainTextResponse(text, headers={"Content-Type": "text/csv; charset=utf-8"})
 
     @routes.get("/api/range", responses=PROBLEMS, tags=["spots"])
-    def cells(text: Text = "") -> dict[str, float]:
-        """The mean weight of each kind of hands in a range in text."""
-        return range_cells(parse_range(text))
+    def kinds(text: Text = "") -> dict[str, schema.RangeKind]:
+        """The kinds of hands in a range in text."""
+        weights = parse_range(text)
+        texts = kind_texts(weights)
+        return {
+            kind: schema.RangeKind(weight=weight, text=texts[kind]) for kind, weight in kind_weights(weights).items()
+        }

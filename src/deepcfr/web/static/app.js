@@ -80,46 +80,48 @@
     if (chosen === enough) form.requestSubmit();
   });
 
-  // Ranges are painted on a grid: the server reads the text, and a painted kind has all or nothing of its hands.
+  // Ranges are painted on a grid. The server reads the text; a painted kind has all or nothing of its hands, and the other
+  // kinds stay as they were written.
   let painting = null;  // whether a stroke adds kinds or takes them away
 
   async function showRange(text) {
-    const grid = document.querySelector(`[data-paint="${text.id}"]`);
-    const answer = await fetch(`/api/range?text=${encodeURIComponent(text.value)}`);
-    text.setCustomValidity(answer.ok ? "" : (await answer.clone().json()).error);
+    const asked = text.value, grid = document.querySelector(`[data-paint="${text.id}"]`);
+    const answer = await fetch(`/api/range?text=${encodeURIComponent(asked)}`);
+    const said = await answer.json();
+    if (text.value !== asked) return;  // written on meanwhile
+    text.setCustomValidity(answer.ok ? "" : said.error);
     if (!answer.ok) return;
-    const weights = await answer.json();
     for (const cell of grid.querySelectorAll("[data-kind]")) {
-      const weight = weights[cell.dataset.kind] || 0;
-      cell.dataset.weight = weight;
-      cell.setAttribute("aria-pressed", weight === 1 ? "true" : weight ? "mixed" : "false");
+      const kind = said[cell.dataset.kind];
+      cell.dataset.text = kind ? kind.text : "";
+      cell.setAttribute("aria-pressed", !kind ? "false" : kind.weight === 1 ? "true" : "mixed");
     }
     grid.hidden = false;
   }
 
   function paint(cell) {
-    const grid = cell.closest("[data-paint]");
-    cell.dataset.weight = painting ? 1 : 0;
+    const grid = cell.closest("[data-paint]"), text = document.getElementById(grid.dataset.paint);
+    cell.dataset.text = painting ? cell.dataset.kind : "";
     cell.setAttribute("aria-pressed", String(painting));
-    const held = [...grid.querySelectorAll("[data-kind]")].filter((one) => Number(one.dataset.weight));
-    document.getElementById(grid.dataset.paint).value = held
-      .map((one) => one.dataset.kind + (one.dataset.weight === "1" ? "" : `:${Number(Number(one.dataset.weight).toFixed(4))}`)).join(",");
+    text.value = [...grid.querySelectorAll("[data-kind]")].map((one) => one.dataset.text).filter(Boolean).join(",");
+    text.setCustomValidity("");
   }
 
+  const painted = (event) => event.target.closest("[data-paint] [data-kind]");
   document.addEventListener("pointerdown", (event) => {
-    const cell = event.target.closest("[data-paint] [data-kind]");
-    if (!cell) return;
-    cell.releasePointerCapture(event.pointerId);
+    const cell = painted(event);
+    if (!cell || event.button) return;
+    event.target.releasePointerCapture(event.pointerId);
     painting = cell.getAttribute("aria-pressed") !== "true";
     paint(cell);
   });
   document.addEventListener("pointerover", (event) => {
-    const cell = event.target.closest("[data-paint] [data-kind]");
+    const cell = painted(event);
     if (cell && painting !== null) paint(cell);
   });
-  document.addEventListener("pointerup", () => { painting = null; });
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { painting = null; });
   document.addEventListener("click", (event) => {  // a click without a pointer is a key
-    const cell = event.target.closest("[data-paint] [data-kind]");
+    const cell = painted(event);
     if (!cell || event.detail) return;
     painting = cell.getAttribute("aria-pressed") !== "true";
     paint(cell);
@@ -132,11 +134,18 @@
     if (answer.ok) place.innerHTML = await answer.text();
   }
 
+  // Show how far the server is, and the result when it is there.
+  async function look(place) {
+    const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+    const fresh = page.querySelector("[data-wait] [data-progress]");
+    if (!fresh) { location.reload(); return; }
+    place.querySelector("[data-progress]").replaceWith(fresh);
+    setTimeout(() => look(place), Number(place.dataset.wait));
+  }
+
   function begin() {
     for (const place of document.querySelectorAll("[data-load]")) load(place);
-    for (const place of document.querySelectorAll("[data-wait]")) {
-      setTimeout(() => once(() => swap(location.href, {}, true)), Number(place.dataset.wait));
-    }
+    for (const place of document.querySelectorAll("[data-wait]")) setTimeout(() => look(place), Number(place.dataset.wait));
     for (const text of document.querySelectorAll("[data-range]")) showRange(text);
     for (const grid of document.querySelectorAll("[data-grid]")) {
       const cells = [...grid.querySelectorAll("[data-row]")];
