@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import json
 import math
 import re
@@ -162,6 +163,11 @@ def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> No
     (code,) = re.findall(r"^```python\n(.*?)^```", text_of("README.md"), re.DOTALL | re.MULTILINE)
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
     assert re.search(r"^\d+\.\d+ mA/g$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_examples_of_the_api_are_as_shown() -> None:
+    failed, tried = doctest.testfile(str(ROOT / "docs/api.md"), module_relative=False)
+    assert (failed, tried > 12) == (0, True)
 
 
 def test_the_readme_takes_five_minutes() -> None:

@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deepcfr.api import Agent, Ranges, Training, exploitability, load, match, train
     from deepcfr.config import RunConfig, load_config
     from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
-    from deepcfr.evaluation.exploitability import Exploitability, exploitability
+    from deepcfr.evaluation.exploitability import Exploitability
     from deepcfr.games.base import Game, check_game
     from deepcfr.games.poker import PokerGame
     from deepcfr.games.presets import load_game, load_rules
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from deepcfr.solvers.deep_cfr import DeepCFR
 
 _HOME = {
+    "Agent": "api",
+    "Ranges": "api",
+    "Training": "api",
+    "exploitability": "api",
+    "load": "api",
+    "match": "api",
+    "train": "api",
     "RunConfig": "config",
     "load_config": "config",
     "CheckpointError": "errors",
@@ -29,7 +37,6 @@ _HOME = {
     "GameError": "errors",
     "TrainingError": "errors",
     "Exploitability": "evaluation.exploitability",
-    "exploitability": "evaluation.exploitability",
     "Game": "games.base",
     "check_game": "games.base",
     "PokerGame": "games.poker",
@@ -42,6 +49,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Agent",
     "CheckpointError",
     "ConfigError",
     "DeepCFR",
@@ -52,14 +60,19 @@ __all__ = [
     "PokerGame",
     "PokerRules",
     "Policy",
+    "Ranges",
     "RunConfig",
+    "Training",
     "TrainingError",
     "check_game",
     "exploitability",
+    "load",
     "load_config",
     "load_game",
     "load_rules",
+    "match",
     "solve_spot",
+    "train",
 ]
 __version__ = "0.2.0"
 

@@ -182,7 +182,7 @@ def test_large_requests_are_refused(person: TestClient) -> None:
     assert "larger than 131,072 bytes" in answer.json()["error"]
 
     def pieces() -> Any:
-        for _ in range(40):
+        for _ in range(140):
             yield b"x" * 1_000
 
     assert person.post("/api/play/uniform/act", content=pieces()).status_code == 413

@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class HandTable:
-    """What a player does at a decision with each of H possible hands, and the means by kinds of hands."""
+    """A strategy at a decision with each of H possible hands, and the means by kinds of hands."""
 
     rules: PokerRules
     names: list[str]  # of the A actions

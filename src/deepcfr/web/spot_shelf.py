@@ -34,7 +34,7 @@ class Job:
     stopped: bool = False
 
     def state(self, name: str) -> SpotState:
-        """How far it is."""
+        """Its progress."""
         return SpotState(name=name, solved=False, iterations=self.done, gap_mbb=self.now, problem=self.problem)
 
 

@@ -64,7 +64,7 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
 
 
 def worth(spot: SpotFacts, player: Seat) -> dict[str, Floats]:
-    """What each hand of a player's range is worth, [H], in big blinds of the pot, by the title of the column."""
+    """The value of each hand of a player's range, [H], in big blinds of the pot, by the title of the column."""
     titles = {"EV": spot.hand_values, "Equity": spot.hand_equities}
     return {title: np.array(list(values[player].values())) for title, values in titles.items()}
 

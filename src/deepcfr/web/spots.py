@@ -69,7 +69,7 @@ def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
 
 
 def state_of(shelf: SpotShelf, name: str) -> schema.SpotState:
-    """How far a spot is. Raises Refusal if there is none of that name."""
+    """The progress of a spot. Raises Refusal if there is none of that name."""
     found = shelf.find(name)
     if isinstance(found, Job):
         return found.state(name)

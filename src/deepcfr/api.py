@@ -1,0 +1,167 @@
+"""The library in five calls: load or train an agent, ask it, measure it, let two agents play.
+
+They wrap what the command line uses, with the same names and the same errors: every mistake is a `DeepCFRError` whose text
+says it in a sentence.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.config import DEFAULT_SEARCH, RunConfig, SearchConfig, config_from_table, config_to_toml
+from deepcfr.defaults import default_config
+from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.exploitability import Exploitability
+from deepcfr.evaluation.exploitability import exploitability as exact
+from deepcfr.evaluation.match import Match
+from deepcfr.games.cards import cards_text
+from deepcfr.games.presets import load_source
+from deepcfr.play.hand import free_holes
+from deepcfr.policies.base import LadderPolicy, Player
+from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
+from deepcfr.report.matches import Terms
+from deepcfr.runs.folder import make_game, make_solver
+from deepcfr.runs.players import load_players
+from deepcfr.solvers.build import Record, Solver
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Both players' ranges at a decision, with H hands and A actions."""
+
+    hands: list[str]  # [H], such as "As Kd"
+    player: int  # to act
+    actions: list[str]  # [A]
+    reach: Doubles  # [2, H] the probability of each player's own actions up to here
+    strategy: Doubles  # [H, A] of the player to act
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A policy of a poker game that is asked in text."""
+
+    policy: Player
+
+    @property
+    def game(self) -> str:
+        """The name of its game."""
+        return self.policy.game.name
+
+    def act(self, hand: str, board: str = "", betting: str = "") -> dict[str, float]:
+        """The probability of each legal action with a hand, by the action's name.
+
+        `betting` has the actions of each round so far, with `/` between rounds, and `board` all public cards: `act("As Kd",
+        "Qs 7h 2c", "rc/")` is a flop after a raise and a call. The notation is that of `policies.query`. Raises
+        ConfigError if nobody is to act there or something cannot be read.
+        """
+        rules = poker_state(self.policy).rules
+        cards, fields = read_board(rules, board), [hand]
+        rounds = betting.split("/")
+        for new_cards in rules.board_cards:
+            if not rounds and not cards:
+                break
+            if new_cards:
+                fields.append(cards_text(rules, cards[:new_cards]))
+                cards = cards[new_cards:]
+            fields.append(rounds.pop(0) if rounds else "")
+        if rounds or cards:
+            raise ConfigError(f"{rules.name} has no round for all of the board '{board}' and the betting '{betting}'.")
+        while len(fields) > 1 and not fields[-1]:
+            fields.pop()
+        return query(self.policy, " / ".join(fields)).probabilities
+
+    def ranges(self, betting: str = "", board: str = "") -> Ranges:
+        """Both ranges at a decision and the strategy there, with every hand that the board allows.
+
+        The arguments are as in `act`. Raises ConfigError as it does, and GameError for more than two hole cards.
+        """
+        rules = poker_state(self.policy).rules
+        if rules.hole_cards > 2:
+            raise GameError(f"Ranges need one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
+        cards = read_board(rules, board)
+        holes = free_holes(rules, cards)
+        state, reach = reach_after(self.policy, betting, holes, cards)
+        if state.over or sum(rules.board_cards[: state.round + 1]) != len(cards):
+            raise ConfigError(f"Nobody is to act after the betting '{betting}' on the board '{board}'.")
+        strategy = hand_strategy(self.policy, state, holes, cards)[:, state.legal()]
+        hands = [cards_text(rules, hole[::-1]) for hole in holes]
+        return Ranges(hands, state.actor, [state.name(action) for action in state.legal()], reach, strategy)
+
+
+class Training(Iterator[Record]):
+    """A run of Deep CFR or NFSP in memory: iterate over it for the records of the iterations, then take its `agent`."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self._solver: Solver = make_solver(
+            make_game(load_source(config.game), config, config.runtime.device), config, None
+        )
+        self._records = self._solver.iterations(lambda t: t == config.iterations)
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of the iterations so far: the average policy, or another one that `evaluation.policy` names."""
+        if self._solver.average_iteration != self._solver.iteration:
+            self._solver.fit_average()
+        return Agent(self._solver.policy(self.config.evaluation.policy))
+
+
+def load(name: str, policy: str = "own", search: SearchConfig = DEFAULT_SEARCH) -> Agent:
+    """An agent by name: a shipped one such as `fhp`, a run folder, or any player of `deepcfr match`, such as resolve:fhp.
+
+    Raises what `runs.players.load_players` raises.
+    """
+    (player,) = load_players((name,), policy, partial(warnings.warn, stacklevel=2), search=search)
+    return Agent(player)
+
+
+def train(game: str, **settings: Any) -> Training:
+    """Begin a run; what `settings` do not say is as in `deepcfr train GAME`.
+
+    `train("leduc", seed=1, cfr={"iterations": 50})` has the keys of the configuration files (docs/cli.md). For folders,
+    checkpoints and reports there is the command. Raises ConfigError with every problem, GameError for unknown games.
+    """
+    base = tomllib.loads(config_to_toml(default_config(game, settings.get("solver", "deep-cfr"))))
+    for name, value in settings.items():
+        base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value
+    return Training(config_from_table(base))
+
+
+def exploitability(agent: Agent | Player, threads: int = 1) -> Exploitability:
+    """The exact exploitability of an agent or a policy, in thousandths of the game's unit.
+
+    Raises GameError for games that are too large, and for raise-ladder games.
+    """
+    policy = agent.policy if isinstance(agent, Agent) else agent
+    if isinstance(policy, LadderPolicy):
+        raise GameError(f"The tree of {policy.game.name} is not listed, so there is no exact exploitability.")
+    return exact(policy, threads=threads)
+
+
+def match(
+    first: Agent,
+    second: Agent,
+    *,
+    boards: int | Literal["all"] | None = None,
+    hands: int | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> Match:
+    """The gain of `first` against `second` in both seats: exactly, over sampled boards, or over sampled deals.
+
+    Raises ConfigError and GameError as `deepcfr match` does.
+    """
+    return Terms(boards, hands, None, seed, threads).play(first.policy, second.policy)

@@ -1,0 +1,115 @@
+"""The five calls: the same answers as the command line, and the same sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import deepcfr
+from deepcfr import Agent, ConfigError, DeepCFRError, GameError, exploitability, load, match, train
+from deepcfr.games.ladder import LADDERS
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.ladder.policies import ladder_scripted
+from deepcfr.policies.query import query
+
+LADDER = Agent(ladder_scripted("call", LadderGame(LADDERS["hunl-ladder"])))
+
+
+@pytest.fixture(scope="module")
+def fhp() -> Agent:
+    return load("fhp")
+
+
+@pytest.mark.parametrize(
+    "hand, board, betting, situation",
+    [
+        ("As Kd", "", "", "As Kd"),
+        ("As Kd", "", "r", "As Kd / r"),
+        ("As Kd", "Qs 7h 2c", "rc", "As Kd / rc / Qs 7h 2c"),
+        ("AsKd", "Qs7h2c", "rc/c", "As Kd / rc / Qs 7h 2c / c"),
+    ],
+)
+def test_an_agent_answers_as_the_query_in_text(fhp: Agent, hand: str, board: str, betting: str, situation: str) -> None:
+    assert fhp.act(hand, board, betting) == query(fhp.policy, situation).probabilities
+
+
+def test_ranges_are_the_answers_of_every_hand(fhp: Agent) -> None:
+    found = fhp.ranges("rc/cr", "Qs 7h 2c")
+    assert (found.player, found.actions, len(found.hands)) == (1, ["fold", "call", "raise"], 1_176)
+    for hand in ("As Kd", "3h 2d"):
+        h = found.hands.index(hand)
+        assert found.strategy[h] == pytest.approx(list(fhp.act(hand, "Qs 7h 2c", "rc/cr").values()), abs=1e-6)
+        dealer = fhp.act(hand)["raise"] * fhp.act(hand, "Qs 7h 2c", "rc/c")["bet"]
+        blind = fhp.act(hand, betting="r")["call"] * fhp.act(hand, "Qs 7h 2c", "rc/")["check"]
+        assert found.reach[:, h] == pytest.approx([dealer, blind], rel=1e-4)
+
+
+def test_raise_ladder_games_are_asked_in_the_same_way() -> None:
+    assert LADDER.act("As Kd", "Qs 7h 2c", "r4 c/")["check"] == 1
+    found = LADDER.ranges("r4 c/", "Qs 7h 2c")
+    assert found.reach[0].max() == 0  # it only calls
+    assert found.reach[1].min() == 1
+    with pytest.raises(GameError, match="not listed, so there is no exact exploitability"):
+        exploitability(LADDER)
+
+
+@pytest.mark.parametrize(
+    "board, betting, sentence",
+    [
+        ("Qs 7h 2c 9d", "rc/", "has no round for all of the board 'Qs 7h 2c 9d'"),
+        ("Qs 7h", "rc/", "is 3 cards, but 'Qs 7h' holds 2 cards"),
+        ("Qs 7h 2c", "rc/cc/c", "has no round for all"),
+        ("Qs 7h 2c", "rx/", "'x' in the betting 'rx' is not an action"),
+        ("Qs Qs 2c", "rc/", "Qs is given 2 times"),
+        ("Qs 7h 2c", "rc/cc", "Nobody is left to act"),
+    ],
+)
+def test_situations_that_are_none_are_sentences(fhp: Agent, board: str, betting: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        fhp.act("As Kd", board, betting)
+
+
+@pytest.mark.parametrize("board, betting", [("", "rc"), ("Qs 7h 2c", "r"), ("Qs 7h 2c", "rc/cc"), ("", "f")])
+def test_ranges_where_nobody_acts_are_refused(fhp: Agent, board: str, betting: str) -> None:
+    with pytest.raises(ConfigError, match="Nobody is to act after the betting"):
+        fhp.ranges(betting, board)
+
+
+def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
+    settings = {"cfr": {"iterations": 3}, "sampling": {"traversals": 100}, "average": {"steps": 50}}
+    run = train("kuhn", seed=3, **settings)
+    assert [record.iteration for record in run] == [1, 2, 3]
+    options = ("--seed", 3, "--cfr.iterations", 3, "--sampling.traversals", 100, "--average.steps", 50)
+    deepcfr("train", "kuhn", *options, "--out", tmp_path / "run", "--json")
+    assert run.agent.act("Q", betting="r") == load(str(tmp_path / "run")).act("Q", betting="r")
+    half = train("kuhn", seed=3, **settings)
+    next(half)
+    assert sum(half.agent.act("Q").values()) == pytest.approx(1)
+    with pytest.raises(ConfigError, match=r"cfr\.iterashuns"):
+        train("kuhn", cfr={"iterashuns": 3})
+    with pytest.raises(DeepCFRError, match="nobody"):
+        train("nobody")
+
+
+def test_results_are_those_of_the_command() -> None:
+    agent, tight = load("leduc"), load("tight:leduc")
+    assert exploitability(agent).nash_conv == exploitability(agent.policy).nash_conv
+    assert exploitability(agent).nash_conv == deepcfr("exploitability", "leduc", "--json").json["nash_conv"]
+    assert match(agent, tight).value == pytest.approx(-match(tight, agent).value)
+    sampled = match(agent, tight, hands=500, seed=2)
+    assert (sampled.exact, sampled.value) == (False, match(agent, tight, hands=500, seed=2).value)
+    with pytest.raises(ConfigError, match="give --boards or --hands, but not both"):
+        match(agent, tight, hands=5, boards=5)
+
+
+def test_a_folder_that_hides_a_shipped_agent_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fhp: Agent
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    deepcfr("export", "leduc", "--out", "fhp")
+    with pytest.warns(UserWarning, match="'fhp' is the folder here"):
+        assert load("fhp").game == "leduc"
+    assert fhp.game == "fhp"
+    assert np.isfinite(list(fhp.act("As Ad").values())).all()
