@@ -170,7 +170,7 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
 
     @routes.get("/api/spots/{name}/state", responses=PROBLEMS, tags=["spots"])
     def state(name: str) -> schema.SpotState:
-        """How far a spot is."""
+        """The progress of a spot."""
         return state_of(shelf, name)
 
     @routes.post("/api/spots/{name}/stop", responses=PROBLEMS, tags=["spots"])
