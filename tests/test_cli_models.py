@@ -12,11 +12,12 @@ from deepcfr.runs.models import model_facts, read_card
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
+NAMES = ["fhp", "fhp-faithful", "hulh", "kuhn", "leduc"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
     listed = deepcfr("models", MODELS, "--json").json["models"]
-    assert [Path(facts["model"]).name for facts in listed] == ["fhp", "hulh", "kuhn", "leduc"]
+    assert [Path(facts["model"]).name for facts in listed] == NAMES
     for facts in listed:
         path = Path(facts["model"])
         last = read_metrics(path / "metrics.jsonl")[-1]
@@ -36,12 +37,12 @@ def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
 
 def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert [facts["model"] for facts in deepcfr("models", "--json").json["models"]] == ["fhp", "hulh", "kuhn", "leduc"]
+    assert [facts["model"] for facts in deepcfr("models", "--json").json["models"]] == NAMES
     exact = deepcfr("exploitability", "kuhn", "--json").json
     assert exact["nash_conv"] == pytest.approx(
         read_metrics(MODELS / "kuhn/metrics.jsonl")[-1]["evaluation"]["nash_conv"]
     )
-    assert list(open_site((), "own", pytest.fail).runs) == ["fhp", "hulh", "kuhn", "leduc"]
+    assert list(open_site((), "own", pytest.fail).runs) == NAMES
     assert "does not hold a run" in problem(deepcfr("exploitability", "nobody"))
 
 
