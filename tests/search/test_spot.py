@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import eval7
 import numpy as np
 import pytest
+import torch
 
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, card_text
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.rules import PRESETS
 from deepcfr.ladder.policies import ladder_scripted
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import query
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
-from deepcfr.search.spot_ranges import HOLDEM, parse_range, range_text, ranges_after
+from deepcfr.search.spot_ranges import HOLDEM, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solver import Solution, SpotSolver, solve_spot
 from deepcfr.search.subgame import subgame
+from deepcfr.types import Infosets
 
 MODELS = Path(__file__).parents[2] / "models"
 RIVER = "2c 2d 7h 9s Kc"
@@ -219,6 +225,30 @@ def test_the_stacks_of_a_raise_ladder_game_are_what_is_left() -> None:
     assert [weights.max() for weights in which.ranges] == [1, 1]
 
 
+def test_games_of_another_order_or_deck_are_not_hold_em() -> None:
+    assert all(is_holdem(PRESETS[name]) for name in ("fhp", "hulh", "hunl-pot"))
+    assert not is_holdem(replace(PRESETS["fhp"], first_player=(0, 0)))
+    assert not is_holdem(PRESETS["leduc"])
+
+
+def test_a_hand_that_a_run_has_almost_never_is_left_out() -> None:
+    """Of two hands one calls with certainty, and one a billion times less often than that."""
+    policy, _ = RunFolder.open(MODELS / "fhp").load_policy("own", pytest.fail)
+    board, (_, plain) = parse_board("Qs 7h 2c"), ranges_after(policy, "rc", parse_board("Qs 7h 2c"))
+
+    class Folding(Policy):
+        kind, game = "folding", policy.game
+
+        def probabilities(self, infosets: Infosets) -> torch.Tensor:
+            rows = policy.probabilities(infosets)
+            rows[:, CALL] *= torch.where(torch.arange(len(rows)) % 2 == 0, 1, 1e-11)
+            return rows
+
+    _, (_, folding) = ranges_after(Folding(), "rc", board)
+    assert 0 < np.count_nonzero(folding) < np.count_nonzero(plain)
+    assert folding[folding > 0].min() >= 1e-9
+
+
 def test_a_spot_without_a_policy_needs_everything() -> None:
     with pytest.raises(ConfigError, match="needs a value for stacks, big_blind, or a policy"):
         Spot.parse("Qs 7h 2c", "flop 75", pot=3, dealer="AA")
@@ -233,7 +263,7 @@ def test_progress_can_stop_a_solution() -> None:
     "change, sentence",
     [
         ({"board": "Qs 7h"}, "3, 4 or 5 cards, but 2"),
-        ({"board": "Qs 7h Qs"}, "card Qs is twice"),
+        ({"board": "Qs 7h Qs"}, "card Qs is given 2 times"),
         ({"board": "Qs 7h Xx"}, "'Xx' is not a card"),
         ({"dealer": "QQQ"}, "'QQQ' is not a part of a range"),
         ({"dealer": "AsAs"}, "'AsAs' is not a part of a range"),

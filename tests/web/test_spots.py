@@ -307,12 +307,15 @@ def test_files_that_contradict_themselves_are_named(
 
 
 def test_names_are_safe_and_free_and_there_is_a_most(folder: Path) -> None:
+    (folder / "po lar.json").write_bytes((folder / "polar.json").read_bytes())
+    (folder / "po-lar.json").write_bytes((folder / "polar.json").read_bytes())
     shelf = SpotShelf(folder)
-    assert shelf.free_name("polar") == "polar-2"
-    assert shelf.free_name("../../Qs 7h") == "Qs-7h"
-    assert shelf.free_name("/") == "spot"
+    assert list(shelf.everything()[0]) == ["po-lar", "po-lar-2", "polar"]
+    assert shelf._unused("polar") == "polar-2"
+    assert shelf._unused("../../Qs 7h") == "Qs-7h"
+    assert shelf._unused("/") == "spot"
     (folder / "mine.json").write_text("{}")  # came there after the start
-    assert shelf.free_name("mine") == "mine-2"
+    assert shelf._unused("mine", ".json") == "mine-2"
     polar = shelf.find("polar")
     assert isinstance(polar, SpotFacts)
     shelf._spots |= {str(number): polar for number in range(MOST_SPOTS)}

@@ -15,11 +15,12 @@ import numpy as np
 from deepcfr.errors import ConfigError
 from deepcfr.games.betting import CALL, FOLD, RAISE, BettingState, PublicTree, legal_actions, next_state, raised, unroll
 from deepcfr.games.board_index import hand_images
-from deepcfr.games.cards import all_hands, card_text, cards_text, parse_card, suit_permutations
+from deepcfr.games.cards import all_hands, card_text, cards_text, suit_permutations
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Player
+from deepcfr.policies.query import read_board
 from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, parse_range, range_text, ranges_after
 
 STREETS = {"flop": 1, "turn": 2, "river": 3}
@@ -70,9 +71,8 @@ def _percents(part: str, numbers: list[str]) -> tuple[int, ...]:
 
 
 def parse_board(text: str) -> tuple[int, ...]:
-    """The cards of a board such as `Qs 7h 2c` or `Qs7h2c`. Raises ConfigError for anything else."""
-    pieces = [piece for word in text.split() for piece in re.findall("10.?|..?", word)]
-    return tuple(parse_card(HOLDEM, piece) for piece in pieces)
+    """The cards of a board such as `Qs 7h 2c` or `Qs7h2c`. Raises ConfigError for unknown and repeated cards."""
+    return read_board(HOLDEM, text)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,11 @@ def hand_rows(holes: Cards) -> npt.NDArray[np.int32]:
     return rows
 
 
+def hand_names(holes: Cards) -> list[str]:
+    """Hands [H, 2] as text, such as `AsKd`, the higher card first."""
+    return [cards_text(HOLDEM, hole).replace(" ", "") for hole in holes[:, ::-1]]
+
+
 def _fixed(weight: float) -> str:
     """A weight with its digits and without an exponent."""
     return np.format_float_positional(weight, trim="-")
@@ -96,9 +101,9 @@ def kind_texts(weights: Doubles, board: Sequence[int] = ()) -> dict[str, str]:
     for h in np.flatnonzero(~np.isin(holes, board).any(1))[::-1].tolist():
         kinds.setdefault(hand_class(HOLDEM, holes[h]), []).append(h)
     rounded = [float(f"{weight:.{_DIGITS}g}") for weight in weights[hand_rows(holes)]]
-    found = {}
+    named, found = hand_names(holes), {}
     for kind, hands in kinds.items():
-        parts = [(cards_text(HOLDEM, holes[h][::-1]).replace(" ", ""), rounded[h]) for h in hands]
+        parts = [(named[h], rounded[h]) for h in hands]
         if len({weight for _, weight in parts}) == 1:
             parts = [(kind, parts[0][1])]
         texts = [name if weight == 1 else f"{name}:{_fixed(weight)}" for name, weight in parts if weight]

@@ -24,7 +24,7 @@ from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.search.spot import NAMES, Spot
-from deepcfr.search.spot_ranges import HOLDEM, UNIT, Cards, Doubles, hand_rows
+from deepcfr.search.spot_ranges import HOLDEM, UNIT, Cards, Doubles, hand_names, hand_rows
 from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_at_root
 
 Floats = npt.NDArray[np.floating]
@@ -318,11 +318,6 @@ class SpotSolver:
         if after[player] == rules.stack:
             return "all-in"
         return f"{'raise to' if facing else 'bet'} {(after[player] - self.spot.half_pot) / UNIT:g}"
-
-
-def hand_names(holes: Cards) -> list[str]:
-    """Hands [H, 2] as text, such as `AsKd`, the higher card first."""
-    return [cards_text(HOLDEM, hole).replace(" ", "") for hole in holes[:, ::-1]]
 
 
 def _object(line: str, name: str, value: object) -> dict[str, Any]:

@@ -219,7 +219,7 @@ class RangeFacts(BaseModel):
 
 Hand = Annotated[str, Field(pattern="^([2-9TJQKA][cdhs]){2}$")]
 Seat = Literal["dealer", "big blind"]
-BySeat = Annotated[dict[Seat, dict[Hand, float]], Field(min_length=2)]
+BySeat = Annotated[dict[Seat, Annotated[dict[Hand, float], Field(min_length=1)]], Field(min_length=2)]
 _RANGE = 40_000  # most characters of a range, which may have a weight for every hand
 
 

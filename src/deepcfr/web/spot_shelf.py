@@ -19,6 +19,7 @@ MOST_SPOTS = 50  # in memory
 MOST_ROWS = 400_000  # strategies of single hands in a spot
 _LARGEST = 100_000_000  # most bytes of a file that is read
 _NAME_LENGTH = 60
+_SUFFIX = ".json"
 
 
 @dataclass
@@ -56,9 +57,9 @@ class SpotShelf:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        for path in sorted(folder.glob("*.json")):
+        for path in sorted(folder.glob(f"*{_SUFFIX}")):
             try:
-                self._spots[_plain(path.stem)] = read_spot(path)
+                self._spots[self._unused(path.stem)] = read_spot(path)
             except CheckpointError as error:
                 warn(str(error))
 
@@ -72,22 +73,31 @@ class SpotShelf:
         with self._lock:
             return self._spots.get(name) or self._jobs.get(name)
 
-    def free_name(self, wanted: str) -> str:
-        """A name without characters that are special in addresses, with a number if it is taken."""
-        plain = name = _plain(wanted)
-        number = 2
-        while name in self._spots or name in self._jobs or (self.folder and (self.folder / f"{name}.json").exists()):
-            name, number = f"{plain}-{number}", number + 1
-        return name
-
     def require_room(self) -> None:
         """Raise ConfigError if a spot is being solved, or there are too many."""
         with self._lock:
-            for name, job in self._jobs.items():
-                if not job.problem:
-                    raise ConfigError(f"The spot '{name}' is being solved: wait for it, or stop it.")
-            if len(self._spots) >= MOST_SPOTS:
-                raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most.")
+            self._require_room()
+
+    def _require_room(self) -> None:
+        for name, job in self._jobs.items():
+            if not job.problem:
+                raise ConfigError(f"The spot '{name}' is being solved: wait for it, or stop it.")
+        if len(self._spots) >= MOST_SPOTS:
+            raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most.")
+
+    def _unused(self, wanted: str, suffix: str = "") -> str:
+        """A name without characters that are special in addresses, with a number if a spot has it.
+
+        With a `suffix` it is also none of a file in the folder with this suffix.
+        """
+        plain = name = re.sub(r"[^A-Za-z0-9_-]+", "-", wanted).strip("-")[:_NAME_LENGTH] or "spot"
+        number = 2
+        while name in self._spots or name in self._jobs or self._is_file(name, suffix):
+            name, number = f"{plain}-{number}", number + 1
+        return name
+
+    def _is_file(self, name: str, suffix: str) -> bool:
+        return bool(suffix and self.folder and (self.folder / (name + suffix)).exists())
 
     def start(self, wanted: str, solver: SpotSolver, gap: float, iterations: int) -> str:
         """Solve a spot in the background and return its name.
@@ -99,9 +109,9 @@ class SpotShelf:
                 f"The spot has {solver.rows:,} strategies of single hands on its board, and a page shows at most "
                 f"{MOST_ROWS:,}: give fewer sizes, or use deepcfr spot --out."
             )
-        self.require_room()
         with self._lock:
-            name = self.free_name(wanted)
+            self._require_room()
+            name = self._unused(wanted, _SUFFIX)
             self._jobs[name] = Job(solver.describe(), gap, iterations)
         threading.Thread(target=self._solve, args=(name, solver), daemon=True).start()
         return name
@@ -121,7 +131,7 @@ class SpotShelf:
         try:
             facts = SpotFacts.model_validate(solver.solve(job.gap, job.iterations, progress).facts())
             if self.folder:
-                write_atomically(self.folder / f"{name}.json", facts.model_dump_json().encode())
+                write_atomically(self.folder / f"{name}{_SUFFIX}", facts.model_dump_json().encode())
             with self._lock:
                 self._spots[name] = facts
                 del self._jobs[name]
@@ -130,11 +140,6 @@ class SpotShelf:
         finally:  # a mistake of ours must not keep others from solving
             if name in self._jobs and not job.problem:
                 job.problem = "Solving failed, and the output of the server says why."
-
-
-def _plain(text: str) -> str:
-    """A name without characters that are special in addresses."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:_NAME_LENGTH] or "spot"
 
 
 def read_spot(path: Path) -> SpotFacts:

@@ -66,7 +66,8 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
 def worth(spot: SpotFacts, player: Seat) -> dict[str, Floats]:
     """The value of each hand of a player's range, [H], in big blinds of the pot, by the title of the column."""
     titles = {"EV": spot.hand_values, "Equity": spot.hand_equities}
-    return {title: np.array(list(values[player].values())) for title, values in titles.items()}
+    names = spot.hand_values[player]
+    return {title: np.array([values[player][name] for name in names]) for title, values in titles.items()}
 
 
 def address(name: str, line: str = "", cell: str = "", other: str = "", prefix: str = "/spots") -> str:
