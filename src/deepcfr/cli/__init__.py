@@ -26,6 +26,7 @@ DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, wit
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "games": (records.Games, running.games_command),
     "models": (records.Models, running.models_command),
+    "runs": (records.Runs, running.runs_command),
     "train": (records.Train, running.train_command),
     "solve": (records.Solve, running.solve_command),
     "abstract": (records.Abstract, running.abstract_command),

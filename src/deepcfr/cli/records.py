@@ -59,6 +59,14 @@ class Models:
 
 
 @dataclass
+class Runs:
+    """List the runs of a folder: state, exact NashConv, age, and the command that goes on with each."""
+
+    folder: Positional[Path] = Path("runs")  # a folder with run folders in it, at any depth
+    json: bool = False  # print one JSON object
+
+
+@dataclass
 class Train:
     """Train Deep CFR or NFSP on a game, and compute the exact exploitability where that is feasible.
 

@@ -1,4 +1,4 @@
-"""Commands that make runs: training, solving, abstractions, resuming, exporting; and lists of games and models."""
+"""Commands that make runs: training, solving, abstractions, resuming, exporting; and lists of games, models and runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepcfr.cli.output import open_console, print_json, result_facts, warn
-from deepcfr.cli.records import DEFAULT_WORKERS, Abstract, Export, Games, Models, Resume, Solve, Train, check_minutes
+from deepcfr.cli.records import (
+    DEFAULT_WORKERS,
+    Abstract,
+    Export,
+    Games,
+    Models,
+    Resume,
+    Runs,
+    Solve,
+    Train,
+    check_minutes,
+)
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.defaults import cluster_notes
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError
@@ -33,6 +44,16 @@ def models_command(command: Models) -> None:
         print_json({"models": facts})
     else:
         show_models(facts, open_console(False))
+
+
+def runs_command(command: Runs) -> None:
+    from deepcfr.report.run_list import run_facts, show_runs
+
+    facts = run_facts(command.folder)
+    if command.json:
+        print_json({"runs": facts})
+    else:
+        show_runs(facts, open_console(False))
 
 
 def train_command(command: Train) -> None:

@@ -172,6 +172,16 @@ class EvaluationConfig:
     #: The policy network is fitted in every case
     policy: Literal["average", "sd-cfr", "smoothed"] = "average"
 
+    def is_due(self, iteration: int) -> bool:
+        """Whether to evaluate after an iteration that is not the last one."""
+        return iteration in self.at or bool(self.every and iteration % self.every == 0)
+
+    def number_due(self, done: int, last: int) -> int:
+        """The number of evaluations after iteration `done`, up to that at the end of the `last` one."""
+        named = sum(done < t < last and not (self.every and t % self.every == 0) for t in set(self.at))
+        regular = max(last - 1, done) // self.every - done // self.every if self.every else 0
+        return named + regular + (done < last)
+
 
 @dataclass(frozen=True)
 class RuntimeConfig:

@@ -122,6 +122,12 @@ def _folders(run: Path) -> list[Path]:
     )
 
 
+def keeps_memories(run: Path) -> bool:
+    """Whether training can go on from the run's newest checkpoint, or from the start. Raises CheckpointError."""
+    folders = _folders(run)
+    return not folders or bool(read_json(folders[0] / STATE).get("memories"))
+
+
 def newest_checkpoint(run: Path, fingerprint: str, warn: Callable[[str], None]) -> Checkpoint | None:
     """The newest undamaged checkpoint of a run, None if the run has none at all.
 

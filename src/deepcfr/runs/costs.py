@@ -210,12 +210,11 @@ def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
     seconds = solver.seconds_per_iteration() if left > 0 else None
     if seconds is None:
         return []
-    return [
-        f"{left:,} iterations take about {_duration(left * seconds)}, {seconds:.2g} s each, and evaluations besides"
-    ]
+    return [f"{left:,} iterations take about {duration(left * seconds)}, {seconds:.2g} s each, and evaluations besides"]
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time as a short text, in seconds or minutes."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 

@@ -13,12 +13,12 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import is_poker
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.pace import Pace
 from deepcfr.runs.train import Summary
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
@@ -31,11 +31,13 @@ class LiveObserver:
         self.console = console
         self.progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("ETA"), TimeRemainingColumn(), TextColumn("{task.fields[figures]}"), console=console,
+            TextColumn("{task.fields[left]}"), TextColumn("{task.fields[figures]}"), console=console,
         )  # fmt: skip
         self.training: TaskID | None = None
         self.boards: TaskID | None = None
+        self.pace: Pace | None = None
         self.latest = ""
+        self._told = False  # what the run will take
         self._last_line = 0.0
 
     def __enter__(self) -> LiveObserver:
@@ -57,26 +59,46 @@ class LiveObserver:
         if solver.iteration:
             self.console.print(f"  resuming after iteration {solver.iteration}")
         self.training = self.progress.add_task(
-            "iterations", total=run.config.iterations, completed=solver.iteration, figures=""
+            "iterations", total=run.config.iterations, completed=solver.iteration, figures="", left=""
         )
+        self.pace, self._told = Pace(run.config, solver.iteration), False
 
     def iteration(self, record: Record, seconds: float) -> None:
         assert self.training is not None
-        figures = record.figures() + self.latest
-        self.progress.update(self.training, completed=record.iteration, figures=figures)
+        assert self.pace is not None
+        self.pace.iterated(record.iteration, seconds)
+        figures, left = record.figures() + self.latest, self.pace.left()
+        self.progress.update(self.training, completed=record.iteration, figures=figures, left=left)
+        if left and not self._told:
+            self._tell()
         if not self.console.is_terminal and time.monotonic() - self._last_line > 10:
             self._last_line = time.monotonic()
-            self.console.print(f"iteration {record.iteration} after {seconds:.0f} s: {figures}")
+            self.console.print(
+                f"iteration {record.iteration} after {seconds:.0f} s{f', {left}' if left else ''}: {figures}"
+            )
+
+    def _tell(self) -> None:
+        """Print what the rest of the run will take."""
+        assert self.pace is not None
+        if self.pace.seconds_left > 0:
+            self.console.print(f"  {self.pace.sentence()}")
+        self._told = True
 
     def evaluating(self, iteration: int, done: int, total: int) -> None:
         if self.boards is None:
-            self.boards = self.progress.add_task(f"exact evaluation at {iteration}", total=total, figures="boards")
+            self.boards = self.progress.add_task(
+                f"exact evaluation at {iteration}", total=total, figures="boards", left=""
+            )
         self.progress.update(self.boards, completed=done, total=total)
 
     def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None:
         if self.boards is not None:
             self.progress.remove_task(self.boards)
             self.boards = None
+        if self.pace is not None:
+            first = not self.pace.has_evaluated
+            self.pace.evaluated()
+            self._told &= not first  # the sentence said that evaluations were not timed yet
         fitted = f"average fitted in {fit.seconds:.0f} s" if fit else ""
         if result is None:
             if fitted:
@@ -89,8 +111,10 @@ class LiveObserver:
             f"(exploitability {result.exploitability:.2f}); {f'{fitted}, ' if fitted else ''}{measured}"
         )
 
-    def saved(self, iteration: int) -> None:
+    def saved(self, iteration: int) -> None:  # noqa: ARG002
         """Print nothing: the progress bar shows it."""
+        if self.pace is not None:
+            self.pace.saved()
 
     def conclude(self, run: RunFolder, summary: Summary) -> None:
         """Print how the run ended, after the progress bar has closed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from deepcfr.files import cannot_write
 from deepcfr.games.presets import is_listed, load_rules
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.checkpoint import save_checkpoint
+from deepcfr.runs.costs import duration
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Observer, train
@@ -70,9 +72,13 @@ def run_grid(jobs: Sequence[Job], observer: Callable[[], AbstractContextManager[
                     _drop_memories(job.path, say)
                     continue
                 say(f"{job.path} ({ran + there + 1} of {len(jobs)})")
+                started = time.perf_counter()
                 if not _carry_on(job, observer, say):
                     return GridSummary(len(jobs), ran, there, finished=False)
                 ran += 1
+                if others := len(jobs) - ran - there:
+                    seconds = time.perf_counter() - started
+                    say(f"{others} to go, about {duration(others * seconds)} if each takes as long as this one")
         waiting = left
         if waiting and not patient:
             say(f"Another process is at {', '.join(str(job.path) for job in waiting)}: waiting for it.")

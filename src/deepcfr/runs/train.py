@@ -112,7 +112,7 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
     observer.start(run, solver, notes)
     started = time.perf_counter() - before
     saved = time.perf_counter()
-    iterations = run.config.iterations
+    iterations, evaluation = run.config.iterations, run.config.evaluation
     limit = 60 * run.config.runtime.minutes or float("inf")
     if solver.iteration >= iterations or before >= limit:
         return _finish(run, solver, observer, before)
@@ -121,11 +121,11 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
     result: Exploitability | None = None
     last = False
     with catch_interrupt() as interrupt:
-        for record in solver.iterations(lambda t: t == iterations or _due(run, t)):
+        for record in solver.iterations(lambda t: t == iterations or evaluation.is_due(t)):
             observer.iteration(record, time.perf_counter() - started)
             line: dict[str, Any] = dataclasses.asdict(record)  # type: ignore[call-overload]
             last = record.iteration == iterations or time.perf_counter() - started >= limit
-            if last or _due(run, record.iteration):
+            if last or evaluation.is_due(record.iteration):
                 result = _evaluate(run, solver, observer, line)
             append_metrics(run.metrics_path, line | _so_far(solver, time.perf_counter() - started))
             due = record.iteration % run.config.runtime.checkpoint_every == 0
@@ -156,11 +156,6 @@ def _so_far(solver: Solver, seconds: float) -> dict[str, Any]:
     resident = resident_memory()
     totals = {"total_nodes_touched": solver.nodes_touched, "seconds": seconds}
     return totals | ({"resident_bytes": resident} if resident else {})
-
-
-def _due(run: RunFolder, iteration: int) -> bool:
-    settings = run.config.evaluation
-    return iteration in settings.at or bool(settings.every and iteration % settings.every == 0)
 
 
 def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str, Any]) -> Exploitability | None:
