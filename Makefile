@@ -1,4 +1,4 @@
-# make setup | run | test | test-all | lint   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
+# make setup | run | test | test-all | lint | site   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
 
 # The first that is there; make setup PYTHON=python3.12 takes another.
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
@@ -6,22 +6,28 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: setup browser run gpu test test-all screens lint clean
+.PHONY: setup browser run gpu test test-all screens lint site clean
 
 setup: .venv/installed
 
-.venv/installed: requirements.lock pyproject.toml
+# The package alone, which is enough to train, play and measure.
+.venv/package: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make setup needs Python 3.11 or newer, and there is none."; exit 1; }
 	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null \
 	  || { echo "make setup needs Python's venv, which $(PYTHON) lacks: on Debian, apt-get install python3-venv."; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+# And what tests, lint, studies and the site need, with all kernels compiled.
+.venv/installed: .venv/package requirements-dev.lock
+	$(BIN)/pip install --quiet -r requirements.lock -r requirements-dev.lock
 	$(BIN)/python -m deepcfr.cli.warm_up
 	touch $@
 
 # Train flop hold'em in 11 to 13 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
-run: setup
+run: .venv/package
 	$(BIN)/deepcfr train fhp --config configs/fhp-quick.toml --out runs/fhp-quick-$$(date +%Y%m%d-%H%M%S)
 
 # On a machine with a CUDA device: flop hold'em in the three settings of docs/fhp.md.
@@ -53,6 +59,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation site; a broken link or a name that is not there is an error.
+site: setup
+	$(BIN)/zensical build --strict --clean
+	@echo "Open build/site/index.html, or serve it: $(BIN)/zensical serve"
 
 clean:
 	rm -rf .venv

@@ -24,8 +24,8 @@ from deepcfr.games.presets import load_rules
 from deepcfr.runs import folder
 
 COMMANDS = (
-    "games", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export", "report",
-    "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
+    "games", "runs", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export",
+    "report", "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
     "api",
 )  # fmt: skip
 TINY = (

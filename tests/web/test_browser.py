@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from chromium import needs_chromium
 from command_line import deepcfr
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
@@ -24,20 +25,13 @@ from deepcfr.web.serve import warm_up
 from deepcfr.web.site import Site
 from web_site import MODELS, agent, model, site
 
-CHROMIUM = Path("/usr/bin/chromium")
-QUIET = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 PATIENCE = 30_000  # milliseconds
 SCREENS = os.environ.get("DEEPCFR_SCREENS")  # the folder that pictures of the pages are written to, if it is wanted
 COLOURS = 128  # of a picture
 MOST_BYTES = 600_000  # of all pictures
 FLOP = "betting=rc/c&board=Qs7h2c"
 
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM.exists() and "REQUIRE_BROWSER" not in os.environ, reason="needs Debian's chromium"
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +62,6 @@ def base(shown: Site) -> Iterator[str]:
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
     thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield running
-        running.close()
 
 
 Visit = Callable[..., Page]

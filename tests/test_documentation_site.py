@@ -1,0 +1,110 @@
+"""The documentation site: built without a warning, whole, for everybody, and without a request to another host."""
+
+import functools
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Request
+
+import deepcfr
+from chromium import needs_chromium
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(str(page.relative_to(DOCS).with_suffix(".html")) for page in DOCS.rglob("*.md"))
+
+
+def build(folder: Path, **pages: str) -> subprocess.CompletedProcess[str]:
+    """Build the site of a copy of the sources in `folder`, with text added to pages."""
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    shutil.copytree(DOCS, folder / "docs")
+    (folder / "src").symlink_to(ROOT / "src")
+    for name, text in pages.items():
+        with open(folder / "docs" / f"{name}.md", "a", encoding="utf-8") as file:
+            file.write(text)
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = build(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "build/site"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *_: object) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def address(built: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(built))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page of a browser; the test fails if it asks another host, or if a script has an error."""
+    wrong: list[str] = []
+
+    def check(request: Request) -> None:
+        if not request.url.startswith((address, "data:", "blob:")):
+            wrong.append(request.url)
+
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened.on("request", check)
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    opened.close()
+    assert wrong == []
+
+
+def test_every_page_is_on_the_site(built: Path) -> None:
+    assert {str(page.relative_to(built)) for page in built.rglob("*.html")} == {*PAGES, "404.html"}
+
+
+def test_every_public_name_is_in_the_reference(built: Path) -> None:
+    names = set(re.findall(r'id="deepcfr\.([\w.]+)"', (built / "reference.html").read_text(encoding="utf-8")))
+    shown = {name.rpartition(".")[2] for name in names}
+    hidden = {"RunConfig", "load_config", "load_rules", "PokerGame"}  # settings and their files have pages of their own
+    assert set(deepcfr.__all__) - hidden - shown == set()
+    assert {"api.Agent.act", "api.Ranges.strategy", "games.base.Game.step"} <= names
+
+
+@pytest.mark.parametrize("text", ["[x](nowhere.md)", "[x](cli.md#no-such-heading)", "\n\n::: deepcfr.nothing\n"])
+def test_a_broken_page_is_an_error(tmp_path: Path, text: str) -> None:
+    assert build(tmp_path, games=text).returncode != 0
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_for_everybody(page: Page, address: str, name: str) -> None:
+    page.goto(f"{address}/{name}")
+    assert page.locator("h1").count() == 1
+    found = [(v["id"], v["nodes"][0]["html"]) for v in Axe().run(page).response["violations"]]
+    assert found == []
+
+
+@needs_chromium
+def test_search_finds_a_page(page: Page, address: str) -> None:
+    page.goto(f"{address}/index.html")
+    page.get_by_role("button", name="Search").click()
+    box = page.get_by_role("combobox")
+    box.fill("maxmargin")
+    first = page.get_by_role("option").first
+    first.click()
+    page.wait_for_url(re.compile(r"/search\.html"))
