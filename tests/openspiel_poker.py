@@ -67,29 +67,6 @@ def no_limit_holdem(rules: PokerRules | LadderRules, stacks: tuple[int, int]) ->
     )
 
 
-def universal_poker(rules: PokerRules) -> pyspiel.Game:
-    parameters = {
-        "betting": "limit",
-        "numPlayers": 2,
-        "numRounds": rules.num_rounds,
-        "blind": " ".join(map(str, rules.blinds)),
-        "firstPlayer": " ".join(str(player + 1) for player in rules.first_player),
-        "raiseSize": " ".join(map(str, rules.raise_size)),
-        "maxRaises": " ".join(map(str, rules.max_raises)),
-        "numSuits": rules.num_suits,
-        "numRanks": rules.num_ranks,
-        "numHoleCards": rules.hole_cards,
-        "numBoardCards": " ".join(map(str, rules.board_cards)),
-        "stack": "100000 100000",
-    }
-    return pyspiel.load_game("universal_poker", parameters)
-
-
-def openspiel_game(rules: PokerRules) -> pyspiel.Game:
-    presets = {"kuhn": "kuhn_poker", "leduc": "leduc_poker"}
-    return pyspiel.load_game(presets[rules.name]) if rules.name in presets else universal_poker(rules)
-
-
 def openspiel_action(rules: PokerRules, legal: list[int], action: int) -> int:
     """Kuhn's passing and betting are fold or check, and call or bet; elsewhere the actions are numbered like ours."""
     return legal.index(action) if rules.name == "kuhn" else action

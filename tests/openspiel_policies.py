@@ -1,12 +1,7 @@
-"""Policies of ours as OpenSpiel's and back, to compare both programs: shared by tests of several modules.
-
-OpenSpiel's policies take states, so an infoset is represented by its first history. All states and policies belong to
-`game.spiel_game`, the turn-based form of a game.
-"""
+"""Policies of ours as tables of OpenSpiel, and those of poker games as tables of the same game there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,26 +10,12 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.explicit import CHANCE, ExplicitTree
 from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.openspiel_tree import SpielState, import_pyspiel
+from deepcfr.games.openspiel_tree import import_pyspiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.protocols.openspiel import infoset_states, path_to
 from deepcfr.types import Infosets
-
-
-def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
-    """Convert an OpenSpiel policy of both players, in Python or C++, to a table.
-
-    Raises GameError if it does not give a distribution over the legal actions at every infoset.
-    """
-    tree = game.explicit
-    table = np.zeros(tree.legal.shape)
-    for infoset, state in enumerate(infoset_states(game)):
-        given: dict[int, float] = dict(policy.action_probabilities(state))
-        count = int(tree.infoset_actions[infoset])
-        for position, action in enumerate(tree.infoset_action_ids[infoset, :count].tolist()):
-            table[infoset, position] = given.get(action, 0.0)  # OpenSpiel may leave out actions with probability 0
-    return TreePolicy(game, table, f"OpenSpiel's {type(policy).__name__}")
 
 
 def to_tabular_policy(policy: Policy) -> Any:
@@ -60,56 +41,6 @@ def to_tabular_policy(policy: Policy) -> Any:
         row[:] = 0.0
         row[tree.infoset_action_ids[infoset, :count]] = table[infoset, :count]
     return result
-
-
-def to_openspiel_policy(policy: Policy) -> Any:
-    """Convert any policy of an OpenSpiel game to an `open_spiel.python.policy.Policy` that evaluates it at each state."""
-    import_pyspiel()
-    from open_spiel.python.policy import Policy as SpielPolicy
-
-    game = _openspiel_game(policy)
-
-    class OnDemand(SpielPolicy):  # type: ignore[misc]
-        """An OpenSpiel policy for the states of `game`."""
-
-        def action_probabilities(self, state: SpielState, player_id: int | None = None) -> dict[int, float]:
-            """The probability of every legal action of the player to act."""
-            return _answer(policy, game, state, state.current_player() if player_id is None else player_id)
-
-    return OnDemand(game.spiel_game, [0, 1])
-
-
-def _answer(policy: Policy, game: OpenSpielGame, state: SpielState, player: int) -> dict[int, float]:
-    name = state.information_state_string(player)
-    infoset = game.explicit.infoset_index.get((player, name))
-    if infoset is None:
-        raise GameError(f"'{game.name}' has no infoset of player {player} with the name {name!r}.")
-    node = torch.tensor([infoset], device=game.device)
-    cards = torch.empty(1, 0, dtype=torch.uint8, device=game.device)
-    row = policy.probabilities(Infosets(node, cards))[0].double().cpu().numpy()
-    columns = game.columns[infoset].cpu().numpy()[: int(game.explicit.infoset_actions[infoset])]
-    row = row[columns] / row[columns].sum()
-    return dict(zip(game.action_ids[columns].tolist(), row.tolist(), strict=True))
-
-
-def infoset_states(game: OpenSpielGame) -> Iterator[SpielState]:
-    """OpenSpiel's state at the first history of every infoset, in order of infosets."""
-    tree = game.explicit
-    infoset, first = np.unique(tree.infoset, return_index=True)
-    for node in first[infoset >= 0].tolist():
-        state = game.spiel_game.new_initial_state()
-        for after in _path(tree, node):
-            state.apply_action(int(tree.action[after]))
-        yield state
-
-
-def _path(tree: ExplicitTree, node: int) -> list[int]:
-    """The histories from the root (excluded) to `node` (included)."""
-    path: list[int] = []
-    while node:
-        path.append(node)
-        node = int(tree.parent[node])
-    return path[::-1]
 
 
 def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
@@ -142,7 +73,7 @@ def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:
 def _poker_place(poker: PokerGame, tree: ExplicitTree, history: int) -> tuple[int, list[int]]:
     """The node of `poker` at an OpenSpiel history, and a deal that leads there, completed with the lowest unused cards."""
     node, cards = 0, list[int]()
-    for after in _path(tree, history):
+    for after in path_to(tree, history):
         before = int(tree.parent[after])
         if tree.actor[before] == CHANCE:
             cards.append(int(tree.action[after]))

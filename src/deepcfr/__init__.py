@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deepcfr.api import Agent, Ranges, Training, exploitability, load, match, train
+    from deepcfr.api import Agent, Ranges, Training, environment, exploitability, load, match, train
     from deepcfr.config import RunConfig, load_config
     from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
     from deepcfr.evaluation.exploitability import Exploitability
@@ -25,6 +25,7 @@ _HOME = {
     "Agent": "api",
     "Ranges": "api",
     "Training": "api",
+    "environment": "api",
     "exploitability": "api",
     "load": "api",
     "match": "api",
@@ -65,6 +66,7 @@ __all__ = [
     "Training",
     "TrainingError",
     "check_game",
+    "environment",
     "exploitability",
     "load",
     "load_config",

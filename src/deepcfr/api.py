@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,8 @@ from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.evaluation.exploitability import exploitability as exact
 from deepcfr.evaluation.match import Match
 from deepcfr.games.cards import cards_text
-from deepcfr.games.presets import load_source
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.presets import build_game, load_source
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import LadderPolicy, Player
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
@@ -31,6 +32,9 @@ from deepcfr.report.matches import Terms
 from deepcfr.runs.folder import make_game, make_solver
 from deepcfr.runs.players import load_players
 from deepcfr.solvers.build import Record, Solver
+
+if TYPE_CHECKING:
+    from deepcfr.protocols.environment import GameEnv
 
 Doubles = npt.NDArray[np.float64]
 
@@ -48,7 +52,7 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Agent:
-    """A policy of a poker game that is asked in text."""
+    """A policy; in poker games it is asked in text."""
 
     policy: Player
 
@@ -97,6 +101,33 @@ class Agent:
         hands = [cards_text(rules, hole[::-1]) for hole in holes]
         return Ranges(hands, state.actor, [state.name(action) for action in state.legal()], reach, strategy)
 
+    def to_openspiel(self) -> Any:
+        """The agent as a policy of OpenSpiel, whose `game` is OpenSpiel's form of the agent's game.
+
+        Raises ConfigError if OpenSpiel is not installed, and GameError for games that it does not have.
+        """
+        from deepcfr.protocols.openspiel import to_openspiel
+
+        return to_openspiel(self.policy)
+
+    def to_openspiel_bot(self, player: int, seed: int = 0) -> Any:
+        """The agent as a bot of OpenSpiel that plays as `player`. Raises what `to_openspiel` raises."""
+        from deepcfr.protocols.openspiel import to_openspiel_bot
+
+        return to_openspiel_bot(self.policy, player, seed)
+
+    @classmethod
+    def from_openspiel(cls, game: str, policy: Any) -> Agent:
+        """An agent that plays a policy of OpenSpiel, in Python or C++, in OpenSpiel's `game`, such as leduc_poker.
+
+        The policy must know the turn-based form of the game. Raises ConfigError if OpenSpiel is not installed, and
+        GameError for games that cannot be listed and for what is no policy of this game.
+        """
+        from deepcfr.games.openspiel import load_openspiel_game
+        from deepcfr.protocols.openspiel import from_openspiel
+
+        return cls(from_openspiel(load_openspiel_game(game), policy))
+
 
 class Training(Iterator[Record]):
     """A run of Deep CFR or NFSP in memory: iterate over it for the records of the iterations, then take its `agent`."""
@@ -138,6 +169,21 @@ def train(game: str, **settings: Any) -> Training:
     for name, value in settings.items():
         base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value
     return Training(config_from_table(base))
+
+
+def environment(game: str | Agent, seed: int = 0) -> GameEnv:
+    """A game by its name, or the game of an agent, as an environment of PettingZoo.
+
+    Raises ConfigError if PettingZoo is not installed, GameError for unknown games and for raise-ladder games.
+    """
+    try:
+        from deepcfr.protocols.environment import GameEnv
+    except ImportError as error:
+        raise ConfigError("PettingZoo is not installed: run pip install 'deepcfr[pettingzoo]'.") from error
+    made = game.policy.game if isinstance(game, Agent) else build_game(load_source(game), "raw")
+    if isinstance(made, LadderGame):
+        raise GameError(f"The betting tree of {made.name} is not listed, so it is no environment.")
+    return GameEnv(made, seed)
 
 
 def exploitability(agent: Agent | Player, threads: int = 1) -> Exploitability:

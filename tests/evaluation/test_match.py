@@ -18,9 +18,10 @@ from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.tables import RangePolicy, TablePolicy, TreePolicy, round_views
+from deepcfr.protocols.openspiel import openspiel_game
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Encoding, Infosets
-from openspiel_poker import openspiel_game, openspiel_infosets, openspiel_policy, small_fhp
+from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import to_tabular_policy
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]

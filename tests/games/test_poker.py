@@ -16,8 +16,8 @@ from deepcfr.games.betting import ACTION_LETTERS, FOLD, RAISE
 from deepcfr.games.cards import suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.protocols.openspiel import openspiel_game
 from deepcfr.types import NO_CARD, TERMINAL
-from openspiel_poker import universal_poker
 
 CANONICAL = {name: PokerGame(rules, "canonical") for name, rules in PRESETS.items()}
 RAW = {name: PokerGame(rules, "raw") for name, rules in PRESETS.items()}
@@ -244,7 +244,7 @@ def test_playouts_are_those_of_openspiel(name: str) -> None:
     game, rules = RAW[name], PRESETS[name]
     cards = random_cards(rules, 400, seed=6)
     deals = game.deals_of(cards)
-    other = universal_poker(rules)
+    other = openspiel_game(rules)
     for row, playout in enumerate(random_playouts(game, deals, seed=7)):
         state, deck = other.new_initial_state(), iter(cards[row].tolist())
         for node, action in playout:

@@ -27,9 +27,10 @@ from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import TreePolicy
+from deepcfr.protocols.openspiel import from_openspiel
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
-from openspiel_policies import from_openspiel, to_tabular_policy
+from openspiel_policies import to_tabular_policy
 
 LIARS_DICE = "liars_dice(dice_sides=5)"
 GOOFSPIEL = "goofspiel(num_cards=5,imp_info=True,points_order=descending)"

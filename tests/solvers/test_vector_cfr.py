@@ -18,11 +18,12 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.protocols.openspiel import openspiel_game
 from deepcfr.ranges.boards import Boards
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
 from deepcfr.types import Infosets
-from openspiel_poker import openspiel_game, openspiel_infosets, openspiel_policy, small_fhp
+from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]
 ALGORITHMS = ["cfr", "cfr+", "linear-cfr", "dcfr"]

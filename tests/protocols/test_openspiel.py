@@ -8,16 +8,25 @@ import pyspiel
 import pytest
 import torch
 from open_spiel.python import policy as spiel_policy
+from open_spiel.python.algorithms import get_all_states
+from open_spiel.python.algorithms.exploitability import nash_conv
 
+import deepcfr
+from deepcfr import Agent, load
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability, tree_exploitability
+from deepcfr.games.cards import cards_text
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
+from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.tables import TablePolicy, TreePolicy, round_views, table_of
+from deepcfr.protocols.openspiel import from_openspiel, to_openspiel
 from deepcfr.types import Infosets
-from openspiel_policies import from_openspiel, from_poker, to_openspiel_policy, to_tabular_policy
+from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
+from openspiel_policies import from_poker, to_tabular_policy
 
 GAMES = [
     "kuhn_poker",
@@ -51,7 +60,7 @@ def test_policies_go_to_openspiel_and_back(name: str) -> None:
     tabular = to_tabular_policy(policy)
     assert tabular.action_probability_array.sum(1) == pytest.approx(np.ones(game.explicit.num_infosets))
     np.testing.assert_array_equal(from_openspiel(game, tabular).table, policy.table)
-    on_demand = to_openspiel_policy(policy)
+    on_demand = to_openspiel(policy)
     assert isinstance(on_demand, spiel_policy.Policy)
     np.testing.assert_allclose(from_openspiel(game, on_demand).table, policy.table, rtol=0, atol=1e-15)
     compiled = pyspiel.TabularPolicy(tabular.to_dict())
@@ -63,7 +72,7 @@ def test_openspiels_own_tabulation_is_the_same_policy(name: str) -> None:
     """OpenSpiel lists the states by itself, and its table answers for every history, not only the first of an infoset."""
     game = load_openspiel_game(name)
     policy = random_policy(game)
-    theirs = to_openspiel_policy(policy).to_tabular()
+    theirs = to_openspiel(policy).to_tabular()
     ours = to_tabular_policy(policy)
     assert theirs.state_lookup.keys() == ours.state_lookup.keys()
     for infoset in theirs.state_lookup:
@@ -133,13 +142,13 @@ def test_poker_policies_are_refused_by_other_games() -> None:
         from_poker(load_openspiel_game("kuhn_poker"), leduc)
     with pytest.raises(GameError, match="Only policies of poker games"):
         from_poker(load_openspiel_game("kuhn_poker"), random_policy(load_openspiel_game("kuhn_poker")))
-    for take in (table_of, to_tabular_policy, to_openspiel_policy, tree_exploitability):
+    for take in (table_of, to_tabular_policy, tree_exploitability):
         with pytest.raises(GameError, match="'kuhn' is not one"):
             take(kuhn)  # type: ignore[operator]
 
 
 def test_states_of_another_game_are_refused() -> None:
-    policy = to_openspiel_policy(random_policy(load_openspiel_game("kuhn_poker")))
+    policy = to_openspiel(random_policy(load_openspiel_game("kuhn_poker")))
     state = pyspiel.load_game("leduc_poker").new_initial_state()
     state.apply_action(0)
     state.apply_action(1)
@@ -183,3 +192,97 @@ def test_openspiel_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(ConfigError, match="OpenSpiel is not installed"):
         to_tabular_policy(policy)
+
+
+# Agents of our poker games in OpenSpiel's
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc"])
+def test_openspiel_finds_the_exploitability_that_we_find(name: str) -> None:
+    agent = load(name)
+    theirs = agent.to_openspiel()
+    found = nash_conv(theirs.game, theirs.to_tabular(), use_cpp_br=True)
+    assert 1_000 * found == pytest.approx(deepcfr.exploitability(agent).nash_conv, abs=1e-3)
+    again = Agent.from_openspiel(f"{name}_poker", theirs)
+    assert deepcfr.exploitability(again).nash_conv == pytest.approx(1_000 * found, abs=1e-3)
+
+
+class Leaning(Policy):
+    """Acts by the numbers of its node and cards."""
+
+    kind = "leaning"
+
+    def __init__(self, game: PokerGame) -> None:
+        self.game = game
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        seen = infosets.cards.long() * torch.arange(3, 3 + infosets.cards.shape[1])
+        weights = 1 + torch.stack([(seen.sum(1) + action * infosets.node.long()) % 7 for action in range(3)], 1)
+        legal = self.game.encoding.legal[infosets.node.long()]
+        return torch.where(legal, weights, 0).double() / torch.where(legal, weights, 0).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("suits", ["raw", "canonical"])
+def test_every_infoset_of_a_small_holdem_is_answered(suits: Suits) -> None:
+    """Against a map that was found by playing all histories of both games."""
+    game = PokerGame(small_fhp(3, (2, 2), num_suits=2, hole_cards=1), suits)
+    policy = Leaning(game)
+    theirs = to_openspiel(policy)
+    expected = openspiel_policy(policy, openspiel_infosets(game, theirs.game))
+    states = get_all_states.get_all_states(theirs.game, include_terminals=False, include_chance_states=False)
+    assert len(states) > 200
+    for state in states.values():
+        assert theirs.action_probabilities(state) == pytest.approx(dict(expected.action_probabilities(state)))
+
+
+@pytest.mark.parametrize("name", ["fhp", "hulh"])
+def test_large_games_are_answered_state_by_state(name: str) -> None:
+    """Against the query in text, over random hands: cards, betting and the order of actions are read twice."""
+    agent, random = Agent(Leaning(load_game(name))), np.random.default_rng(4)
+    theirs, rules = agent.to_openspiel(), PRESETS[name]
+    asked = 0
+    for _ in range(40):
+        state, cards, betting = theirs.game.new_initial_state(), list[int](), [""]
+        while not state.is_terminal():
+            if state.is_chance_node():
+                free = [card for card, _ in state.chance_outcomes()]
+                cards.append(int(random.choice(free)))
+                state.apply_action(cards[-1])
+                continue
+            round_ = next(r for r in range(4) if len(cards) - 4 == sum(rules.board_cards[: r + 1]))
+            betting += [""] * (round_ + 1 - len(betting))
+            player = state.current_player()
+            hole, board = cards[2 * player : 2 * player + 2], cards[4:]
+            expected = agent.act(cards_text(rules, hole), cards_text(rules, board), "/".join(betting))
+            given = theirs.action_probabilities(state)
+            assert list(given.values()) == pytest.approx(list(expected.values()))
+            action = int(random.choice(state.legal_actions()))
+            betting[-1] += "fcr"[action]
+            state.apply_action(action)
+            asked += 1
+    assert asked > 100
+
+
+def test_bots_play_whole_hands() -> None:
+    agent = Agent(scripted_policy("call", load_game("fhp")))
+    bots = [agent.to_openspiel_bot(player, seed=player) for player in range(2)]
+    state = agent.to_openspiel().game.new_initial_state()
+    won = pyspiel.evaluate_bots(state, bots, 7)
+    assert state.is_terminal()
+    betting = list(state.history()[4:6] + state.history()[9:])
+    assert betting == [1, 1, 1, 1]  # nobody raises
+    assert won[0] == -won[1]
+
+
+def test_games_that_openspiel_lacks_are_refused() -> None:
+    for name, problem in (("hunl-pot", "no game with the bets of hunl-pot"), ("fhp-pot", "no game with the bets")):
+        with pytest.raises(GameError, match=problem):
+            Agent(UniformPolicy(load_game(name))).to_openspiel()
+    fhp = to_openspiel(UniformPolicy(load_game("fhp")))
+    with pytest.raises(GameError, match="The state is one of kuhn_poker"):
+        fhp.action_probabilities(pyspiel.load_game("kuhn_poker").new_initial_state(), 0)
+    state = fhp.game.new_initial_state()
+    for card in range(4):
+        state.apply_action(card)
+    with pytest.raises(GameError, match="Player 1 is not to act"):
+        fhp.action_probabilities(state, 1)

@@ -1,0 +1,133 @@
+"""Any listed game as an environment of PettingZoo, for learners and agents of other libraries.
+
+Source of the interface: PettingZoo's AEC API (Terry et al. 2021).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, Space
+from pettingzoo import AECEnv
+
+from deepcfr.errors import GameError
+from deepcfr.games.base import Game, infosets_at
+from deepcfr.policies.base import Policy
+from deepcfr.rng import key
+from deepcfr.types import NO_CARD, TERMINAL, Infosets
+
+AGENTS = ("player_0", "player_1")
+
+
+class GameEnv(AECEnv):  # type: ignore[misc]
+    """Hands of a two-player game; every `reset` deals a new one.
+
+    An observation has `observation`, float32 [F + C * D]: the F public features of the game's encoding, then for each of C
+    card slots one of D cards, or zeros for a card that is not in view; and `action_mask`, int8 [A]. That of a player who is
+    not to act is the one of the player's last decision, with no action. Rewards are payoffs in the game's unit, at the end.
+    """
+
+    metadata = {"name": "deepcfr", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012
+
+    def __init__(self, game: Game, seed: int = 0) -> None:
+        """Make the environment; `seed` decides the deals until `reset` is given another one."""
+        super().__init__()
+        self.game, self.render_mode = game, None
+        self.possible_agents = list(AGENTS)
+        encoding = game.encoding
+        self._cards = encoding.num_ranks * encoding.num_suits
+        self._width = encoding.node_features.shape[1] + self._cards * sum(encoding.card_groups)
+        low, high = float(encoding.node_features.min()), float(encoding.node_features.max())
+        bounds = min(low, 0.0), max(high, 1.0)
+        self.action_spaces: dict[str, Space[Any]] = {agent: Discrete(encoding.num_actions) for agent in AGENTS}
+        self.observation_spaces: dict[str, Space[dict[str, Any]]] = {
+            agent: Dict(
+                {
+                    "observation": Box(*bounds, (self._width,), np.float32),
+                    "action_mask": Box(0, 1, (encoding.num_actions,), np.int8),
+                }
+            )
+            for agent in AGENTS
+        }
+        self._stream, self._number = key(seed, "environment"), 0
+
+    def observation_space(self, agent: str) -> Space[dict[str, Any]]:
+        """The space of a player's observations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Space[Any]:
+        """The space of a player's actions, legal or not."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:  # noqa: ARG002
+        """Deal the next hand; with a seed, the first one of that seed."""
+        if seed is not None:
+            self._stream, self._number = key(seed, "environment"), 0
+        self._deals = self.game.deal(1, self._stream, self._number)
+        self._number += 1
+        self.agents = list(AGENTS)
+        self.rewards = dict.fromkeys(AGENTS, 0.0)
+        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
+        self.terminations = dict.fromkeys(AGENTS, False)
+        self.truncations = dict.fromkeys(AGENTS, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in AGENTS}
+        self._seen = {agent: np.zeros(self._width, np.float32) for agent in AGENTS}
+        self._arrive(self.game.start(self._deals))
+
+    def step(self, action: int | None) -> None:
+        """Play an action of the player to act, None after the end. Raises GameError for an illegal one."""
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        if action is None or not self.observe(agent)["action_mask"][action]:
+            raise GameError(f"Action {action} is not legal for {agent} here.")
+        self._cumulative_rewards[agent] = 0.0
+        chosen = torch.tensor([action], device=self.game.device)
+        self._arrive(self.game.step(self._node, chosen, self._row, self._deals))
+        self._accumulate_rewards()
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """The observation of a player, as the class describes it."""
+        mask = np.zeros(self.game.encoding.num_actions, np.int8)
+        if agent == self.agent_selection and not self.terminations[agent]:
+            mask[:] = self.game.legal[int(self._node)].cpu().numpy()
+        return {"observation": self._seen[agent], "action_mask": mask}
+
+    def strategy(self, policy: Policy) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The probability [A] of each action by a policy of this game for the player to act. Raises GameError."""
+        if policy.game.name != self.game.name:
+            raise GameError(f"The policy plays {policy.game.name}, and the environment {self.game.name}.")
+        if self.terminations[self.agent_selection]:
+            raise GameError("The hand is over.")
+        row = policy.probabilities(self._infosets())[0].double()
+        shares: np.ndarray[Any, np.dtype[np.float64]] = (row / row.sum()).cpu().numpy()
+        return shares
+
+    @property
+    def _row(self) -> torch.Tensor:
+        return torch.zeros(1, dtype=torch.int64, device=self.game.device)
+
+    def _infosets(self) -> Infosets:
+        return infosets_at(self.game, self._node, self._row, self._deals)
+
+    def _arrive(self, node: torch.Tensor) -> None:
+        """Go to a node, int64 [1]: the next decision, or the end with its payoffs."""
+        self._node = node
+        actor = int(self.game.actor[node])
+        if actor == TERMINAL:
+            payoff = float(self.game.payoff(node, self._row, self._deals))
+            self.rewards = dict(zip(AGENTS, (payoff, -payoff), strict=True))
+            self.terminations = dict.fromkeys(AGENTS, True)
+            self.agent_selection = AGENTS[0]
+            return
+        self.agent_selection = AGENTS[actor]
+        found = self._infosets()
+        features = self.game.encoding.node_features[found.node].reshape(-1).cpu().numpy()
+        cards = found.cards.reshape(-1).cpu().numpy()
+        shown = np.zeros((len(cards), self._cards), np.float32)
+        dealt = np.flatnonzero(cards != NO_CARD)
+        shown[dealt, cards[dealt]] = 1
+        self._seen[AGENTS[actor]] = np.concatenate([features, shown.reshape(-1)])

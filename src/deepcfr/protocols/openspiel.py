@@ -1,0 +1,188 @@
+"""Policies of ours as OpenSpiel's and back, and bots for its games.
+
+An agent of a game `openspiel:NAME` plays OpenSpiel's states of that game. An agent of one of our limit poker games plays
+the same game there: `kuhn_poker`, `leduc_poker`, or `universal_poker` with the game's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from deepcfr.errors import GameError
+from deepcfr.games.explicit import ExplicitTree
+from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.tables import TreePolicy
+from deepcfr.types import Infosets
+
+_OWN_NAMES = {"kuhn": "kuhn_poker", "leduc": "leduc_poker"}
+_DEEP = 100_000  # a stack that limit betting cannot use up
+
+
+def openspiel_game(rules: PokerRules) -> SpielGame:
+    """OpenSpiel's form of a limit poker game.
+
+    Raises ConfigError if OpenSpiel is not installed, GameError for other betting and if it refuses the rules.
+    """
+    pyspiel = import_pyspiel()
+    if rules == PRESETS.get(rules.name) and rules.name in _OWN_NAMES:
+        return pyspiel.load_game(_OWN_NAMES[rules.name])
+    if rules.betting != "limit" or not rules.limp:
+        raise GameError(f"OpenSpiel has no game with the bets of {rules.name}.")
+    parameters = {
+        "betting": "limit",
+        "numPlayers": 2,
+        "numRounds": rules.num_rounds,
+        "blind": _words(rules.blinds),
+        "firstPlayer": _words(player + 1 for player in rules.first_player),
+        "raiseSize": _words(rules.raise_size),
+        "maxRaises": _words(rules.max_raises),
+        "numSuits": rules.num_suits,
+        "numRanks": rules.num_ranks,
+        "numHoleCards": rules.hole_cards,
+        "numBoardCards": _words(rules.board_cards),
+        "stack": f"{_DEEP} {_DEEP}",
+    }
+    try:
+        return pyspiel.load_game("universal_poker", parameters)
+    except pyspiel.SpielError as error:
+        raise GameError(f"OpenSpiel refuses the rules of {rules.name}: {error}.") from error
+
+
+def _words(numbers: Any) -> str:
+    return " ".join(map(str, numbers))
+
+
+def to_openspiel(policy: Player) -> Any:
+    """The policy as an `open_spiel.python.policy.Policy`, which evaluates it at each state; its `game` is the game.
+
+    Raises ConfigError if OpenSpiel is not installed, and GameError for games that it does not have.
+    """
+    import_pyspiel()
+    from open_spiel.python.policy import Policy as SpielPolicy
+
+    spiel_game, answer = _answering(policy)
+
+    class OnDemand(SpielPolicy):  # type: ignore[misc]
+        """A policy of ours for OpenSpiel's states."""
+
+        def action_probabilities(self, state: SpielState, player_id: int | None = None) -> dict[int, float]:
+            """The probability of every legal action of the player to act. Raises GameError for states of another game."""
+            return answer(state, state.current_player() if player_id is None else player_id)
+
+    return OnDemand(spiel_game, [0, 1])
+
+
+def to_openspiel_bot(policy: Player, player: int, seed: int = 0) -> Any:
+    """A bot of OpenSpiel, for `pyspiel.evaluate_bots` and the like, that plays the policy as `player`.
+
+    Raises what `to_openspiel` raises.
+    """
+    theirs = to_openspiel(policy)
+    from open_spiel.python.bots.policy import PolicyBot
+
+    return PolicyBot(player, np.random.RandomState(seed), theirs)  # what it asks for
+
+
+def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
+    """Convert an OpenSpiel policy of both players, in Python or C++, to a table.
+
+    Raises GameError if it does not give a distribution over the legal actions at every infoset.
+    """
+    tree = game.explicit
+    table = np.zeros(tree.legal.shape)
+    for infoset, state in enumerate(infoset_states(game)):
+        given: dict[int, float] = dict(policy.action_probabilities(state))
+        count = int(tree.infoset_actions[infoset])
+        for position, action in enumerate(tree.infoset_action_ids[infoset, :count].tolist()):
+            table[infoset, position] = given.get(action, 0.0)  # OpenSpiel may leave out actions with probability 0
+    return TreePolicy(game, table, f"OpenSpiel's {type(policy).__name__}")
+
+
+def infoset_states(game: OpenSpielGame) -> Iterator[SpielState]:
+    """OpenSpiel's state at the first history of every infoset, in order of infosets."""
+    tree = game.explicit
+    infoset, first = np.unique(tree.infoset, return_index=True)
+    for node in first[infoset >= 0].tolist():
+        state = game.spiel_game.new_initial_state()
+        for after in path_to(tree, node):
+            state.apply_action(int(tree.action[after]))
+        yield state
+
+
+def path_to(tree: ExplicitTree, node: int) -> list[int]:
+    """The histories from the root (excluded) to `node` (included)."""
+    path: list[int] = []
+    while node:
+        path.append(node)
+        node = int(tree.parent[node])
+    return path[::-1]
+
+
+_Answer = Callable[[SpielState, int], dict[int, float]]
+
+
+def _answering(policy: Player) -> tuple[SpielGame, _Answer]:
+    """OpenSpiel's game of a policy, and the policy for its states and players."""
+    game = policy.game
+    if isinstance(policy, Policy) and isinstance(game, OpenSpielGame):
+        return game.spiel_game, _of_tree(policy, game)
+    if isinstance(policy, Policy) and isinstance(game, PokerGame):
+        spiel_game = openspiel_game(game.rules)
+        return spiel_game, _of_poker(policy, game, spiel_game)
+    raise GameError(f"OpenSpiel does not have '{game.name}'.")
+
+
+def _of_tree(policy: Policy, game: OpenSpielGame) -> _Answer:
+    def answer(state: SpielState, player: int) -> dict[int, float]:
+        name = state.information_state_string(player)
+        infoset = game.explicit.infoset_index.get((player, name))
+        if infoset is None:
+            raise GameError(f"'{game.name}' has no infoset of player {player} with the name {name!r}.")
+        columns = game.columns[infoset].cpu().numpy()[: int(game.explicit.infoset_actions[infoset])]
+        row = _ask(policy, infoset, np.empty((1, 0), np.uint8))[columns]
+        return dict(zip(game.action_ids[columns].tolist(), (row / row.sum()).tolist(), strict=True))
+
+    return answer
+
+
+def _of_poker(policy: Policy, game: PokerGame, spiel_game: SpielGame) -> _Answer:
+    """Histories are replayed, because OpenSpiel may number actions otherwise; legal actions have the same order."""
+    tree, rules = game.tree, game.rules
+    slots = 2 * rules.hole_cards + sum(rules.board_cards)
+
+    def answer(state: SpielState, player: int) -> dict[int, float]:
+        if str(state.get_game()) != str(spiel_game):
+            raise GameError(f"The state is one of {state.get_game()}, and the policy plays {spiel_game}.")
+        if player != state.current_player():
+            raise GameError(f"Player {player} is not to act.")
+        node, cards, replayed = 0, list[int](), spiel_game.new_initial_state()
+        for action in state.history():
+            if replayed.is_chance_node():
+                cards.append(action)
+            else:
+                legal = np.flatnonzero(tree.legal[node])
+                node = int(tree.child[node, legal[replayed.legal_actions().index(action)]])
+            replayed.apply_action(action)
+        deal = (cards + [card for card in range(rules.num_cards) if card not in cards])[:slots]
+        view = game.deals_of(np.array([deal], np.uint8)).views[0, player, game.round[node]].cpu().numpy()
+        row = _ask(policy, node, view[None])[tree.legal[node]]
+        return dict(zip(state.legal_actions(), (row / row.sum()).tolist(), strict=True))
+
+    return answer
+
+
+def _ask(
+    policy: Policy, node: int, cards: np.ndarray[Any, np.dtype[np.uint8]]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    device = policy.game.device
+    infosets = Infosets(torch.tensor([node], device=device), torch.from_numpy(cards).to(device))
+    row: np.ndarray[Any, np.dtype[np.float64]] = policy.probabilities(infosets)[0].double().cpu().numpy()
+    return row
