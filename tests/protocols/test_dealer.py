@@ -24,8 +24,9 @@ from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.client import Client, Visit
 from deepcfr.protocols.dealer import Dealer, Result, Terms
 from deepcfr.protocols.hand_history import load_histories
-from deepcfr.protocols.host import Records, Table, host_match, seat_names, seat_players
+from deepcfr.protocols.host import Records, Table, host_match, seat_names, seat_players, seated
 from deepcfr.protocols.record import log_line
+from deepcfr.rng import key
 
 LEDUC, MINI, POT = (PokerGame(PRESETS[name]) for name in ("leduc", "fhp-mini", "fhp-pot"))
 HOST = "127.0.0.1"
@@ -36,7 +37,8 @@ def nothing(text: str) -> None:
 
 
 def host(game: PokerGame, policies: tuple[Policy, Policy], terms: Terms, records: Records = Records()) -> Result:  # noqa: B008
-    return host_match(Table(game, ("ann", "bob"), policies), terms, records, nothing)
+    first, second = (seated(p, key(terms.seed, "dealer", "agent", i), game.rules) for i, p in enumerate(policies))
+    return host_match(Table(game.rules, ("ann", "bob"), (first, second)), terms, records, nothing)
 
 
 def states(log: Path) -> list[list[str]]:
@@ -125,7 +127,7 @@ def play_against(bot: Bot, hands: int = 3, seconds: float = 20.0) -> Result:
     """A match of leduc between an agent that calls and `bot`, which is called for every connection that it asks for."""
 
     async def match() -> Result:
-        dealer = Dealer(LEDUC, ("ann", "bob"), Terms(hands, seconds=seconds))
+        dealer = Dealer(LEDUC.rules, ("ann", "bob"), Terms(hands, seconds=seconds))
         for seat in dealer.seats:
             await seat.open(HOST, 0)
         agent = Agent(scripted_policy("call", LEDUC), 0)
@@ -391,8 +393,8 @@ def test_tables() -> None:
     assert seat_names(("-", "-")) == ("bot (1)", "bot (2)")
     assert seat_names(("a:b", "-")) == ("a-b", "bot")
     table = seat_players(("-", "scripted:call"), "leduc", "average", nothing)
-    assert table.game.name == "leduc"
-    assert table.policies[0] is None
-    assert table.policies[1] is not None
+    assert table.rules.name == "leduc"
+    assert table.bots[0] is None
+    assert table.bots[1] is not None
     with pytest.raises(ConfigError, match="--seed must not be negative"):
         Terms(1, seed=-1)

@@ -33,9 +33,9 @@ def api_command(command: Api) -> None:  # noqa: ARG001
 
 def acpc_command(command: Acpc) -> None:
     from deepcfr.protocols.host import join_match
-    from deepcfr.runs.players import load_listed
+    from deepcfr.runs.players import load_players
 
-    (policy,) = load_listed((command.run,), command.policy, warn, search=command.search)
+    (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     facts, words = join_match(
         policy,
         command.host,
@@ -44,6 +44,7 @@ def acpc_command(command: Acpc) -> None:
         retries=command.retries,
         seconds=command.seconds,
         say=warn,
+        stack=command.stack,
     )
     if command.json:
         print_json(facts)
@@ -58,7 +59,9 @@ def dealer_command(command: Host) -> None:
     from deepcfr.protocols.host import Records, host_match, seat_players
 
     terms = Terms(command.hands, command.seed, command.duplicate, command.seconds)
-    table = seat_players((command.first, command.second), command.game, command.policy, warn, command.search)
+    table = seat_players(
+        (command.first, command.second), command.game, command.policy, warn, command.search, command.seed
+    )
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("hands", total=terms.played)

@@ -358,6 +358,7 @@ class Acpc:
     seed: int = 0  # seed of the agent's actions
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)
+    stack: int | None = None  # chips of each player in the dealer's no-limit game, if not those of the run's game
     retries: int = 5  # attempts to reconnect, with pauses that double
     seconds: float = 7.0  # the dealer's time limit for an answer; slower answers are reported
     json: bool = False  # print one JSON object

@@ -108,7 +108,7 @@ def format_game_definition(rules: PokerRules) -> str:
     and units: `parse_game_definition` sets its defaults.
     """
     pot = rules.betting == "pot"
-    if not rules.limp or (pot and set(rules.raise_size) != {WHOLE_POT}):
+    if not rules.limp or rules.betting == "no-limit" or (pot and set(rules.raise_size) != {WHOLE_POT}):
         raise GameError(
             f"A game definition has no key for the rules of {rules.name} on limping or on the size of raises."
         )

@@ -65,19 +65,27 @@ def raise_to(rules: PokerRules, state: BettingState) -> int:
     return min(called + max(2 * called * size // 100, state.last_raise), rules.stack)
 
 
+def raise_range(rules: PokerRules, state: BettingState) -> tuple[int, int]:
+    """The least and the most chips that the actor has put in after a legal raise, all-in if the stack is short."""
+    if rules.betting == "no-limit":
+        return min(max(state.chips) + state.last_raise, rules.stack), rules.stack
+    return (raise_to(rules, state),) * 2
+
+
 def _is_all_in(rules: PokerRules, state: BettingState) -> bool:
-    return rules.betting == "pot" and max(state.chips) >= rules.stack
+    return rules.betting != "limit" and max(state.chips) >= rules.stack
 
 
 def next_state(rules: PokerRules, state: BettingState, action: int) -> BettingState:
     """The position after a legal `action`; if it closes the betting, the first position of the next round.
 
-    A call that leaves both players all-in leads to the showdown, which is in the last round.
+    In no-limit betting a raise is the number of chips that the actor has put in after it, within `raise_range`. A call that
+    leaves both players all-in leads to the showdown, which is in the last round.
     """
     if action == FOLD:
         return replace(_pay(state, 0), ended=FOLDED)
-    if action == RAISE:
-        return raised(state, raise_to(rules, state))
+    if action >= RAISE:
+        return raised(state, action if rules.betting == "no-limit" else raise_to(rules, state))
     paid = _pay(state, state.to_call)
     # A call closes the round if it answers a bet or raise of this round; otherwise the first call leaves another action.
     if not state.actions[-1] and state.raises == 0:
@@ -141,7 +149,9 @@ class PublicTree:
 
 
 def build_tree(rules: PokerRules) -> PublicTree:
-    """Unroll the betting of `rules` into arrays."""
+    """Unroll the betting of `rules` into arrays. Raises GameError for too many positions."""
+    if rules.betting == "no-limit":
+        raise GameError(f"The betting of {rules.name} has raises of any size, so it cannot be listed.")
 
     def after(state: BettingState) -> dict[int, BettingState]:
         return {action: next_state(rules, state, action) for action in legal_actions(rules, state)}

@@ -74,11 +74,7 @@ class PokerGame:
 
     def deal_cards(self, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
         """The cards of the deals of `deal`, uint8 [B, 2 * hole + board] in the order of `deals_of`."""
-        slots = 2 * self.rules.hole_cards + sum(self.rules.board_cards)
-        traversal = torch.arange(first, first + count)
-        chance = addressed_uniforms(stream, traversal[:, None], torch.arange(slots)[None, :])
-        cards: npt.NDArray[np.uint8] = _shuffle(chance.numpy(), self.rules.num_cards)
-        return cards
+        return deal_cards(self.rules, count, stream, first)
 
     def deals_of(self, cards: npt.NDArray[np.uint8], traversal: torch.Tensor | None = None) -> Deals:
         """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
@@ -175,6 +171,15 @@ def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]
     rows, round_ = np.arange(len(bets)), tree.round[: tree.num_decisions]
     current[rows, round_ * tree.positions + rounds.sum(2)[rows, round_]] = True
     return np.concatenate([chips / before, occurred, current], axis=1).astype(np.float32)
+
+
+def deal_cards(rules: PokerRules, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
+    """The cards of deals `first` .. `first + count - 1` of a stream, uint8 [B, 2 * hole + board]."""
+    slots = 2 * rules.hole_cards + sum(rules.board_cards)
+    deals = torch.arange(first, first + count)
+    chance = addressed_uniforms(stream, deals[:, None], torch.arange(slots)[None, :])
+    cards: npt.NDArray[np.uint8] = _shuffle(chance.numpy(), rules.num_cards)
+    return cards
 
 
 @nb.njit(cache=True, nogil=True)

@@ -13,8 +13,9 @@ SUIT_SYMBOLS = "cdhs"
 # The most chips of a player in the pot; keeps products of chips within 64-bit integers.
 MAX_CHIPS = 2**31 - 1
 
-# The size of a raise: a number of chips ("limit"), or a share of the pot, at most the stack ("pot").
-BETTING = ("limit", "pot")
+# The size of a raise: a number of chips ("limit"), a share of the pot, at most the stack ("pot"), or any that poker allows
+# ("no-limit"), for dealers and not for solvers.
+BETTING = ("limit", "pot", "no-limit")
 WHOLE_POT = 100  # percent
 
 MILLI_UNITS = {"big blinds": "mbb/g", "antes": "mA/g"}
@@ -58,7 +59,8 @@ class PokerRules:
     board_cards: tuple[int, ...]  # public cards dealt at the start of each round
     blinds: tuple[int, int]  # forced chips of player 0 and player 1; antes are two equal blinds
     first_player: tuple[int, ...]  # 0 or 1: who acts first in each round
-    raise_size: tuple[int, ...]  # size of a bet or raise in each round: chips, or in pot betting percent of the pot
+    #: size of a bet or raise in each round: chips, or in pot betting percent of the pot; not used in no-limit betting
+    raise_size: tuple[int, ...]
     max_raises: tuple[int, ...]  # bets and raises allowed in each round; a blind is not counted
     unit_chips: int
     unit: str  # "big blinds" or "antes"
@@ -66,7 +68,7 @@ class PokerRules:
     rank_symbols: str = ""  # lowest rank first; by default the first of 23456789TJQKA
     suit_symbols: str = ""  # by default the first of cdhs
     betting: str = "limit"  # one of BETTING
-    stack: int = 0  # chips of each player at the start in pot betting; 0 (no limit) in limit betting
+    stack: int = 0  # chips of each player at the start; 0 (no limit) in limit betting
     limp: bool = True  # whether the first player may call the blind as the first action of the game
 
     def __post_init__(self) -> None:
@@ -110,6 +112,14 @@ def most_raises(blinds: Sequence[int], stack: int) -> int:
     while 0 < chips < stack:
         chips, raises = 3 * chips, raises + 1
     return raises
+
+
+def no_limit(deck: PokerRules, stack: int) -> PokerRules:
+    """The no-limit game with the cards, blinds and units of `deck`: raises to any amount, by at least the last raise."""
+    raises = (stack // max(1, *deck.blinds) + 1,) * deck.num_rounds  # more than fit into the stack
+    return replace(
+        deck, betting="no-limit", stack=stack, raise_size=(1,) * deck.num_rounds, max_raises=raises, limp=True
+    )
 
 
 def _find_problems(rules: PokerRules) -> list[str]:
@@ -199,7 +209,7 @@ def _stack_problems(rules: PokerRules, sound: set[str]) -> Iterator[str]:
     """Problems with the stack of pot betting and with limping; `blinds` must be valid."""
     called = max(rules.blinds)
     pot = rules.betting == "pot" and "stack" in sound
-    if pot and rules.stack <= called:
+    if rules.betting in BETTING[1:] and "stack" in sound and rules.stack <= called:
         yield f"stack is {rules.stack}, but must be more than the larger blind, which is {called}."
     if rules.limp is not False:
         return

@@ -19,6 +19,7 @@ from deepcfr.games.betting import (
     first_state,
     legal_actions,
     next_state,
+    raise_range,
     raise_to,
 )
 from deepcfr.games.rules import RANK_SYMBOLS, SUIT_SYMBOLS, PokerRules
@@ -63,15 +64,22 @@ def card_names(rules: PokerRules, cards: Iterable[int]) -> tuple[str, ...]:
 
 def move_of(rules: PokerRules, state: BettingState, action: int) -> Move:
     """The protocol's form of `action` at `state`; a raise has a size unless all raises have the same."""
-    sized = action == RAISE and rules.betting != "limit"
-    return Move(ACTION_LETTERS[action], raise_to(rules, state) if sized else None)
+    if rules.betting == "limit" or action < RAISE:
+        return Move(ACTION_LETTERS[action])
+    return Move(ACTION_LETTERS[RAISE], action if rules.betting == "no-limit" else raise_to(rules, state))
 
 
 def action_of(rules: PokerRules, state: BettingState, move: Move) -> int:
     """The action that `move` is at `state`. Raises ProtocolError if the rules do not allow it there."""
-    allowed = {move_of(rules, state, action): action for action in legal_actions(rules, state)}
+    legal = legal_actions(rules, state)
+    least, most = raise_range(rules, state) if RAISE in legal else (0, -1)
+    if rules.betting == "no-limit" and move.size is not None and least <= move.size <= most:
+        return move.size
+    simple = [action for action in legal if rules.betting != "no-limit" or action < RAISE]
+    allowed = {move_of(rules, state, action): action for action in simple}
     if move not in allowed:
-        choice = " or ".join(other.text for other in allowed)
+        sizes = [f"r{least} to r{most}"] if len(simple) < len(legal) else []
+        choice = " or ".join([*(other.text for other in allowed), *sizes])
         where = f"with {state.chips[0]} and {state.chips[1]} chips in the pot"
         raise ProtocolError(f"The action {move.text} is not one of {rules.name} {where}, where {choice} is allowed.")
     return allowed[move]

@@ -13,21 +13,20 @@ import numpy as np
 import torch
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN
+from deepcfr.games.betting import NOT_TERMINAL
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import hand_strategy
-from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, quote
+from deepcfr.protocols.acpc import MatchState, Move
 from deepcfr.protocols.acpc_game import (
-    card_number,
     move_of,
     position_of,
     read_betting,
     require_protocol,
     seen_cards,
 )
-from deepcfr.protocols.record import gains_at
+from deepcfr.protocols.record import gain_of
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
 
@@ -40,6 +39,7 @@ class Agent:
             raise GameError(f"The dealer protocol is for poker games, and '{policy.game.name}' is not one.")
         require_protocol(policy.game.rules)
         self.game, self.policy, self.seed = policy.game, policy, seed
+        self.rules = self.game.rules
 
     def answer(self, state: MatchState) -> Move | None:
         """The action in `state`; None if it is not this position's turn.
@@ -63,16 +63,7 @@ class Agent:
 
         Raises ProtocolError as `answer` does.
         """
-        rules = self.game.rules
-        betting, _ = read_betting(rules, state.betting)
-        hole, board = seen_cards(rules, state)
-        if betting.ended == NOT_TERMINAL:
-            return None
-        if betting.ended == SHOWDOWN and not state.holes[1 - state.position]:
-            raise ProtocolError(f"{quote(state.text)} is a showdown, but does not show the other player's cards.")
-        player = position_of(rules, state.position)
-        other = tuple(card_number(rules, card) for card in state.holes[1 - state.position])
-        return gains_at(rules, betting, (hole, other) if player == 0 else (other, hole), board)[player]
+        return gain_of(self.rules, state)
 
     def warm_up(self) -> None:
         """Decide once in every round, so that no hand waits for the compiler."""

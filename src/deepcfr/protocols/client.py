@@ -6,23 +6,40 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from deepcfr.evaluation.intervals import Score, score_of
+from deepcfr.games.rules import PokerRules
 from deepcfr.protocols.acpc import (
     MOST_CHARACTERS,
     VERSION,
     MatchState,
+    Move,
     ProtocolError,
     next_line,
     parse_match_state,
     send_line,
 )
-from deepcfr.protocols.agent import Agent
 
 FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
 LONGEST_PAUSE = 5.0
 
 Say = Callable[[str], None]
+
+
+class Bot(Protocol):
+    """A player of match states."""
+
+    rules: PokerRules  # of the dealer's game
+
+    def answer(self, state: MatchState) -> Move | None:
+        """The action in `state`; None if it is not this position's turn. Raises ProtocolError for another game's state."""
+
+    def gain(self, state: MatchState) -> int | None:
+        """The chips that the position gained in the hand of `state`; None before the hand ends. Raises ProtocolError."""
+
+    def warm_up(self) -> None:
+        """Decide once in every round, so that no hand waits for the compiler."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +54,7 @@ class Visit:
 class Client:
     """Plays one match; reports answers that took longer than `seconds`, the dealer's limit."""
 
-    def __init__(self, agent: Agent, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
+    def __init__(self, agent: Bot, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
         self.agent, self.host, self.port = agent, host, port
         self.retries, self.seconds, self.say = retries, seconds, say
         self._gains: dict[int, float] = {}  # units by hand; a dealer that sends an end again does not count it twice
@@ -70,7 +87,7 @@ class Client:
                     break
                 raise ProtocolError(f"There is no match with {self._peer} after {failures} attempts: {problem}.")
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE))
-        score = score_of([self._gains[hand] for hand in sorted(self._gains)], self.agent.game.rules)
+        score = score_of([self._gains[hand] for hand in sorted(self._gains)], self.agent.rules)
         return Visit(score, self._slowest, self._connections)
 
     @property
@@ -101,5 +118,5 @@ class Client:
         gain = None if move else self.agent.gain(state)
         self._between_hands = gain is not None
         if gain is not None:
-            self._gains[state.hand] = gain / self.agent.game.rules.unit_chips
+            self._gains[state.hand] = gain / self.agent.rules.unit_chips
         return move.text if move else None

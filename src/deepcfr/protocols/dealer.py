@@ -20,7 +20,8 @@ from typing import Any
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import deal_cards
+from deepcfr.games.rules import PokerRules
 from deepcfr.protocols.acpc import (
     MOST_CHARACTERS,
     VERSION,
@@ -195,9 +196,9 @@ class Seat:
 class Dealer:
     """A match between two bots by name."""
 
-    def __init__(self, game: PokerGame, names: Names, terms: Terms) -> None:
-        require_protocol(game.rules)
-        self.game, self.rules, self.names, self.terms = game, game.rules, names, terms
+    def __init__(self, rules: PokerRules, names: Names, terms: Terms) -> None:
+        require_protocol(rules)
+        self.rules, self.names, self.terms = rules, names, terms
         self.seats = (Seat(names[0], terms.seconds), Seat(names[1], terms.seconds))
 
     async def close(self) -> None:
@@ -225,7 +226,7 @@ class Dealer:
         deal, bot = self.terms.deal(number)
         seats = (self.seats[bot], self.seats[1 - bot])
         rules, hole = self.rules, self.rules.hole_cards
-        cards = self.game.deal_cards(1, key(self.terms.seed, "dealer", "deal"), deal)[0].tolist()
+        cards = deal_cards(rules, 1, key(self.terms.seed, "dealer", "deal"), deal)[0].tolist()
         holes, board = (tuple(cards[:hole]), tuple(cards[hole : 2 * hole])), tuple(cards[2 * hole :])
         state = first_state(rules)
         actions: list[int] = []

@@ -2,7 +2,7 @@
 
 Every hand is first replayed in pokerkit, so that an independent program checks its chips. Player p1 of a history acts last
 before the flop, so it is player 1 of `PokerRules`; the blinds are in the other order, the small one first. Limit games are
-variant FT and pot betting is NT. PHH has no variant for hold'em with fewer rounds: such hands have the fields of FT or NT,
+variant FT, others NT. PHH has no variant for hold'em with fewer rounds: such hands have the fields of FT or NT,
 and `_board_cards` has the number of board cards of each round. Cards have the names of the dealer protocol.
 Source: Kim, "Recording and Describing Poker Hands" (2024), and pokerkit.
 """
@@ -38,7 +38,7 @@ from deepcfr.games.betting import (
     first_state,
     legal_actions,
     next_state,
-    raise_to,
+    raise_range,
 )
 from deepcfr.games.rules import PokerRules, most_chips
 from deepcfr.protocols.acpc import ProtocolError
@@ -77,7 +77,7 @@ def require_history(rules: PokerRules) -> None:
 
 def _bets(rules: PokerRules) -> dict[str, int]:
     """The fields for the sizes of bets; none if PHH cannot express them."""
-    if rules.betting == "pot":
+    if rules.betting != "limit":
         return {"min_bet": rules.blinds[1]}
     early, late = set(rules.raise_size[:2]), set(rules.raise_size[2:])
     if len(early) > 1 or len(late) > 1:
@@ -89,7 +89,7 @@ def _bets(rules: PokerRules) -> dict[str, int]:
 def _game_fields(rules: PokerRules) -> dict[str, Any]:
     """The fields that name the game, apart from its stacks and boards."""
     return {
-        "variant": "NT" if rules.betting == "pot" else "FT",
+        "variant": "NT" if rules.betting != "limit" else "FT",
         "antes": [0, 0],
         "blinds_or_straddles": list(rules.blinds),
         **_bets(rules),
@@ -98,7 +98,7 @@ def _game_fields(rules: PokerRules) -> dict[str, Any]:
 
 def _stack(rules: PokerRules) -> int:
     """Chips of each player at the start; in limit games, which have no stacks, twice the most that a player can lose."""
-    if rules.betting == "pot":
+    if rules.betting != "limit":
         return rules.stack
     return 2 * most_chips(rules.blinds, rules.raise_size, rules.max_raises)
 
@@ -145,7 +145,7 @@ def _betting_lines(rules: PokerRules, hand: PlayedHand) -> list[str]:
     base = 0  # chips of each player at the start of the round; amounts in a history exclude them
     for action in hand.actions:
         actor, after = state.actor, next_state(rules, state, action)
-        amount = f"cbr {raise_to(rules, state) - base}" if action == RAISE else "f" if action == FOLD else "cc"
+        amount = f"cbr {max(after.chips) - base}" if action >= RAISE else "f" if action == FOLD else "cc"
         lines.append(f"p{_seat(actor)} {amount}")
         if after.ended == SHOWDOWN and state.round + 1 == rules.num_rounds:
             lines += _shown(rules, hand)
@@ -188,7 +188,7 @@ def referee(rules: PokerRules, hand: PlayedHand, lines: Iterable[str]) -> list[i
 
 
 def _table(rules: PokerRules) -> State:
-    pot = rules.betting == "pot"
+    pot = rules.betting != "limit"
     streets = tuple(
         Street(
             False,
@@ -270,7 +270,7 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
 
 def _require_same_rules(history: HandHistory, rules: PokerRules, where: str) -> None:
     expected = _game_fields(rules)
-    if rules.betting == "pot":
+    if rules.betting != "limit":
         expected["starting_stacks"] = [rules.stack] * 2
     for field, value in expected.items():
         if getattr(history, field) != value:
@@ -299,11 +299,13 @@ def _read_action(found: re.Match[str], state: BettingState, base: int, rules: Po
     allowed = legal_actions(rules, state)
     if state.actor != _seat(int(found[1])) or action not in allowed:
         raise GameError(f"{where} has {found[0]!r} where {rules.name} does not allow it.")
-    if action == RAISE and int(found[3]) != raise_to(rules, state) - base:
-        raise GameError(
-            f"{where} has {found[0]!r}, but a raise of {rules.name} is to {raise_to(rules, state) - base} there."
-        )
-    return action
+    if action < RAISE:
+        return action
+    total, (least, most) = int(found[3]) + base, raise_range(rules, state)
+    if not least <= total <= most:
+        sizes = f"{least - base}" if least == most else f"{least - base} to {most - base}"
+        raise GameError(f"{where} has {found[0]!r}, but a raise of {rules.name} is to {sizes} there.")
+    return total if rules.betting == "no-limit" else RAISE
 
 
 def _require_whole(hand: PlayedHand, state: BettingState, rules: PokerRules, where: str) -> None:

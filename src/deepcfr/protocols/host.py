@@ -11,17 +11,19 @@ from typing import IO
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.base import Game
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_game
-from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Policy
+from deepcfr.games.presets import build_game, load_source
+from deepcfr.games.rules import PokerRules, no_limit
+from deepcfr.policies.base import Player, Policy
 from deepcfr.protocols.agent import Agent
-from deepcfr.protocols.client import Client, Say
+from deepcfr.protocols.client import Bot, Client, Say
 from deepcfr.protocols.dealer import Dealer, Result, Terms
 from deepcfr.protocols.record import Names, PlayedHand, log_line
+from deepcfr.protocols.translation import TranslatingAgent, real_rules
 from deepcfr.rng import key
-from deepcfr.runs.players import load_listed, runs_of
+from deepcfr.runs.players import AnyGame, load_players, runs_of
 
 OUTSIDE = "-"  # the name of a bot that connects from outside
 LOOPBACK = "127.0.0.1"
@@ -33,9 +35,9 @@ OnProgress = Callable[[int, int], None]
 class Table:
     """The players of a game; None stands for a bot that connects from outside."""
 
-    game: PokerGame
+    rules: PokerRules
     names: Names
-    policies: tuple[Policy | None, Policy | None]
+    bots: tuple[Bot | None, Bot | None]
 
 
 @dataclass(frozen=True)
@@ -47,24 +49,46 @@ class Records:
 
 
 def seat_players(
-    players: tuple[str, str], game: str | None, which: str, warn: Say, search: SearchConfig = DEFAULT_SEARCH
+    players: tuple[str, str],
+    game: str | None,
+    which: str,
+    warn: Say,
+    search: SearchConfig = DEFAULT_SEARCH,
+    seed: int = 0,
 ) -> Table:
-    """The table for two of: a player as `load_players` names it, or `-` for a bot from outside.
+    """The table for two of: a player as `load_players` names it, or `-` for a bot from outside; `seed` is of the match.
 
     `game` is needed if neither name mentions a run. Raises ConfigError without it, GameError for different games and for
     games that are not poker, and what loading a run raises.
     """
     inside = [name for name in players if name != OUTSIDE]
-    named = load_game(game) if game else None
+    named = _game_of(game) if game else None
     if not named and not any(map(runs_of, inside)):
         raise ConfigError("Nothing says which game is played: name it with --game.")
-    policies = dict(zip(inside, load_listed(inside, which, warn, named, search), strict=True))
-    shared: Game | None = policies[inside[0]].game if inside else named
+    policies = dict(zip(inside, load_players(inside, which, warn, named, search), strict=True))
+    shared: AnyGame | None = policies[inside[0]].game if inside else named
     assert shared
-    if not isinstance(shared, PokerGame):
-        raise GameError(f"The dealer protocol is for poker games, and '{shared.name}' is not one.")
-    first, second = map(policies.get, players)
-    return Table(shared, seat_names(players), (first, second))
+    rules = _rules_of(shared)
+    first, second = (
+        seated(policies[name], key(seed, "dealer", "agent", index), rules) if name in policies else None
+        for index, name in enumerate(players)
+    )
+    return Table(rules, seat_names(players), (first, second))
+
+
+def _game_of(name: str) -> AnyGame:
+    """A poker game by its name. Raises GameError."""
+    source = load_source(name)
+    return LadderGame(source) if isinstance(source, LadderRules) else build_game(source)
+
+
+def _rules_of(game: AnyGame) -> PokerRules:
+    """The rules by which a dealer deals a game: no-limit poker for a raise ladder. Raises GameError for other games."""
+    if isinstance(game, LadderGame):
+        return no_limit(game.rules.deck, game.rules.stack)
+    if not isinstance(game, PokerGame):
+        raise GameError(f"The dealer protocol is for poker games, and '{game.name}' is not one.")
+    return game.rules
 
 
 def seat_names(players: tuple[str, str]) -> Names:
@@ -88,7 +112,7 @@ def host_match(
     for each. Agents of this process connect over loopback. Raises ProtocolError for a bot that breaks protocol or rules,
     and ConfigError for ports and files that cannot be had.
     """
-    rules = table.game.rules
+    rules = table.rules
     with _recorder(records, rules, table.names, terms) as record:
         played = 0
 
@@ -109,17 +133,16 @@ def host_match(
 async def _host(
     table: Table, terms: Terms, say: Say, host: str, port: int, on_hand: Callable[[PlayedHand], None]
 ) -> Result:
-    dealer = Dealer(table.game, table.names, terms)
+    dealer = Dealer(table.rules, table.names, terms)
     tasks: list[asyncio.Task[object]] = []
     try:
-        for index, (seat, policy) in enumerate(zip(dealer.seats, table.policies, strict=True)):
-            if policy is not None:
+        for index, (seat, bot) in enumerate(zip(dealer.seats, table.bots, strict=True)):
+            if bot is not None:
                 await seat.open(LOOPBACK, 0)
-                agent = Agent(policy, key(terms.seed, "dealer", "agent", index))
-                client = Client(agent, LOOPBACK, seat.port, retries=0, seconds=terms.seconds, say=say)
+                client = Client(bot, LOOPBACK, seat.port, retries=0, seconds=terms.seconds, say=say)
                 tasks.append(asyncio.create_task(client.play()))
                 continue
-            second = index == 1 and table.policies[0] is None
+            second = index == 1 and table.bots[0] is None
             await seat.open(host, port + 1 if port and second else port)
             say(f"{seat.name} connects to {host}:{seat.port}")
         match = asyncio.create_task(dealer.play(on_hand))
@@ -143,6 +166,14 @@ async def _finish(match: asyncio.Task[Result], clients: Sequence[asyncio.Task[ob
     finally:
         match.cancel()
         await asyncio.gather(match, return_exceptions=True)
+
+
+def seated(policy: Player, seed: int, rules: PokerRules) -> Bot:
+    """The player of a policy at a table with these rules; in no-limit poker it translates bets. Raises GameError."""
+    if rules.betting == "no-limit":
+        return TranslatingAgent(policy, seed, rules)
+    assert isinstance(policy, Policy)
+    return Agent(policy, seed)
 
 
 @contextmanager
@@ -185,10 +216,11 @@ def _create(path: Path) -> IO[str]:
 
 
 def join_match(
-    policy: Policy, host: str, port: int, *, seed: int, retries: int, seconds: float, say: Say
+    policy: Player, host: str, port: int, *, seed: int, retries: int, seconds: float, say: Say, stack: int | None = None
 ) -> tuple[dict[str, object], str]:
     """Play one match as a client; returns the result as data and in words.
 
+    In no-limit games the dealer's raises may have any size, and `stack` is the dealer's if it is not that of the policy.
     Raises ProtocolError if there is no dealer or it plays another game, and ConfigError for settings that cannot be.
     """
     if not 1 <= port <= 65_535:
@@ -199,7 +231,22 @@ def join_match(
         raise ConfigError(f"--retries must not be negative, but is {retries}.")
     if not seconds > 0:
         raise ConfigError(f"--seconds must be more than 0, but is {seconds:g}.")
-    visit = asyncio.run(Client(Agent(policy, seed), host, port, retries, seconds, say).play())
+    bot = _guest(policy, seed, stack)
+    visit = asyncio.run(Client(bot, host, port, retries, seconds, say).play())
     facts = visit.score.facts() | {"slowest_answer": visit.slowest, "connections": visit.connections}
     words = f"{visit.score.game}: {visit.score.describe()}; the slowest answer took {1000 * visit.slowest:.0f} ms."
+    if isinstance(bot, TranslatingAgent):
+        facts |= bot.facts()
+        words += f" {bot.describe()}"
     return facts, words
+
+
+def _guest(policy: Player, seed: int, stack: int | None) -> Bot:
+    """The player of a policy at somebody else's table. Raises ConfigError for a stack that cannot be, GameError."""
+    limit = isinstance(policy.game, PokerGame) and policy.game.rules.betting == "limit"
+    if stack is not None and limit:
+        raise ConfigError(f"--stack is for no-limit games, and {policy.game.name} is none.")
+    if isinstance(policy, Policy) and (limit or not isinstance(policy.game, PokerGame)):
+        return Agent(policy, seed)
+    rules = real_rules(policy)
+    return TranslatingAgent(policy, seed, no_limit(rules, stack) if stack is not None else rules)

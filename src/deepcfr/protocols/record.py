@@ -7,11 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import FOLDED, NOT_TERMINAL, BettingState
+from deepcfr.games.betting import FOLDED, NOT_TERMINAL, SHOWDOWN, BettingState
 from deepcfr.games.hands import strength
 from deepcfr.games.rules import PokerRules
-from deepcfr.protocols.acpc import betting_text, cards_text
-from deepcfr.protocols.acpc_game import betting_of, board_by_round, card_names, play_actions, position_of
+from deepcfr.protocols.acpc import MatchState, ProtocolError, betting_text, cards_text, quote
+from deepcfr.protocols.acpc_game import (
+    betting_of,
+    board_by_round,
+    card_names,
+    card_number,
+    play_actions,
+    position_of,
+    read_betting,
+    seen_cards,
+)
 
 Names = tuple[str, str]
 
@@ -47,6 +56,22 @@ def gains_at(
     first, second = (strength(np.array([*hole, *board], np.uint8), rules.num_suits) for hole in holes)
     won = state.chips[0] * ((first > second) - (first < second))
     return won, -won
+
+
+def gain_of(rules: PokerRules, state: MatchState) -> int | None:
+    """The chips that the position of a match state gained; None before the hand ends.
+
+    Raises ProtocolError if `state` is not one of the game, or is a showdown without the other player's cards.
+    """
+    betting, _ = read_betting(rules, state.betting)
+    hole, board = seen_cards(rules, state)
+    if betting.ended == NOT_TERMINAL:
+        return None
+    if betting.ended == SHOWDOWN and not state.holes[1 - state.position]:
+        raise ProtocolError(f"{quote(state.text)} is a showdown, but does not show the other player's cards.")
+    player = position_of(rules, state.position)
+    other = tuple(card_number(rules, card) for card in state.holes[1 - state.position])
+    return gains_at(rules, betting, (hole, other) if player == 0 else (other, hole), board)[player]
 
 
 def log_line(rules: PokerRules, hand: PlayedHand) -> str:

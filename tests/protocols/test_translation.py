@@ -1,0 +1,185 @@
+"""Bets of any size are translated: by the published rule, in step with the real hand, and without an illegal answer."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from command_line import deepcfr, problem
+from deepcfr.errors import GameError
+from deepcfr.games.betting import (
+    CALL,
+    FOLD,
+    NOT_TERMINAL,
+    RAISE,
+    build_tree,
+    first_state,
+    legal_actions,
+    next_state,
+    raise_range,
+)
+from deepcfr.games.ladder import LADDERS
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.presets import load_game
+from deepcfr.games.public_state import PublicState
+from deepcfr.games.rules import PRESETS, no_limit
+from deepcfr.ladder.policies import ladder_scripted
+from deepcfr.policies.base import Player, UniformPolicy
+from deepcfr.protocols.acpc import Move, ProtocolError, parse_match_state
+from deepcfr.protocols.acpc_game import action_of, betting_of, move_of
+from deepcfr.protocols.translation import TranslatingAgent, harmonic, real_rules
+from experiments.acpc_soak import soak
+
+GAME = LadderGame(LADDERS["hunl-ladder"])
+UNIFORM = ladder_scripted("uniform", GAME)
+RULES = real_rules(UNIFORM)
+
+
+class Always(UniformPolicy):
+    """Plays one action where it is legal, and else calls."""
+
+    def __init__(self, game: Any, action: int) -> None:
+        super().__init__(game)
+        self.action = action
+
+    def probabilities(self, infosets: Any) -> Any:
+        legal = self.game.encoding.legal[infosets.node.long()]
+        chosen = (legal[:, self.action]).long() * self.action + (~legal[:, self.action]).long() * CALL
+        found = legal.double() * 0
+        found[range(len(found)), chosen] = 1
+        return found
+
+
+def shadow(actions: list[int], player: int = 0, hand: int = 0, policy: Player = UNIFORM, seed: int = 0) -> PublicState:
+    """The agent's own betting after real actions."""
+    found = TranslatingAgent(policy, seed)._follow(tuple(actions), player, hand)
+    assert not found.lost
+    return found.own
+
+
+def test_the_harmonic_mapping_has_its_published_values() -> None:
+    """Ganzfried and Sandholm 2013: it is 1 and 0 at the ends; its median is (A + B + 2AB) / (A + B + 2)."""
+    for low, high in ((0.0, 1.0), (0.5, 1.0), (0.3, 2.0)):
+        assert harmonic(low, low, high) == pytest.approx(1)
+        assert harmonic(high, low, high) == 0
+        median = (low + high + 2 * low * high) / (low + high + 2)
+        assert harmonic(median, low, high) == pytest.approx(0.5)
+    assert harmonic(1 / 3, 0.0, 1.0) == pytest.approx(0.5)
+
+
+def test_a_bet_between_two_sizes_becomes_either_with_its_probability() -> None:
+    flop = [CALL, CALL]
+    limped = GAME.state().after(CALL).after(CALL)
+    bets = {action: limped.after(action).chips[1] for action in (4, 5)}
+    assert bets == {4: 240, 5: 300}
+    low, high = 0.7, 1.0
+    total = (bets[4] + bets[5]) // 2
+    chosen = [shadow([*flop, total], hand=hand).chips[1] for hand in range(600)]
+    assert set(chosen) == {bets[4], bets[5]}
+    expected = harmonic((total - 100) / 200, low, high)
+    assert np.mean([chips == bets[4] for chips in chosen]) == pytest.approx(expected, abs=0.06)
+
+
+def test_bets_outside_the_sizes_become_the_nearest_and_all_in_only_if_they_are() -> None:
+    assert shadow([250]).chips[0] in (200, 400)
+    assert shadow([9_000]).chips[0] == 1_600  # the largest of the first round, not all-in
+    assert shadow([10_000]).chips[0] == 1_600
+    flop = [CALL, CALL, CALL]
+    assert shadow([*flop, 9_999], player=1).chips == shadow([*flop, 10_000], player=1).chips
+
+
+def test_bets_of_the_games_own_sizes_are_followed_exactly() -> None:
+    """Random hands of the agent's game, told as no-limit hands."""
+    random = np.random.default_rng(0)
+    for hand in range(150):
+        own, real, actions = GAME.state(), first_state(RULES), list[int]()
+        while not own.over:
+            followed = TranslatingAgent(UNIFORM, 0)._follow(tuple(actions), hand % 2, hand)
+            assert not followed.translated
+            assert followed.own.betting == own.betting
+            assert real.chips == own.chips
+            action = int(random.choice(own.legal()[own.legal()[0] == FOLD :] if random.random() < 0.8 else own.legal()))
+            own = own.after(action)
+            actions.append(action if action < RAISE else max(own.chips))
+            real = next_state(RULES, real, actions[-1])
+        assert real.ended != NOT_TERMINAL
+
+
+def test_a_raise_that_has_no_room_counts_as_the_one_before() -> None:
+    raises = [200, 400, 800, 1_600]  # the agent is player 0; its game has no raise after these
+    assert shadow([*raises[:3]]).legal() == [FOLD, CALL, *shadow([*raises[:3]]).legal()[2:]]
+    before = shadow([200, 400], player=0)
+    again = TranslatingAgent(UNIFORM, 0)._follow((200, 400, 1_600, 3_000), 0, 0)
+    assert again.translated
+    assert not again.lost
+    assert again.own.betting == before.betting
+    state = "MATCHSTATE:1:0:r200r400r1600r3000:|AsKd"
+    assert TranslatingAgent(UNIFORM, 0).answer(parse_match_state(state)) is not None
+
+
+def test_an_agent_whose_betting_has_ended_checks_and_calls() -> None:
+    """A short stack of its own: the agent's hand is all-in on the flop, the real one goes on."""
+    small = dataclasses.replace(GAME.rules, name="short", stack=400, ladder=((200, 400), (100,), (100,), (100,)))
+    agent = TranslatingAgent(ladder_scripted("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
+    for text in ("r300r900c/r2000", "r300r900c/r2000c/r5000"):
+        board = "/8c8dJs" if text.count("/") == 1 else "/8c8dJs/2c"
+        move = agent.answer(parse_match_state(f"MATCHSTATE:1:3:{text}:|AsKd{board}"))
+        assert move == Move("c")
+    assert agent.facts() == {"translated_hands": 1, "lost_hands": 1}
+    assert "in 1 hands; in 1 of them the agent only checked and called" in agent.describe()
+
+
+def test_answers_depend_on_the_seed_the_hand_and_the_state_alone() -> None:
+    texts = ["0:{}:r250:AsKd|", "0:{}:r250c/cr777:AsKd|/8c8dJs", "1:{}:r333r1111:|AsKd"]
+    states = [parse_match_state(f"MATCHSTATE:{text}".format(hand)) for hand in range(40) for text in texts]
+    first, second = TranslatingAgent(UNIFORM, 7), TranslatingAgent(UNIFORM, 7)
+    answers = [first.answer(state) for state in states]
+    assert [second.answer(state) for state in reversed(states)] == answers[::-1]
+    assert [TranslatingAgent(UNIFORM, 8).answer(state) for state in states] != answers
+
+
+@pytest.mark.parametrize("share", [1, 2])
+def test_own_sizes_are_shares_of_the_real_pot(share: int) -> None:
+    game = load_game("hunl-pot")
+    agent = TranslatingAgent(Always(game, RAISE), 0)
+    pot = 2 * 250 * share
+    state = parse_match_state(f"MATCHSTATE:0:0:r{250 * share}c/:AsKd|/8c8dJs")
+    assert agent.answer(state) == Move("r", 250 * share + pot)
+
+
+def test_every_size_that_poker_allows_is_an_action_and_no_other() -> None:
+    state = first_state(RULES)
+    assert raise_range(RULES, state) == (200, 10_000)
+    assert action_of(RULES, state, Move("r", 201)) == 201
+    assert move_of(RULES, state, 201) == Move("r", 201)
+    for size in (199, 10_001, 100):
+        with pytest.raises(ProtocolError, match="f or c or r200 to r10000 is allowed"):
+            action_of(RULES, state, Move("r", size))
+    raised = next_state(RULES, next_state(RULES, state, 450), 900)
+    assert raise_range(RULES, raised) == (1_350, 10_000)
+    shoved = next_state(RULES, raised, 10_000)
+    assert legal_actions(RULES, shoved) == [FOLD, CALL]
+    with pytest.raises(ProtocolError, match="where f or c is allowed"):
+        action_of(RULES, shoved, Move("r", 10_000))
+    assert betting_of(RULES, [450, CALL, CALL, 777, CALL]) == (
+        (Move("r", 450), Move("c")), (Move("c"), Move("r", 777), Move("c")), (),
+    )  # fmt: skip
+    with pytest.raises(GameError, match="cannot be listed"):
+        build_tree(RULES)
+
+
+def test_hands_against_random_raises_end_without_an_error() -> None:
+    """Each hand is refereed by pokerkit; most have a bet that the agent's game does not have."""
+    facts = soak("hunl-ladder", 150, seed=3)
+    assert facts["refereed"] == 150
+    assert facts["translated_hands"] > 50
+    assert facts["lost_hands"] < 15
+
+
+def test_limit_games_have_nothing_to_translate() -> None:
+    with pytest.raises(GameError, match="'fhp' has no raises that could stand for those of no-limit poker"):
+        TranslatingAgent(UniformPolicy(load_game("fhp")), 0)
+    assert no_limit(PRESETS["hunl-pot"], 20_000).stack == 20_000
+    outcome = deepcfr("acpc", "fhp", "--port", 1, "--retries", 0, "--stack", 5)
+    assert problem(outcome) == "--stack is for no-limit games, and fhp is none."
