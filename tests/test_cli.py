@@ -26,7 +26,7 @@ from deepcfr.runs import folder
 COMMANDS = (
     "games", "runs", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export",
     "report", "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
-    "api",
+    "api", "slumbot",
 )  # fmt: skip
 TINY = (
     "--sampling.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",

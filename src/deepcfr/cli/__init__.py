@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "serve": (records.Serve, playing.serve_command),
     "api": (records.Api, playing.api_command),
     "acpc": (records.Acpc, playing.acpc_command),
+    "slumbot": (records.SlumbotMatch, playing.slumbot_command),
     "dealer": (records.Host, playing.dealer_command),
     "export": (records.Export, running.export_command),
     "reproduce": (records.Reproduce, reporting.reproduce_command),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
-from deepcfr.cli.records import Acpc, Api, Host, Play, Serve
+from deepcfr.cli.records import Acpc, Api, Host, Play, Serve, SlumbotMatch
 
 
 def play_command(command: Play) -> None:
@@ -50,6 +50,24 @@ def acpc_command(command: Acpc) -> None:
         print_json(facts)
     else:
         open_console(False).print(words)
+
+
+def slumbot_command(command: SlumbotMatch) -> None:
+    from rich.progress import Progress
+
+    from deepcfr.protocols.slumbot import Slumbot
+    from deepcfr.runs.players import load_players
+
+    (policy,) = load_players((command.run,), command.policy, warn)
+    session = Slumbot(policy, command.address, command.seed, command.seconds)
+    console = open_console(command.json)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("hands", total=command.hands)
+        result = session.play(command.hands, lambda done: progress.update(task, completed=done))
+    if command.json:
+        print_json(result.facts())
+    else:
+        console.print(result.describe())
 
 
 def dealer_command(command: Host) -> None:

@@ -365,6 +365,19 @@ class Acpc:
 
 
 @dataclass
+class SlumbotMatch:
+    """Play hands against Slumbot, or another server that speaks its HTTP protocol; only --address gets a request."""
+
+    run: Positional[str]  # a player of no-limit hold'em, as for deepcfr match
+    address: str  # of the server's protocol, to which /new_hand and /act are added
+    hands: int = 100  # number of hands
+    seed: int = 0  # seed of the agent's actions
+    policy: PolicyName = "own"
+    seconds: float = 30.0  # time limit for every answer
+    json: bool = False  # print one JSON object
+
+
+@dataclass
 class Host:
     """Deal a match over the ACPC protocol: players as in deepcfr match, or - for an external bot that connects."""
 
