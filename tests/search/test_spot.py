@@ -283,6 +283,7 @@ def test_progress_can_stop_a_solution() -> None:
         ({"board": "Qs 7h Qs"}, "card Qs is given 2 times"),
         ({"board": "Qs 7h Xx"}, "'Xx' is not a card"),
         ({"dealer": "QQQ"}, "'QQQ' is not a part of a range"),
+        ({"dealer": ":1"}, "'' is not a part of a range"),
         ({"dealer": "AsAs"}, "'AsAs' is not a part of a range"),
         ({"dealer": "AsKdQc"}, "'AsKdQc' is not a part of a range"),
         ({"dealer": "KcKd"}, "range of the dealer has no hand that is possible"),

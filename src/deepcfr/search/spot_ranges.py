@@ -50,7 +50,7 @@ def _rows_of(name: str) -> npt.NDArray[np.int32]:
     try:
         hands = [(name[:2], name[2:])] if _HAND.fullmatch(name) else hands_of(*_expanded(name))
         rows = [sorted(parse_card(HOLDEM, card) for card in map(_card_text, hand)) for hand in hands]
-        if any(len(set(hand)) != 2 for hand in rows):
+        if not rows or any(len(set(hand)) != 2 for hand in rows):
             raise ValueError(name)
     except (ValueError, KeyError, IndexError) as error:
         raise ConfigError(
