@@ -73,10 +73,46 @@ def test_a_ladder_agent_does_what_its_policy_says() -> None:
     hand = Hand(LadderScripted(LADDER, raises=True), 1, 1)
     assert not hand.persons_turn
     assert hand.act_for_agent().token == "r2"
-    assert [choice.token for choice in hand.choices()] == ["f", "c", "r4"]
-    assert hand.read("r4.0") == hand.choices()[-1].action
+    assert [choice.token for choice in hand.choices()] == ["f", "c", "r4", "r5", "r6", "a"]
+    assert hand.read("r4.0") == hand.choices()[2].action == 8
+    assert hand.sizes == (3.0, 8.0)
     assert (hand.state.pot, hand.state.to_call, hand.chips) == (3.0, 1.0, (2.0, 1.0))
     assert hand.chances(free_holes(hand.rules, hand.hole(1))).tolist() == [1.0] * 5
+
+
+def test_a_person_may_raise_by_any_legal_size_against_a_ladder_agent() -> None:
+    """Whole hands with random sizes: the agent's strategy stays a distribution over legal actions."""
+    random, seen, table = np.random.default_rng(0), set(), LadderUniform(LADDER)
+    for number in range(200):
+        hand = Hand(table, 3, number)
+        while not hand.over:
+            if not hand.persons_turn:
+                strategy = hand.probabilities()
+                assert sum(strategy.values()) == pytest.approx(1)
+                assert all(hand.state.allows(action) for action in strategy)
+                hand.act_for_agent()
+                continue
+            if hand.sizes is not None and random.random() < 0.6:
+                size = random.integers(int(2 * hand.sizes[0]), int(2 * hand.sizes[1]) + 1) / 2
+                action = hand.read(f"r{size:g}")
+                assert action is not None
+                seen.add(hand.act(action).token)
+            else:
+                hand.act(1)
+        holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
+        assert hand.chances(holes).sum() > 0
+        assert adjusted_result(hand) == pytest.approx(float(hand.wins(holes).mean()))  # uniform play tells nothing
+    assert {"r2.5", "r3", "r3.5"} <= seen
+
+
+def test_a_size_out_of_range_is_no_action() -> None:
+    hand = Hand(LadderUniform(LADDER), 1, 0)
+    assert hand.sizes == (2.0, 8.0)
+    assert [hand.read(text) for text in ("r1.5", "r8.5", "r9999999", "rx", "b", "")] == [None] * 6
+    assert hand.read("b3") == 6
+    for action in (3, 17):
+        with pytest.raises(GameError, match=f"Action {action} is not legal here"):
+            hand.act(action)
 
 
 def test_strategies_of_all_hands_are_those_of_single_ones() -> None:

@@ -26,9 +26,10 @@ from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, no_limit
 from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.base import Player, UniformPolicy
+from deepcfr.policies.translation import harmonic, real_rules
 from deepcfr.protocols.acpc import Move, ProtocolError, parse_match_state
 from deepcfr.protocols.acpc_game import action_of, betting_of, move_of
-from deepcfr.protocols.translation import TranslatingAgent, harmonic, real_rules
+from deepcfr.protocols.translation import TranslatingAgent
 from experiments.acpc_soak import soak
 
 GAME = LadderGame(LADDERS["hunl-ladder"])
@@ -53,7 +54,7 @@ class Always(UniformPolicy):
 
 def shadow(actions: list[int], player: int = 0, hand: int = 0, policy: Player = UNIFORM, seed: int = 0) -> PublicState:
     """The agent's own betting after real actions."""
-    found = TranslatingAgent(policy, seed)._follow(tuple(actions), player, hand)
+    found = TranslatingAgent(policy, seed).translation.follow(actions, player, hand)
     assert not found.lost
     return found.own
 
@@ -95,7 +96,7 @@ def test_bets_of_the_games_own_sizes_are_followed_exactly() -> None:
     for hand in range(150):
         own, real, actions = GAME.state(), first_state(RULES), list[int]()
         while not own.over:
-            followed = TranslatingAgent(UNIFORM, 0)._follow(tuple(actions), hand % 2, hand)
+            followed = TranslatingAgent(UNIFORM, 0).translation.follow(actions, hand % 2, hand)
             assert not followed.translated
             assert followed.own.betting == own.betting
             assert real.chips == own.chips
@@ -110,7 +111,7 @@ def test_a_raise_that_has_no_room_counts_as_the_one_before() -> None:
     raises = [200, 400, 800, 1_600]  # the agent is player 0; its game has no raise after these
     assert shadow([*raises[:3]]).legal() == [FOLD, CALL, *shadow([*raises[:3]]).legal()[2:]]
     before = shadow([200, 400], player=0)
-    again = TranslatingAgent(UNIFORM, 0)._follow((200, 400, 1_600, 3_000), 0, 0)
+    again = TranslatingAgent(UNIFORM, 0).translation.follow((200, 400, 1_600, 3_000), 0, 0)
     assert again.translated
     assert not again.lost
     assert again.own.betting == before.betting

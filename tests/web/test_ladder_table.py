@@ -66,7 +66,8 @@ def test_sizes_are_buttons_with_keys(person: TestClient) -> None:
         ("f", "f", "fold"),
         ("c", "c", "call"),
         ("r2", "1", "raise to 2"),
-        ("r4", "2", "raise to 4"),
+        ("r2.5", "2", "raise to 2.5"),
+        ("r3", "3", "raise to 3"),
         ("a", "a", "raise to 8 all-in"),
     ]
     choose(person, "r4")
@@ -83,8 +84,9 @@ def test_pot_shares_are_buttons_in_later_rounds(person: TestClient) -> None:
             break
     assert buttons(person.get("/play/bot").text) == [
         ("c", "c", "check"),
-        ("r0.5", "1", "bet 0.5 pot (to 1)"),
-        ("r1", "2", "bet 1 pot (to 2)"),
+        ("r1", "1", "bet to 1"),
+        ("r1.5", "2", "bet to 1.5"),
+        ("r2", "3", "bet to 2"),
         ("a", "a", "bet to 7 all-in"),
     ]
 
@@ -96,7 +98,7 @@ def test_whole_hands_are_those_of_the_terminal_in_both_seats(person: TestClient,
         state = state_of(person)
         first.append(state["first"])
         while not state["over"]:
-            choose(person, "r4" if "r4" in [action["token"] for action in state["actions"]] else "c")
+            choose(person, "r3" if "r3" in [action["token"] for action in state["actions"]] else "c")
             state = state_of(person)
         totals.append(state["result"]["won"])
         page = person.get("/play/bot").text
@@ -106,7 +108,7 @@ def test_whole_hands_are_those_of_the_terminal_in_both_seats(person: TestClient,
     assert first == [True, False] * 4
 
     def answer(question: str) -> str:
-        return "r4" if "(r4)" in question else "c"
+        return "r3" if "(r3)" in question else "c"
 
     policy = bot.agent().policy
     score = play(policy, Console(file=io.StringIO()), answer, seed=7, hands=8)
@@ -134,12 +136,38 @@ def test_a_review_has_what_the_agent_would_do_and_says_why_there_are_no_costs(pe
     assert answer["note"] in loaded
 
 
+def test_a_review_says_that_a_bet_was_translated(person: TestClient) -> None:
+    for size, told in (("2", False), ("3.5", True)):
+        person.post("/api/play/bot", json={"seed": 1})
+        choose(person, f"r{size}")
+        while not state_of(person)["over"]:
+            choose(person, "c")
+        note = person.get("/api/play/bot/review", params={"hand": 0}).json()["note"]
+        assert ("is none that the agent knows" in note) == told
+
+
+def test_any_size_is_a_field_of_the_form(person: TestClient) -> None:
+    state = person.post("/api/play/bot", json={"seed": 1}).json()
+    assert state["sizes"] == {"least": 2.0, "most": 8.0}
+    page = person.get("/play/bot").text
+    assert '<input id="size" name="size" type="number" min="2" max="8"' in page
+    fields = {"hand": 0, "decision": state["decision"], "action": "r", "size": "3.5"}
+    assert person.post("/play/bot/act", data=fields).status_code == 303
+    after = state_of(person)
+    assert next(step["name"] for step in after["steps"] if step["who"] == "you") == "raise to 3.5"
+    person.post("/api/play/bot", json={"seed": 1})
+    assert person.post("/play/bot/act", data=fields | {"size": "1"}).status_code == 400
+    assert person.post("/play/bot/act", data=fields | {"size": ""}).status_code == 400
+
+
 def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_has(person: TestClient) -> None:
     before = person.post("/api/play/bot", json={"seed": 1}).json()
-    wrong = {"hand": 0, "decision": before["decision"], "action": "r3"}
+    wrong = {"hand": 0, "decision": before["decision"], "action": "r1"}
     answer = person.post("/api/play/bot/act", json=wrong)
     assert answer.status_code == 400
-    assert answer.json() == {"error": "That action is not legal here; legal actions are f, c, r2, r4, a."}
+    assert answer.json() == {
+        "error": "That action is not legal here; legal actions are f, c, r2, r2.5, r3, a and r with any size from 2 to 8."
+    }
     assert state_of(person) == before
 
 

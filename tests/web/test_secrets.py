@@ -111,6 +111,7 @@ def expected(hand: Hand) -> dict[str, Any]:
         "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
         "to_call": hand.chips[1 - hand.person] - hand.chips[hand.person],
         "actions": [{"token": choice.token, "name": choice.name} for choice in hand.choices()],
+        "sizes": None,
         "steps": [
             {
                 "who": "you" if step.player == hand.person else "agent", "round": round_name(rules, step.round),

@@ -36,6 +36,12 @@ class BettingState:
     def to_call(self) -> int:
         return max(self.chips) - self.chips[self.actor]
 
+    @property
+    def before(self) -> int:
+        """The chips that each player had put in before the round; blinds count as bets of the first round."""
+        own = self.actions[-1]
+        return max(self.chips) - int(max(sum(own[::2]), sum(own[1::2]))) if self.round else 0
+
 
 After = Callable[[BettingState], dict[int, BettingState]]
 """A position to the next ones by action."""

@@ -135,7 +135,17 @@ LADDERS: dict[str, LadderRules] = {
         measure=("chips", "pot", "pot", "pot"),
         max_raises=(5, 6, 6, 6),
         all_in=(False, False, False, False),
-    )
+    ),
+    # Deep stacks and few sizes, so that an agent's tables stay small: raises to 2.5, 8 and 24 big blinds before the flop,
+    # then one or two shares of the pot, and all-in everywhere.
+    "hunl-200": LadderRules(
+        name="hunl-200",
+        stack=20_000,
+        ladder=((250, 800, 2_400), (50, 100), (75,), (75,)),
+        measure=("chips", "pot", "pot", "pot"),
+        max_raises=(4, 2, 2, 2),
+        all_in=(True, True, True, True),
+    ),
 }
 
 

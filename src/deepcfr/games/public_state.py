@@ -80,6 +80,10 @@ class PublicState(ABC):
     def legal(self) -> list[int]:
         """The legal actions, ascending; none after the hand has ended."""
 
+    def allows(self, action: int) -> bool:
+        """Whether an action is legal; there may be more of them than `legal` lists."""
+        return action in self.legal()
+
     @abstractmethod
     def after(self, action: int) -> Self:
         """The state after a legal action."""

@@ -4,6 +4,9 @@ All randomness comes from the seed. Hand `h` is dealt from `key(seed, "play", h)
 `key(seed, "play", "agent")`, addressed by hand and decision. An agent that is a mixture draws one of its policies for
 each hand from `key(seed, "play", "draw")`. So the same actions of the person give the same session: seed, number and
 the person's actions determine a hand.
+
+Raise-ladder games are played as no-limit poker: the person may bet any size, and bets are translated for the agent
+(`policies.translation`).
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ from deepcfr.errors import GameError
 from deepcfr.games.cards import all_hands, cards_text
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Player
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import hand_strategy
+from deepcfr.policies.translation import Translation, real_rules
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
 from deepcfr.sampling.traversal_tree import deal_cards, showdowns
@@ -75,7 +80,13 @@ class Hand:
             raise GameError(f"Only poker games can be played, but '{game.name}' is not one.")
         self.policy, self.seed, self.number = policy, seed, number
         self.person = number % 2
-        self.state: PublicState = game.state()
+        self.translation: Translation | None = None  # of bets, in games whose agents know a few sizes
+        if isinstance(game, LadderGame):
+            free = real_rules(policy)
+            self.translation = Translation(policy, free, key(seed, "play"))
+            self.state: PublicState = NoLimitState.start(free)
+        else:
+            self.state = game.state()
         self.rules = rules = self.state.rules  # names cards and amounts
         slots = 2 * rules.hole_cards + sum(rules.board_cards)
         dealt = deal_cards(1, np.uint64(key(seed, "play", number)), 0, rules.num_cards, slots)
@@ -121,21 +132,38 @@ class Hand:
         return not self.over and self.state.actor == self.person
 
     def choices(self) -> list[Choice]:
-        """The legal actions, ascending; empty once the hand is over."""
+        """The legal actions, ascending, of raises of any size the usual ones; empty once the hand is over."""
         state = self.state
         return [Choice(action, state.name(action), state.token(action)) for action in state.legal()]
+
+    @property
+    def sizes(self) -> tuple[float, float] | None:
+        """The least and the most that a raise may lead to in this round, in units; None where sizes are not free."""
+        state = self.state
+        if not isinstance(state, NoLimitState) or state.sizes is None:
+            return None
+        least, most = ((total - state.before) / self.rules.unit_chips for total in state.sizes)
+        return least, most
 
     def read(self, text: str) -> int | None:
         """The legal action that a person means by `text`; None if there is none."""
         return self.state.read(text.strip())
 
+    @property
+    def translated(self) -> bool:
+        """Whether the person made a bet of a size that the agent does not know."""
+        if self.translation is None:
+            return False
+        actions = [step.action for step in self.steps]
+        return self.translation.follow(actions, 1 - self.person, self.number).translated
+
     def act(self, action: int) -> Step:
         """Apply an action of the player to act. Raises GameError if the hand is over or the action is not legal."""
-        choice = next((choice for choice in self.choices() if choice.action == action), None)
-        if choice is None:
+        state = self.state
+        if state.over or not state.allows(action):
             raise GameError(f"Action {action} is not legal here.")
-        step = Step(self.state.actor, self.state.round, action, choice.name, choice.token)
-        self.state = self.state.after(action)
+        step = Step(state.actor, state.round, action, state.name(action), state.token(action))
+        self.state = state.after(action)
         self.steps.append(step)
         return step
 
@@ -146,25 +174,31 @@ class Hand:
         policy = self.policy
         if isinstance(policy, MixturePolicy):  # it plays one of its policies through the whole hand
             policy = policy.draw(key(self.seed, "play", "draw"), self.number)
-        row = torch.from_numpy(self._row(policy)[None])
+        strategy = self._own(policy)
+        row = torch.tensor([list(strategy.values())], dtype=torch.float64)
         address = torch.tensor([self.number]), torch.tensor([self.state.place])
-        return self.act(int(sample_actions(row, addressed_uniforms(key(self.seed, "play", "agent"), *address))[0]))
+        place = int(sample_actions(row, addressed_uniforms(key(self.seed, "play", "agent"), *address))[0])
+        return self.act(list(strategy)[place])
 
     def probabilities(self) -> dict[int, float]:
         """The agent's strategy by legal action, with the cards and in the seat of the player to act."""
-        row = self._row(self.policy)
-        return {action: float(row[action]) for action in self.state.legal()}
+        return self._own(self.policy)
 
-    def _row(self, policy: Player) -> Floats:
-        """A policy's strategy for the player to act, [A]."""
+    def _own(self, policy: Player) -> dict[int, float]:
+        """A policy's strategy for the player to act, with this player's cards."""
         hole = np.array([self.hole(self.state.actor)], np.uint8)
-        row: Floats = self._strategies(policy, self.state, hole)[0]
-        return row
+        return {action: float(shares[0]) for action, shares in self._strategies(policy, self.state, hole).items()}
 
-    def _strategies(self, policy: Player, state: PublicState, holes: npt.NDArray[np.uint8]) -> Floats:
+    def _strategies(self, policy: Player, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Floats]:
+        """The probability of each action at a state with each of `holes` [H], each [H]."""
         # an ensemble that draws one of its policies uses the same one through the whole hand
-        draw = self.number, key(self.seed, "play", "draw")
-        return hand_strategy(policy, state, holes, self.board_at(state.round), *draw)
+        draw, board = (self.number, key(self.seed, "play", "draw")), self.board_at(state.round)
+        if self.translation is not None:
+            assert isinstance(state, NoLimitState)
+            shadow = self.translation.follow(state.actions, state.actor, self.number)
+            return self.translation.strategy(policy, shadow, state.now, holes, board, draw)
+        strategies = hand_strategy(policy, state, holes, board, *draw)
+        return {action: strategies[:, action] for action in state.legal()}
 
     def chances(self, holes: npt.NDArray[np.uint8], steps: int | None = None) -> Floats:
         """The probability of the agent's actions in this hand if it held each of `holes` [H, hole cards], [H].
@@ -175,7 +209,7 @@ class Hand:
         result, replay = np.ones(len(holes)), self.again()
         for step in self.steps[:steps]:
             if step.player != self.person:
-                result *= self._strategies(self.policy, replay.state, holes)[:, step.action]
+                result *= self._strategies(self.policy, replay.state, holes).get(step.action, 0.0)
             replay.act(step.action)
         return result
 
@@ -229,8 +263,11 @@ def decisions(hand: Hand) -> list[Decision]:
     replay, found = hand.again(), []
     for place, step in enumerate(hand.steps):
         if step.player == hand.person:
-            names = {choice.action: choice.name for choice in replay.choices()}
-            found.append(Decision(place, step.action, replay.probabilities(), names))
+            agent = replay.probabilities()
+            names = {
+                action: replay.state.name(action) for action in sorted({step.action, *replay.state.legal(), *agent})
+            }
+            found.append(Decision(place, step.action, agent, names))
         replay.act(step.action)
     return found
 

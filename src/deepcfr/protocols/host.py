@@ -17,11 +17,12 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.client import Bot, Client, Say
 from deepcfr.protocols.dealer import Dealer, Result, Terms
 from deepcfr.protocols.record import Names, PlayedHand, log_line
-from deepcfr.protocols.translation import TranslatingAgent, real_rules
+from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.rng import key
 from deepcfr.runs.players import AnyGame, load_players, runs_of
 

@@ -21,10 +21,11 @@ from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Player
+from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, quote
 from deepcfr.protocols.acpc_game import action_of, read_betting
 from deepcfr.protocols.record import gain_of
-from deepcfr.protocols.translation import TranslatingAgent, real_rules
+from deepcfr.protocols.translation import TranslatingAgent
 
 STACK = 20_000
 BLINDS = (50, 100)
@@ -191,7 +192,7 @@ def _read_action(rules: PokerRules, text: str) -> Betting:
         tokens = _MOVES.findall(part)
         if "".join(tokens) != part:
             raise ProtocolError(f"'action' is {quote(text)}, and must be made of k, c, f and b with chips.")
-        base, moves = _round_start(state), list[Move]()
+        base, moves = state.before, list[Move]()
         for token in tokens:
             if state.ended != NOT_TERMINAL:
                 raise ProtocolError(f"'action' is {quote(text)}, which goes on after the hand is over.")
@@ -209,15 +210,4 @@ def _increment(betting: BettingState, move: Move) -> str:
     """Our action in Slumbot's notation."""
     if move.size is None:
         return "f" if move.letter == "f" else "c" if betting.to_call else "k"
-    return f"b{move.size - _round_start(betting)}"
-
-
-def _round_start(state: BettingState) -> int:
-    """The chips of each player before the round; blinds count as bets of the first round."""
-    return max(state.chips) - int(_most_paid(state)) if state.round else 0
-
-
-def _most_paid(state: BettingState) -> float:
-    """The most chips that a player has put in during this round."""
-    first, second = sum(state.actions[-1][::2]), sum(state.actions[-1][1::2])
-    return max(first, second)
+    return f"b{move.size - betting.before}"

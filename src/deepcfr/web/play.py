@@ -101,7 +101,9 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
     @routes.post("/play/{name}/act", include_in_schema=False)
     def act(name: str, form: Form, seat_token: Token = None) -> Response:
         seat = players.seat(seat_token, name)
-        seat.act(whole(form, "hand"), whole(form, "decision"), form.get("action", ""))
+        token = form.get("action", "")
+        # a raise of any size has its total in a field of its own
+        seat.act(whole(form, "hand"), whole(form, "decision"), f"r{form.get('size', '')}" if token == "r" else token)
         return RedirectResponse(f"/play/{name}", 303)
 
     @routes.post("/play/{name}/next", include_in_schema=False)

@@ -110,6 +110,13 @@ class Session(BaseModel):
     adjusted: Tally
 
 
+class Sizes(BaseModel):
+    """The totals that a raise may lead to in this round, in units."""
+
+    least: float
+    most: float
+
+
 class State(BaseModel):
     """The table as the person may see it; amounts are in units."""
 
@@ -129,6 +136,9 @@ class State(BaseModel):
     chips: Chips
     to_call: float
     actions: list[Choice]
+    sizes: Sizes | None = Field(
+        description="of a raise of any size, the action `r` with its total; null without free sizes"
+    )
     steps: list[Step]
     over: bool
     result: Result | None

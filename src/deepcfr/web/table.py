@@ -101,10 +101,11 @@ class Seat:
                 raise Refusal(
                     409, f"The action is for decision {decision}, but hand {number + 1} waits for {len(hand.steps)}."
                 )
-            action = next((choice.action for choice in hand.choices() if choice.token == token), None)
+            action = hand.read(token)
             if action is None:
                 legal = ", ".join(choice.token for choice in hand.choices())
-                raise Refusal(400, f"That action is not legal here; legal actions are {legal}.")
+                sizes = " and r with any size from {:g} to {:g}".format(*hand.sizes) if hand.sizes else ""
+                raise Refusal(400, f"That action is not legal here; legal actions are {legal}{sizes}.")
             hand.act(action)
             self._proceed()
 
@@ -148,6 +149,7 @@ class Seat:
                 "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
                 "to_call": hand.state.to_call if turn else 0.0,
                 "actions": [{"token": choice.token, "name": choice.name} for choice in hand.choices()],
+                "sizes": None if hand.sizes is None else {"least": hand.sizes[0], "most": hand.sizes[1]},
                 "steps": [self._step(step) for step in hand.steps],
                 "over": hand.over,
                 "result": self._result() if hand.over else None,
@@ -211,7 +213,8 @@ class Seat:
     def _note(self, hand: Hand) -> str | None:
         """A sentence that says why the costs of some decisions are missing."""
         if self.costs is None:
-            return "Exact costs are computed in games with a listed tree."
+            told = " The size of a bet is none that the agent knows, so it was translated." if hand.translated else ""
+            return f"Exact costs are computed in games with a listed tree.{told}"
         if self.costs.reason is not None:
             return self.costs.reason
         rounds = {step.round for step in hand.steps if step.player == hand.person}

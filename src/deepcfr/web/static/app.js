@@ -47,6 +47,14 @@
 
   window.addEventListener("popstate", () => once(() => swap(location.href, {}, true)));
 
+  // A slider and the number beside it show one size.
+  document.addEventListener("input", (event) => {
+    const box = event.target;
+    if (box.dataset.follows) document.getElementById(box.dataset.follows).value = box.value;
+    const slider = box.id && document.querySelector(`[data-follows="${box.id}"]`);
+    if (slider) slider.value = box.value;
+  });
+
   // One letter or digit is one button; arrows move on the grid.
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;

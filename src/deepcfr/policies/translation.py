@@ -1,0 +1,188 @@
+"""Agents of games with a few raise sizes in no-limit poker, where every size is legal: bets are translated both ways.
+
+The agent's own betting follows the real one action by action. A raise is measured as a share of the pot after a call. One
+between two sizes of the agent's game becomes either of them, by the pseudo-harmonic mapping (Ganzfried and Sandholm 2013,
+"Action translation in extensive-form games with large action spaces", section 4); one outside becomes the nearest. It never
+becomes a check, so that both bettings stay in one round, and it is all-in only if the real one is, or nothing else is
+there. Where the agent's game has no room for another raise, the raise counts as the one before the agent's last. If the
+agent's betting ends early all the same, the agent checks and calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcfr.errors import GameError
+from deepcfr.games.betting import (
+    CALL,
+    FOLD,
+    NOT_TERMINAL,
+    RAISE,
+    BettingState,
+    first_state,
+    legal_actions,
+    next_state,
+    raise_range,
+)
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.public_state import PublicState
+from deepcfr.games.rules import PokerRules, no_limit
+from deepcfr.policies.base import Player
+from deepcfr.policies.query import hand_strategy
+from deepcfr.rng import addressed_uniforms, key
+
+Cards = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+_EXACT = 1e-3  # shares of the pot that differ by less are one size
+
+
+def harmonic(share: float, low: float, high: float) -> float:
+    """The probability that a bet of `share` between `low` and `high` (all shares of the pot) becomes `low`.
+
+    Source: Ganzfried and Sandholm 2013, section 4, the randomized pseudo-harmonic mapping.
+    """
+    return (high - share) * (1 + low) / ((high - low) * (1 + share))
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """The agent's betting beside the real one."""
+
+    own: PublicState
+    earlier: tuple[PublicState, ...] = ()  # the agent's positions in this round at which it raised
+    lost: bool = False  # whether the agent's betting is at another place than the real one
+    translated: bool = False  # whether a raise of the hand had a size that the agent does not know
+
+
+class Translation:
+    """A policy's game beside a no-limit game. Raises GameError for policies of limit games.
+
+    The mapping of bets depends only on the seed, the hand's number and the place of the bet.
+    """
+
+    def __init__(self, policy: Player, rules: PokerRules, seed: int) -> None:
+        game = policy.game
+        if not isinstance(game, LadderGame | PokerGame):
+            raise GameError(f"'{game.name}' is not poker.")
+        self.game, self.rules = game, rules
+        self._stack, self._chance = game.rules.stack, key(seed, "translate")
+
+    def follow(self, actions: Sequence[int], player: int, hand: int) -> Shadow:
+        """The agent's betting after real `actions`, of which `player` made some."""
+        shadow, real = Shadow(self.game.state()), first_state(self.rules)
+        for place, action in enumerate(actions):
+            chance = addressed_uniforms(self._chance, torch.tensor([hand]), torch.tensor([place]))
+            shadow = self._after(shadow, real, action, player, float(chance[0]))
+            real = next_state(self.rules, real, action)
+            shadow = _in_round(shadow, real)
+        return shadow
+
+    def _after(self, shadow: Shadow, real: BettingState, action: int, player: int, chance: float) -> Shadow:
+        own, mine = shadow.own, real.actor == player
+        if shadow.lost or action == FOLD:
+            return shadow
+        if action < RAISE:
+            return Shadow(own.after(_called(own)), shadow.earlier, translated=shadow.translated)
+        share = _share(real, action)
+        sizes = {choice: _own_share(own, choice) for choice in own.legal() if choice >= RAISE}
+        if action < self.rules.stack:  # all-in stands for less only if there is nothing else
+            less = {choice: size for choice, size in sizes.items() if own.after(choice).chips[own.actor] < self._stack}
+            sizes = less or sizes
+        if not sizes:
+            if mine or not shadow.earlier:
+                return Shadow(own, lost=True, translated=True)
+            return Shadow(shadow.earlier[-1], shadow.earlier[:-1], translated=True)
+        chosen = _nearest(sizes, share) if mine else _mapped(sizes, share, chance)
+        known = mine or abs(sizes[chosen] - share) < _EXACT
+        earlier = (*shadow.earlier, own) if mine else shadow.earlier
+        return Shadow(own.after(chosen), earlier, translated=shadow.translated or not known)
+
+    def strategy(
+        self,
+        policy: Player,
+        shadow: Shadow,
+        real: BettingState,
+        holes: Cards,
+        board: Sequence[int],
+        draw: tuple[int, int] = (0, 0),
+    ) -> dict[int, Floats]:
+        """The probability of real actions with each of `holes` (uint8 [H, hole cards]) by a policy of the game, each [H].
+
+        `draw` is the number of the hand and the stream for policies that draw one of several.
+        """
+        if shadow.lost:
+            return {CALL: np.ones(len(holes))}
+        rows = hand_strategy(policy, shadow.own, holes, board, *draw)
+        found: dict[int, Floats] = {}
+        for action in shadow.own.legal():
+            real_action = self._real(shadow.own, real, action)
+            found[real_action] = found.get(real_action, 0.0) + rows[:, action]
+        return dict(sorted(found.items()))
+
+    def _real(self, own: PublicState, real: BettingState, action: int) -> int:
+        """The real action for one of the policy's game."""
+        if action == FOLD and real.to_call > 0:
+            return FOLD
+        if action < RAISE or RAISE not in legal_actions(self.rules, real):
+            return CALL
+        called, (least, most) = max(real.chips), raise_range(self.rules, real)
+        return int(min(max(called + round(_own_share(own, action) * 2 * called), least), most))
+
+
+def real_rules(policy: Player) -> PokerRules:
+    """The no-limit game that a policy can play. Raises GameError for policies of limit games."""
+    game = policy.game
+    if isinstance(game, LadderGame):
+        return no_limit(game.rules.deck, game.rules.stack)
+    if isinstance(game, PokerGame) and game.rules.betting == "pot":
+        return no_limit(game.rules, game.rules.stack)
+    raise GameError(f"'{game.name}' has no raises that could stand for those of no-limit poker.")
+
+
+def _called(own: PublicState) -> int:
+    """The action that stands for a call or check: the smallest raise where the game has no call."""
+    legal = own.legal()
+    return CALL if CALL in legal else min(action for action in legal if action != FOLD)
+
+
+def _in_round(shadow: Shadow, real: BettingState) -> Shadow:
+    """The shadow after an action, in the round of the real betting if it can get there by calls."""
+    own, earlier = shadow.own, shadow.earlier
+    while not shadow.lost and not own.over and own.round < real.round:
+        own = own.after(_called(own))
+    if own.round > shadow.own.round or not real.actions[-1]:
+        earlier = ()
+    astray = own.over or (own.round, own.actor) != (real.round, real.actor)
+    lost = shadow.lost or (real.ended == NOT_TERMINAL and astray)
+    return Shadow(own, earlier, lost, shadow.translated)
+
+
+def _share(real: BettingState, total: int) -> float:
+    """A raise to `total` chips as a share of the pot after a call."""
+    called = max(real.chips)
+    return (total - called) / (2 * called)
+
+
+def _own_share(own: PublicState, action: int) -> float:
+    called = max(own.chips)
+    return (own.after(action).chips[own.actor] - called) / (2 * called)
+
+
+def _nearest(sizes: dict[int, float], share: float) -> int:
+    return min(sizes, key=lambda action: abs(sizes[action] - share))
+
+
+def _mapped(sizes: dict[int, float], share: float, chance: float) -> int:
+    """The agent's raise that a real one becomes; `chance` is uniform in [0, 1)."""
+    ordered = sorted(sizes, key=lambda action: sizes[action])
+    above = next((place for place, action in enumerate(ordered) if sizes[action] >= share), len(ordered))
+    if above in (0, len(ordered)):
+        return ordered[min(above, len(ordered) - 1)]
+    low, high = ordered[above - 1], ordered[above]
+    return low if chance < harmonic(share, sizes[low], sizes[high]) else high
