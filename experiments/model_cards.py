@@ -2,33 +2,46 @@
 
     python -m experiments.model_cards                      # all whose game has an exact evaluation
     python -m experiments.model_cards hulh --rivals runs/studies/table1/quick/mccfr-200 --results hulh_model.json
+    python -m experiments.model_cards hunl-200 --results hunl_200_model.json
 
 A model of a game without exact evaluation is measured by matches against scripted styles and `--rivals` (runs of the same
-game), by the first seat's value, and by a local best response. The rows of such a card are also in experiments/results.
+game), by the first seat's value, and by a local best response; a bot of a raise ladder by matches against scripted and its
+own styles, a local best response, its memory and the time of its answers. The rows of such a card are also in
+experiments/results.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from deepcfr.evaluation.exploitability import exploitability, refusal
 from deepcfr.evaluation.local_best_response import local_best_response
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.files import json_bytes, write_atomically
+from deepcfr.games.ladder import LadderRules
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Policy
+from deepcfr.ladder.best_response import ladder_best_response
+from deepcfr.ladder.policies import ladder_scripted, ladder_style
+from deepcfr.machine import resident_memory
+from deepcfr.play.hand import Hand
+from deepcfr.policies.base import LadderPolicy, Policy
 from deepcfr.policies.scripted import scripted_policy
+from deepcfr.report.matches import Terms
 from deepcfr.runs.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 MODELS, RESULTS = ROOT / "models", ROOT / "experiments" / "results"
 STYLES = ("uniform", "call")
 DEALS, SEED, THREADS = 1_000_000, 0, 2
+LADDER_DEALS, LADDER_BOUND, LADDER_STYLES, ANSWER_HANDS = 200_000, 2_000, ("deterministic", "aggressive", "tight"), 200
 
 
 def main() -> None:
@@ -53,11 +66,14 @@ def main() -> None:
 def card(path: Path, options: argparse.Namespace) -> str:
     """The card of one model."""
     run = RunFolder.open(path)
-    policy, solver = run.load_policy("own", print)
+    policy, solver = run.load_player("own", print)
+    measured = (
+        _of_ladder(path, policy, options) if isinstance(policy, LadderPolicy) else _of_listed(path, policy, options)
+    )
     rows = [
         ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
         ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
-        *(_exact(policy) if _has_exact(path) else _by_matches(path, policy, options)),
+        *measured,
         *_made(path, run),
     ]
     text = "\n".join(f"| {name} | {value} |" for name, value in rows)
@@ -67,7 +83,11 @@ def card(path: Path, options: argparse.Namespace) -> str:
 
 def _has_exact(path: Path) -> bool:
     source = RunFolder.open(path).source
-    return not (isinstance(source, PokerRules) and refusal(source))
+    return not isinstance(source, LadderRules) and not (isinstance(source, PokerRules) and refusal(source))
+
+
+def _of_listed(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    return _exact(policy) if _has_exact(path) else _by_matches(path, policy, options)
 
 
 def _exact(policy: Policy) -> Iterator[tuple[str, str]]:
@@ -98,6 +118,48 @@ def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iter
     yield "a local best response gains", f"{bound.mean:.1f} ± {bound.interval:.1f} {unit} a seat, {boards} runouts"
     if options.results:
         write_atomically(RESULTS / options.results, json_bytes(found))
+
+
+def _of_ladder(path: Path, policy: LadderPolicy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    unit, terms = policy.game.milli_unit, Terms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
+    others: list[tuple[str, LadderPolicy]] = [
+        *((f"scripted:{style}", ladder_scripted(style, policy.game)) for style in (*STYLES, "raise")),
+        *((f"{style}:{path.name}", ladder_style(policy, style)) for style in LADDER_STYLES),
+    ]
+    found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
+    for name, other in others:
+        match = terms.play(policy, other)
+        found["matches"][name] = match.facts()
+        value = f"{match.value:+.0f} ± {match.interval:.0f} {unit}"
+        yield f"gains against `{name}`", f"{value}, {LADDER_DEALS:,} duplicate deals, seed {SEED}"
+    bound = ladder_best_response(policy, LADDER_BOUND, SEED, threads=THREADS)
+    found["local_best_response"] = bound.facts()
+    yield (
+        "a local best response gains",
+        f"{bound.mean:.0f} ± {bound.interval:.0f} {unit} a seat, {LADDER_BOUND:,} deals",
+    )
+    found["answers"] = answers = _answer_times(policy)
+    yield "an answer takes", f"{answers['median_ms']:.1f} ms in the median, {answers['most_ms']:.0f} ms at most"
+    found["resident_bytes"] = resident_memory()
+    yield "memory", f"{found['resident_bytes'] / 1e9:.2f} GB resident, with Python and the libraries"
+    if options.results:
+        write_atomically(RESULTS / options.results, json_bytes(found))
+
+
+def _answer_times(policy: LadderPolicy) -> dict[str, float]:
+    """Milliseconds of the answers in some hands against bets of the usual sizes."""
+    taken: list[float] = []
+    random = np.random.default_rng(SEED)
+    for number in range(ANSWER_HANDS):
+        hand = Hand(policy, SEED, number)
+        while not hand.over:
+            if hand.persons_turn:
+                hand.act(int(random.choice(hand.state.legal()[1:])))
+                continue
+            start = time.perf_counter()
+            hand.act_for_agent()
+            taken.append(1000 * (time.perf_counter() - start))
+    return {"median_ms": float(np.median(taken[1:])), "most_ms": max(taken[1:]), "answers": len(taken) - 1}
 
 
 def _title(path: Path) -> str:

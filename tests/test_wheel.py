@@ -1,6 +1,8 @@
 """The wheel and the source archive: in an empty folder, without a path to anything, the agents in it are there."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,14 +15,17 @@ ROOT = Path(__file__).parents[1]
 MOST_BYTES = 4_000_000  # of the wheel
 
 
+def build(source: Path, *kinds: str) -> None:
+    """Make archives beside `source` as `python -m build` does, by what is installed here."""
+    calls = "; ".join(f"build_{kind}(sys.argv[1])" for kind in kinds)
+    make = f"import sys; from setuptools.build_meta import build_sdist, build_wheel; {calls}"
+    subprocess.run([sys.executable, "-c", make, str(source.parent)], cwd=source, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both archives, made as `python -m build` makes them, by what is installed here."""
+    """A folder with both archives of the package."""
     folder = tmp_path_factory.mktemp("dist")
-    make = (
-        "import sys; from setuptools.build_meta import build_sdist, build_wheel; out = sys.argv[1]; "
-        "build_sdist(out); build_wheel(out)"
-    )
     source = folder / "source"
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -28,8 +33,40 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name.startswith(("src/", "models/")) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
-    subprocess.run([sys.executable, "-c", make, str(folder)], cwd=source, check=True, capture_output=True)
+    build(source, "sdist", "wheel")
     return folder
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel of the package of larger agents."""
+    root = tmp_path_factory.mktemp("larger")
+    shutil.copytree(ROOT / "packages/agents", root / "packages/agents")
+    (root / "models").symlink_to(ROOT / "models")
+    build(root / "packages/agents", "wheel")
+    return root / "packages"
+
+
+def test_a_package_of_larger_agents_is_found(built: Path, larger: Path, tmp_path: Path) -> None:
+    site, empty = tmp_path / "site", tmp_path / "empty"
+    empty.mkdir()
+    for wheel in (*built.glob("*.whl"), *larger.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as files:
+            files.extractall(site)
+    show = (
+        "import json, deepcfr.runs.models as m; print(json.dumps({k: str(v) for k, v in m.shipped_agents().items()}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", show],
+        cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert sorted(found) == ["fhp", "hulh", "hunl-200", "kuhn", "leduc"]
+    assert {name for name, path in found.items() if path.startswith(str(site / "deepcfr_agents"))} == {
+        "hulh",
+        "hunl-200",
+    }
+    assert Path(found["fhp"]) == site / "deepcfr/agents/fhp"
 
 
 def test_the_source_archive_has_the_agents(built: Path) -> None:

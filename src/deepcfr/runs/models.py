@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import ChainMap
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +25,21 @@ _ROW = re.compile(r"\| (?P<name>[^|]+) \| (?P<value>.+) \|")
 
 
 def shipped_agents() -> dict[str, Path]:
-    """The agents that come with the package by name, with their run folders; in a clone those of `models/`."""
+    """The agents that come with the package by name, with their run folders; in a clone those of `models/`.
+
+    Packages with agents add theirs: an entry point of the group `deepcfr.agents` names a module whose folder holds run
+    folders. An agent of this package wins over another one of its name.
+    """
     folders = (_PACKAGE / "agents", _PACKAGE.parents[1] / "models")
-    return next((found for folder in folders if (found := _models(folder))), {})
+    own: dict[str, Path] = next((found for folder in folders if (found := _models(folder))), {})
+    others = [_models(folder) for folder in _other_folders()]
+    return dict(sorted(ChainMap(own, *others).items()))
+
+
+def _other_folders() -> list[Path]:
+    """The folders of packages with agents, without importing them."""
+    specs = [find_spec(point.module) for point in entry_points(group="deepcfr.agents")]
+    return [Path(place) for spec in specs if spec for place in spec.submodule_search_locations or ()]
 
 
 def run_path(name: Path) -> Path:

@@ -1,0 +1,1 @@
+"""Run folders of trained agents, one for each folder here; `deepcfr models` lists them."""
