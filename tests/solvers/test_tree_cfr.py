@@ -31,13 +31,15 @@ from deepcfr.protocols.openspiel import from_openspiel
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
 from openspiel_policies import to_tabular_policy
+from predictive_cfr import PredictiveCFRPlus
 
 LIARS_DICE = "liars_dice(dice_sides=5)"
 GOOFSPIEL = "goofspiel(num_cards=5,imp_info=True,points_order=descending)"
-ALGORITHMS = ["cfr", "cfr+", "linear-cfr", "dcfr"]
+ALGORITHMS = ["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr"]
 SOLVERS: dict[str, Any] = {
     "cfr": pyspiel.CFRSolver,
     "cfr+": pyspiel.CFRPlusSolver,
+    "pcfr+": PredictiveCFRPlus,
     "linear-cfr": discounted_cfr.LCFRSolver,
     "dcfr": discounted_cfr.DCFRSolver,
 }
@@ -52,7 +54,7 @@ def config(algorithm: str, iterations: int) -> TabularConfig:
     [
         ("kuhn_poker", 50, ALGORITHMS),
         ("leduc_poker", 40, ["cfr", "cfr+"]),
-        ("leduc_poker", 10, ["linear-cfr", "dcfr"]),
+        ("leduc_poker", 10, ["pcfr+", "linear-cfr", "dcfr"]),
         (LIARS_DICE, 6, ["cfr", "cfr+"]),
     ],
 )

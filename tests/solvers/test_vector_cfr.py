@@ -24,12 +24,14 @@ from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
 from deepcfr.types import Infosets
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
+from predictive_cfr import PredictiveCFRPlus
 
 KUHN, LEDUC = PRESETS["kuhn"], PRESETS["leduc"]
-ALGORITHMS = ["cfr", "cfr+", "linear-cfr", "dcfr"]
+ALGORITHMS = ["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr"]
 OPENSPIEL: dict[str, Any] = {
     "cfr": pyspiel.CFRSolver,
     "cfr+": pyspiel.CFRPlusSolver,
+    "pcfr+": PredictiveCFRPlus,
     "linear-cfr": discounted_cfr.LCFRSolver,
     "dcfr": discounted_cfr.DCFRSolver,
 }
@@ -51,7 +53,7 @@ def exact(rules: PokerRules, algorithm: str, iterations: int, **settings: Any) -
 @pytest.mark.parametrize("rules", [KUHN, LEDUC], ids=["kuhn", "leduc"])
 def test_averages_are_openspiels_at_every_iteration(rules: PokerRules, algorithm: str) -> None:
     other = openspiel_game(rules)
-    python = algorithm in ("linear-cfr", "dcfr")  # slow
+    python = algorithm in ("pcfr+", "linear-cfr", "dcfr")  # slow
     solver, theirs = exact(rules, algorithm, 8 if python and rules is LEDUC else 40), OPENSPIEL[algorithm](other)
     infosets = openspiel_infosets(solver.game, other)
     for record in solver.iterations():
@@ -133,7 +135,9 @@ def test_rounds_without_cards_and_boards_before_the_first_action_are_solved() ->
 # Convergence -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("algorithm", "most"), [("cfr", 60), ("cfr+", 3), ("linear-cfr", 25), ("dcfr", 3)])
+@pytest.mark.parametrize(
+    ("algorithm", "most"), [("cfr", 60), ("cfr+", 3), ("pcfr+", 5), ("linear-cfr", 25), ("dcfr", 3)]
+)
 def test_leduc_converges_to_its_value(algorithm: str, most: float) -> None:
     solver = solver_of(LEDUC, algorithm, 500)
     for _ in solver.iterations():

@@ -353,3 +353,20 @@ def add_regrets(
                 for u in range(len(total)):
                     kept = total[u] * (keep_positive if total[u] > 0 else keep_negative)
                     total[u] = max(kept + (action_value[u] - value[u]), least)
+
+
+@nb.njit(cache=True, nogil=True)
+def predict_regrets(
+    actor: Ints, first_edge: Ints, edge_slot: Ints, player: int, values: Floats, regret: Floats, matched: Floats
+) -> None:
+    """Set the player's `matched` [E, U] to `regret` [E, U] plus the regrets of the iteration with `values` [S, U].
+
+    The newest regrets stand for those to come: predictive regret matching (Farina, Kroer and Sandholm 2021).
+    """
+    for node in range(len(actor)):
+        if actor[node] == player:
+            value = values[node]
+            for edge in range(first_edge[node], first_edge[node + 1]):
+                action_value = values[edge_slot[edge]]
+                for u in range(len(value)):
+                    matched[edge, u] = regret[edge, u] + (action_value[u] - value[u])

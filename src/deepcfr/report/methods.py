@@ -36,7 +36,13 @@ SWEPT = (
     "each stands for many histories at once"
 )
 _LISTED = "all histories of the game, once for each traversing player"
-_FULL_WIDTH = {"cfr": "CFR", "cfr+": "CFR+", "linear-cfr": "Linear CFR", "dcfr": "Discounted CFR"}
+_FULL_WIDTH = {
+    "cfr": "CFR",
+    "cfr+": "CFR+",
+    "pcfr+": "Predictive CFR+",
+    "linear-cfr": "Linear CFR",
+    "dcfr": "Discounted CFR",
+}
 
 
 @dataclass(frozen=True)

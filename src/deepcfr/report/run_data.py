@@ -25,6 +25,7 @@ _METHODS = {
     "mccfr": "Monte Carlo CFR",
     "cfr": "CFR",
     "cfr+": "CFR+",
+    "pcfr+": "Predictive CFR+",
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
 }

@@ -118,6 +118,9 @@ class Discounting:
     negative: float  # beta: negative regrets, by (t-1)^beta / ((t-1)^beta + 1)
     average: float  # gamma: the average strategy, by ((t-1) / t)^gamma
     floor: bool = False  # CFR+: regrets below zero become zero after every update
+    #: regret matching reads the sum with the newest regret counted twice, as a prediction of the next one (Farina, Kroer
+    #: and Sandholm 2021, "Faster game solving via predictive Blackwell approachability", PCFR+)
+    predictive: bool = False
 
     def factors(self, t: int) -> tuple[float, float, float]:
         """Factors of positive regrets, negative regrets and averages before iteration t = 1, 2, ... adds to them."""
@@ -134,6 +137,7 @@ def _regret_factor(t: int, exponent: float) -> float:
 _VARIANTS = {
     "cfr": Discounting(float("inf"), float("inf"), 0.0),
     "cfr+": Discounting(float("inf"), float("inf"), 1.0, floor=True),
+    "pcfr+": Discounting(float("inf"), float("inf"), 2.0, floor=True, predictive=True),
     "linear-cfr": Discounting(1.0, 1.0, 1.0),
 }
 DISCOUNTED = Discounting(1.5, 0.0, 2.0)

@@ -1,5 +1,5 @@
 """Full-width Counterfactual Regret Minimization in its variants on an explicit tree (Zinkevich et al. 2007; Tammelin 2014,
-CFR+; Brown and Sandholm 2019, Linear and Discounted CFR).
+CFR+; Brown and Sandholm 2019, Linear and Discounted CFR; Farina, Kroer and Sandholm 2021, predictive CFR+).
 
 An iteration visits no histories: against the opponent's realization plan the terminal pairs of the sequence form give the
 value of every own sequence, and one pass over the player's infosets, from the last to the first, turns them into
@@ -29,8 +29,8 @@ PLAYERS = (0, 1)
 
 
 def memory_bytes(game: OpenSpielGame) -> int:
-    """Bytes of a solver's regrets and averages: float64 [K, L] each."""
-    return 2 * 8 * game.explicit.legal.size
+    """Bytes of a solver's regrets, averages and predictions: float64 [K, L] each."""
+    return 3 * 8 * game.explicit.legal.size
 
 
 class TreeCFR(TabularSolver):
@@ -51,6 +51,8 @@ class TreeCFR(TabularSolver):
         self.nodes_touched = 0
         self.regret = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums
         self.average = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums of own reach times strategy
+        # [K, L], what regret matching reads: the sums themselves, or with a prediction
+        self.matched = np.zeros_like(self.regret) if self.variant.predictive else self.regret
 
     def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
         """From where the state is up to the configured number of iterations."""
@@ -73,12 +75,13 @@ class TreeCFR(TabularSolver):
         t = self.iteration + 1
         form = self.game.sequences
         for player in PLAYERS:
-            strategy = _match(self.regret, form.num_actions)
+            strategy = _match(self.matched, form.num_actions)
             plan = realization(strategy, form.parent, form.num_actions)
             values = terminal_values(*form.sequences, form.payoff, plan)
             factors = (*self.variant.factors(t), self.variant.floor)
             mine = form.actor == player
-            _update(self.regret, self.average, strategy, values, plan, mine, form.parent, form.num_actions, *factors)
+            tables = self.regret, self.average, self.matched, self.variant.predictive
+            _update(*tables, strategy, values, plan, mine, form.parent, form.num_actions, *factors)
         self.iteration = t
         touched = 2 * self.game.explicit.num_nodes
         self.nodes_touched += touched
@@ -86,7 +89,8 @@ class TreeCFR(TabularSolver):
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
-        return {"regret": self.regret, "average": self.average}
+        predicted = {"matched": self.matched} if self.variant.predictive else {}
+        return {"regret": self.regret, "average": self.average, **predicted}
 
     def average_policy(self) -> TreePolicy:
         """The average strategy, uniform at infosets that their player has never reached."""
@@ -96,7 +100,7 @@ class TreeCFR(TabularSolver):
     def current_policy(self) -> TreePolicy:
         """The strategy that the next iteration starts from, by regret matching."""
         form = self.game.sequences
-        return TreePolicy(self.game, _match(self.regret, form.num_actions), f"current of {self.config.algorithm}")
+        return TreePolicy(self.game, _match(self.matched, form.num_actions), f"current of {self.config.algorithm}")
 
 
 @nb.njit(cache=True, nogil=True)
@@ -117,6 +121,8 @@ def _match(weight: Floats, num_actions: Ints) -> Floats:
 def _update(
     regret: Floats,
     average: Floats,
+    matched: Floats,
+    predictive: bool,
     strategy: Floats,
     values: Floats,
     plan: Floats,
@@ -130,7 +136,8 @@ def _update(
 ) -> None:
     """Add an iteration's counterfactual regrets and strategy of one player to the sums, which shrink by the factors.
 
-    `values` [S] are those of the sequences where the game ends right after them, and become those of all that follows.
+    With `predictive`, `matched` becomes the new sums plus the new regrets. `values` [S] are those of the sequences where
+    the game ends right after them, and become those of all that follows.
     """
     width = regret.shape[1]
     for infoset in range(len(parent) - 1, -1, -1):
@@ -145,4 +152,6 @@ def _update(
             old = regret[infoset, action]
             new = old * (positive if old > 0 else negative) + values[first + action] - value
             regret[infoset, action] = max(new, 0.0) if floor else new
+            if predictive:
+                matched[infoset, action] = regret[infoset, action] + values[first + action] - value
             average[infoset, action] = average[infoset, action] * past + plan[first + action]

@@ -8,7 +8,7 @@ updates. Boards that differ by a renaming of suits are visited once, with their 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -24,7 +24,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, Visit, kept_bytes
-from deepcfr.ranges.kernels import add_regrets, descend
+from deepcfr.ranges.kernels import add_regrets, descend, predict_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import Int16Table, Table
@@ -45,7 +45,8 @@ def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
         groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
         views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
         edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
-        total += 2 * _BYTES[config.precision] * views * edges
+        tables = 3 if discounting(config).predictive else 2
+        total += tables * _BYTES[config.precision] * views * edges
     return total
 
 
@@ -68,6 +69,8 @@ class VectorCFR(TabularSolver):
         rounds = list(zip(self.boards.rounds, self.boards.kept, strict=True))
         self._regrets = [self._table(tree, boards) for tree, boards in rounds]
         self._averages = [self._table(tree, boards) for tree, boards in rounds]
+        # what regret matching reads, if that is more than the regrets
+        self._matched = [self._table(tree, boards) for tree, boards in rounds] if self._discounting.predictive else []
         self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
@@ -81,7 +84,9 @@ class VectorCFR(TabularSolver):
             start = time.perf_counter()
             t = self.iteration + 1
             for player in PLAYERS:
-                self.boards.visit_all(self._update(t, player, self._regrets, self._averages), self.workers)
+                self.boards.visit_all(
+                    self._update(t, player, self._regrets, self._averages, self._matched), self.workers
+                )
             self.iteration = t
             self.nodes_touched += self._touched
             yield TabularRecord(t, self._touched, time.perf_counter() - start)
@@ -95,7 +100,7 @@ class VectorCFR(TabularSolver):
         """Forecast from a few boards of the last round with empty tables."""
         tree, boards = self.boards.rounds[-1], self.boards.kept[-1]
         few = [replace(board, index=i) for i, board in enumerate(boards[:: -(-len(boards) // 24)])]
-        tables = [[self._table(tree, few)] * len(self.boards.rounds) for _ in range(2)]
+        tables = [[self._table(tree, few)] * len(self.boards.rounds) for _ in range(3)]
         seconds = 0.0
         for repetition in range(2):  # the first one compiles
             for player in PLAYERS:
@@ -107,15 +112,15 @@ class VectorCFR(TabularSolver):
                     seconds += repetition * (time.perf_counter() - start)
         return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
 
-    def _update(self, t: int, player: int, regrets: list[Table], averages: list[Table]) -> Visit:
-        tables = (regrets, averages)
-        return update(self.boards.rounds, tables, player, self._discounting, t, self._scratch, self.seed)
+    def _update(self, t: int, player: int, regrets: list[Table], averages: list[Table], matched: list[Table]) -> Visit:
+        tables, variant = (regrets, averages), self._discounting
+        return update(self.boards.rounds, tables, player, variant, t, self._scratch, self.seed, matched)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state; a checkpoint saves it and restores by copying into it."""
         return {
             f"{name}-{round_}-{part}": array
-            for name, tables in (("regret", self._regrets), ("average", self._averages))
+            for name, tables in (("regret", self._regrets), ("average", self._averages), ("matched", self._matched))
             for round_, table in enumerate(tables)
             for part, array in table.arrays().items()
         }
@@ -126,7 +131,7 @@ class VectorCFR(TabularSolver):
 
     def current_policy(self) -> RangePolicy:
         """The strategy of the newest iteration, by regret matching."""
-        return RangePolicy(self.boards, self._regrets, "current")
+        return RangePolicy(self.boards, self._matched or self._regrets, "current")
 
 
 def update(
@@ -137,11 +142,12 @@ def update(
     t: int,
     scratch: Scratch,
     seed: int = 0,
+    matched: Sequence[Table] = (),
 ) -> Visit:
     """Iteration t of CFR on a board for one player; a visit returns the player's values at the entries, [1, X', U].
 
-    `tables` are the regrets and the average strategies of every round, which a visit changes. `seed` is that of the
-    random rounding of 16 bits.
+    `tables` are the regrets and the average strategies of every round, which a visit changes; a predictive variant also has
+    `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits.
     """
     keep_positive, keep_negative, keep_average = variant.factors(t)
     least = 0.0 if variant.floor else -inf
@@ -150,17 +156,21 @@ def update(
         tree = rounds[board.round]
         regrets, averages = (table[board.round] for table in tables)
         regret, average = regrets.load(board), averages.load(board)
+        read = matched[board.round].load(board) if variant.predictive else regret
         play = RoundPass(tree, board, reach, scratch)
         play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
         descend(
             tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
-            regret, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player],
+            read, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player],
         )  # fmt: skip
         values = play.up([(player, False)], deal)
         add_regrets(
             tree.actor, tree.first_edge, tree.edge_slot, player,
             keep_positive, keep_negative, least, values[0], regret,
         )  # fmt: skip
+        if variant.predictive:
+            predict_regrets(tree.actor, tree.first_edge, tree.edge_slot, player, values[0], regret, read)
+            matched[board.round].store(board, read, player)
         regrets.store(board, regret, player)
         stream = key(seed, "rounding", t, player, board.round, board.index)
         averages.store(board, average, player, stream >> 32)
