@@ -19,7 +19,9 @@ DEALT = (0, 3, 4, 5)  # board cards by round
 class Table:
     """One hand after another; player 0 is the big blind, and the client's seat changes after every hand."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, slashes: bool = True) -> None:
+        """With `slashes` an all-in call is followed by a slash for every round without betting."""
+        self.slashes = slashes
         self.random = np.random.default_rng(seed)
         self.token = "first"
         self.hands = self.total = 0
@@ -73,16 +75,19 @@ class Table:
         """Let the bot act until the client must, or the hand is over."""
         while self.state.status and self.state.actor_index != self.client:
             self.play(self.choice())
+        over = not self.state.status
         found = {
             "old_action": self.old,
-            "action": self.action,
+            "action": self.action if self.slashes else self.action.rstrip("/") if over else self.action,
             "client_pos": self.client,
             "hole_cards": self.holes[self.client],
             "board": [repr(card) for cards in self.state.board_cards for card in cards],
             "token": self.token,
         }
         self.old = self.action
-        if not self.state.status:
+        if not over:
+            found["winnings"] = None
+        else:
             won = int(self.state.payoffs[self.client])
             self.total += won
             found |= {"winnings": won, "session_total": self.total}

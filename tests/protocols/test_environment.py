@@ -110,6 +110,9 @@ def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     env.reset()
     with pytest.raises(GameError, match="Action 0 is not legal for player_0 here"):
         env.step(0)  # nothing to fold to
+    for action in (-1, 5):
+        with pytest.raises(GameError, match=f"Action {action} is not legal"):
+            env.step(action)
     with pytest.raises(GameError, match="neither a preset"):
         environment("no-such-game")
     with pytest.raises(GameError, match="hunl-ladder"):

@@ -147,6 +147,12 @@ def test_poker_policies_are_refused_by_other_games() -> None:
             take(kuhn)  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("make", [lambda: spiel_policy.TabularPolicy(pyspiel.load_game("leduc_poker")), object])
+def test_what_is_no_policy_of_the_game_is_refused(make: Any) -> None:
+    with pytest.raises(GameError, match="has no probabilities at a state of 'kuhn_poker'"):
+        Agent.from_openspiel("kuhn_poker", make())
+
+
 def test_states_of_another_game_are_refused() -> None:
     policy = to_openspiel(random_policy(load_openspiel_game("kuhn_poker")))
     state = pyspiel.load_game("leduc_poker").new_initial_state()

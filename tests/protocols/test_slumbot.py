@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socketserver
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,9 @@ UNIFORM = ladder_scripted("uniform", LadderGame(LADDERS["hunl-ladder"]))
 RULES = slumbot_rules(UNIFORM)
 
 
-def test_many_hands_are_played_and_counted() -> None:
-    table = Table(seed=1)
+@pytest.mark.parametrize("slashes", [True, False])
+def test_many_hands_are_played_and_counted(slashes: bool) -> None:
+    table = Table(seed=1, slashes=slashes)
     with serving(table) as address:
         match = Slumbot(UNIFORM, address, seed=2).play(150)
     assert match.score.hands == table.hands == 150
@@ -131,6 +134,40 @@ def test_answers_that_are_no_objects_are_named(raw: bytes, sentence: str) -> Non
         Slumbot(UNIFORM, address).play(1)
 
 
+@pytest.mark.parametrize("raw", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"])
+def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(10_000)
+            self.request.sendall(raw)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises(ProtocolError, match=r"cannot be reached|is not JSON"):
+            Slumbot(UNIFORM, f"http://127.0.0.1:{server.server_address[1]}").play(1)
+        thread.join()
+
+
+def test_no_redirect_is_followed() -> None:
+    asked = Fixed(GOOD)
+    with serving(asked) as elsewhere:
+        raw = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere}/new_hand\r\nContent-Length: 0\r\n\r\n".encode()
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                self.request.recv(10_000)
+                self.request.sendall(raw)
+
+        with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.handle_request)
+            thread.start()
+            with pytest.raises(ProtocolError, match="answers 302 Found"):
+                Slumbot(UNIFORM, f"http://127.0.0.1:{server.server_address[1]}").play(1)
+            thread.join()
+    assert asked.requests == []
+
+
 def test_hands_before_a_mistake_are_told() -> None:
     class Once(Table):
         def new_hand(self, body: dict[str, Any]) -> Any:
@@ -148,8 +185,9 @@ def test_what_cannot_be_is_refused_before_a_request() -> None:
         Slumbot(UNIFORM, "http://127.0.0.1:9").play(0)
     with pytest.raises(ConfigError, match="--seconds must be more than 0"):
         Slumbot(UNIFORM, "http://127.0.0.1:9", seconds=0)
-    with pytest.raises(ProtocolError, match=r"http://127.0.0.1:9 cannot be reached"):
-        Slumbot(UNIFORM, "http://127.0.0.1:9").play(1)
+    for address in ("http://127.0.0.1:9", "http://[bad", "http://host:abc"):
+        with pytest.raises(ProtocolError, match="cannot be reached"):
+            Slumbot(UNIFORM, address).play(1)
     with pytest.raises(GameError, match="'fhp-pot' is not that"):
         Slumbot(UniformPolicy(load_game("fhp-pot")), "http://127.0.0.1:9")
     assert "no raises that could stand" in problem(deepcfr("slumbot", "fhp", "--address", "http://127.0.0.1:9"))

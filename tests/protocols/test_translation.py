@@ -26,7 +26,7 @@ from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, no_limit
 from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.base import Player, UniformPolicy
-from deepcfr.policies.translation import harmonic, real_rules
+from deepcfr.policies.translation import Translation, harmonic, real_rules
 from deepcfr.protocols.acpc import Move, ProtocolError, parse_match_state
 from deepcfr.protocols.acpc_game import action_of, betting_of, move_of
 from deepcfr.protocols.translation import TranslatingAgent
@@ -82,12 +82,68 @@ def test_a_bet_between_two_sizes_becomes_either_with_its_probability() -> None:
     assert np.mean([chips == bets[4] for chips in chosen]) == pytest.approx(expected, abs=0.06)
 
 
-def test_bets_outside_the_sizes_become_the_nearest_and_all_in_only_if_they_are() -> None:
+DEEP = ladder_scripted("uniform", LadderGame(LADDERS["hunl-200"]))  # all-in is a rung of every round
+STACK = 20_000
+
+
+def test_bets_outside_the_sizes_become_the_nearest() -> None:
     assert shadow([250]).chips[0] in (200, 400)
-    assert shadow([9_000]).chips[0] == 1_600  # the largest of the first round, not all-in
-    assert shadow([10_000]).chips[0] == 1_600
-    flop = [CALL, CALL, CALL]
-    assert shadow([*flop, 9_999], player=1).chips == shadow([*flop, 10_000], player=1).chips
+    assert shadow([4_900]).chips[0] == 1_600  # the largest of the first round
+    assert shadow([200], policy=DEEP).chips[0] == 250
+    assert {shadow([4_000], policy=DEEP, hand=hand).chips[0] for hand in range(50)} == {2_400}  # not all-in
+
+
+def test_all_in_is_all_in_whatever_the_pots_are() -> None:
+    for hand in range(50):
+        assert shadow([STACK], policy=DEEP, hand=hand).chips[0] == STACK
+        # the agent's pot is smaller than the real one, so the same chips are a larger share of it
+        assert shadow([4_000, CALL, CALL, STACK], player=1, policy=DEEP, hand=hand).chips[0] == STACK
+    small = [250, CALL, CALL, CALL, 625]  # on the turn there are one size and all-in
+    answered = shadow([*small, 1_000], player=1, policy=DEEP)
+    assert max(answered.chips) < STACK  # a small raise is none
+    assert answered.to_call > 0
+    assert max(shadow([*small, 15_000], player=1, policy=DEEP).chips) == STACK  # most of the stack
+
+
+@pytest.mark.parametrize(("policy", "stack"), [(UNIFORM, 10_000), (DEEP, STACK), (UNIFORM, STACK)])
+def test_a_bet_can_always_be_folded_and_own_raises_are_followed_as_what_they_were(policy: Player, stack: int) -> None:
+    """Random hands of random legal sizes: both bettings are in one round with one player to act, facing a bet or none."""
+    rules, random = no_limit(RULES, stack), np.random.default_rng(5)
+    faced = own_raises = lost = 0
+    for hand in range(400):
+        translation, player = Translation(policy, rules, seed=1), hand % 2
+        real, actions, before = first_state(rules), list[int](), None
+        while real.ended == NOT_TERMINAL:
+            found = translation.follow(actions, player, hand)
+            if before is not None:  # the agent's raise is followed as the one that it chose
+                assert found.own.betting == before.betting
+                before = None
+            if found.lost:
+                assert 2 * max(real.chips) >= min(stack, policy.game.rules.stack)  # the agent is all-in
+                lost += 1
+            else:
+                assert (found.own.round, found.own.actor) == (real.round, real.actor)
+                if real.to_call:
+                    assert FOLD in found.own.legal()
+                    faced += 1
+            if real.actor == player and not found.lost:
+                choice = int(random.choice(found.own.legal()[real.to_call > 0 :]))
+                action = translation._real(found.own, real, choice)
+                same = [c for c in found.own.legal() if translation._real(found.own, real, c) == action]
+                if action >= RAISE:
+                    own_raises += 1
+                    after = found.own.after(same[0])
+                    before = after if after.round == real.round and not after.over else None
+            else:
+                action = int(random.choice(legal_actions(rules, real)[real.to_call > 0 :]))
+                if action == RAISE:
+                    least, most = raise_range(rules, real)
+                    action = int(random.integers(least, min(most, 4 * least) + 1))
+            actions.append(action)
+            real = next_state(rules, real, action)
+    assert faced > 200
+    assert own_raises > 50
+    assert lost > 10
 
 
 def test_bets_of_the_games_own_sizes_are_followed_exactly() -> None:
@@ -107,28 +163,30 @@ def test_bets_of_the_games_own_sizes_are_followed_exactly() -> None:
         assert real.ended != NOT_TERMINAL
 
 
-def test_a_raise_that_has_no_room_counts_as_the_one_before() -> None:
-    raises = [200, 400, 800, 1_600]  # the agent is player 0; its game has no raise after these
-    assert shadow([*raises[:3]]).legal() == [FOLD, CALL, *shadow([*raises[:3]]).legal()[2:]]
+def test_a_raise_that_has_no_room_counts_as_the_one_before_or_as_the_largest_bet() -> None:
     before = shadow([200, 400], player=0)
     again = TranslatingAgent(UNIFORM, 0).translation.follow((200, 400, 1_600, 3_000), 0, 0)
     assert again.translated
     assert not again.lost
     assert again.own.betting == before.betting
-    state = "MATCHSTATE:1:0:r200r400r1600r3000:|AsKd"
-    assert TranslatingAgent(UNIFORM, 0).answer(parse_match_state(state)) is not None
+    bet = TranslatingAgent(UNIFORM, 0).translation.follow((CALL, CALL, 500, 4_000), 1, 0)  # its largest size, raised
+    assert not bet.lost
+    assert bet.own.betting == ("c c", "c r2")
+    state = parse_match_state("MATCHSTATE:0:0:cc/r500r4000:AsKd|/8c8dJs")
+    given = {TranslatingAgent(UNIFORM, seed).answer(state) for seed in range(40)}
+    assert {Move("f"), Move("c")} <= given
 
 
 def test_an_agent_whose_betting_has_ended_checks_and_calls() -> None:
     """A short stack of its own: the agent's hand is all-in on the flop, the real one goes on."""
     small = dataclasses.replace(GAME.rules, name="short", stack=400, ladder=((200, 400), (100,), (100,), (100,)))
     agent = TranslatingAgent(ladder_scripted("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
-    for text in ("r300r900c/r2000", "r300r900c/r2000c/r5000"):
+    for text in ("r300r10000c/r12000", "r300r10000c/r12000c/r15000"):
         board = "/8c8dJs" if text.count("/") == 1 else "/8c8dJs/2c"
         move = agent.answer(parse_match_state(f"MATCHSTATE:1:3:{text}:|AsKd{board}"))
         assert move == Move("c")
     assert agent.facts() == {"translated_hands": 1, "lost_hands": 1}
-    assert "in 1 hands; in 1 of them the agent only checked and called" in agent.describe()
+    assert agent.describe().endswith("in 1 hands, and it only checked and called in the end of 1 hands.")
 
 
 def test_answers_depend_on_the_seed_the_hand_and_the_state_alone() -> None:

@@ -19,6 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     deepcfr(*SOLVE, root / "whole")
     deepcfr(*SOLVE, root / "timed", "--iterations", "100000000", "--runtime.minutes", "0.001")
+    deepcfr(*SOLVE, root / "unhurried", "--runtime.minutes", "5")  # its iterations were over first
     deepcfr(*SOLVE, root / "deep er" / "part")
     config = root / "deep er" / "part" / "config.toml"
     config.write_text(config.read_text().replace("iterations = 4", "iterations = 1004"))
@@ -38,7 +39,9 @@ def test_every_run_is_listed_once_newest_first(folder: Path) -> None:
     os.utime(folder / "whole" / "metrics.jsonl", (0, 0))
     os.utime(folder / "whole" / "config.toml", (0, 0))
     listed = deepcfr("runs", folder, "--json").json["runs"]
-    assert sorted(Path(facts["run"]).name for facts in listed) == ["damaged", "nfsp", "part", "small", "timed", "whole"]
+    assert sorted(Path(facts["run"]).name for facts in listed) == [
+        "damaged", "nfsp", "part", "small", "timed", "unhurried", "whole",
+    ]  # fmt: skip
     ages = [facts["age"] for facts in listed]
     assert ages == sorted(ages)
     assert Path(listed[-1]["run"]).name == "whole"
@@ -47,8 +50,8 @@ def test_every_run_is_listed_once_newest_first(folder: Path) -> None:
 
 def test_state_and_result_are_those_of_the_run(listed: dict[str, dict[str, Any]]) -> None:
     assert {name: facts["state"] for name, facts in listed.items()} == {
-        "whole": "finished", "timed": "finished", "part": "unfinished", "nfsp": "finished", "small": "finished",
-        "damaged": "damaged",
+        "whole": "finished", "timed": "finished", "unhurried": "finished", "part": "unfinished", "nfsp": "finished",
+        "small": "finished", "damaged": "damaged",
     }  # fmt: skip
     part = listed["part"]
     assert (part["iteration"], part["iterations"], part["game"], part["method"]) == (4, 1004, "kuhn", "Linear CFR")
@@ -62,6 +65,7 @@ def test_the_command_goes_on_with_the_run(listed: dict[str, dict[str, Any]]) -> 
     path = {name: listed[name]["run"] for name in follow}
     assert follow == {
         "whole": ["resume", path["whole"], "--iterations", "8"],
+        "unhurried": ["resume", path["unhurried"], "--iterations", "8"],
         "timed": ["resume", path["timed"], "--minutes", "0.002"],
         "part": ["resume", path["part"]],
         "nfsp": ["play", path["nfsp"]],

@@ -20,6 +20,12 @@ from deepcfr.games.betting import (
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 
+
+def exact(units: float) -> str:
+    """An amount as text that reads back as the same number of chips, without an exponent."""
+    return f"{units:.9f}".rstrip("0").rstrip(".")
+
+
 USUAL = (0.5, 0.75, 1.0)  # shares of the pot that are offered, besides all-in
 
 
@@ -114,13 +120,13 @@ class NoLimitState(PublicState):
     def token(self, action: int) -> str:
         if action < RAISE:
             return ACTION_LETTERS[action]
-        return "a" if action == self.rules.stack else f"r{(action - self.before) / self.rules.unit_chips:g}"
+        return "a" if action == self.rules.stack else f"r{exact((action - self.before) / self.rules.unit_chips)}"
 
     def split(self, text: str) -> list[str]:
         return re.findall(r"[a-zA-Z][\d.]*|\S", text)
 
     def understands(self, token: str) -> bool:
-        return re.fullmatch(r"[fcka]|[rb]\d+(\.\d+)?", token.lower()) is not None
+        return re.fullmatch(r"[fcka]|[rb][0-9]{1,9}(\.[0-9]{1,9})?", token.lower()) is not None
 
     def read(self, token: str) -> int | None:
         simple = token.lower()
@@ -136,4 +142,4 @@ class NoLimitState(PublicState):
 
     def size(self, action: int) -> str:
         total = (action - self.before) / self.rules.unit_chips
-        return f" to {total:g}{' all-in' if action == self.rules.stack else ''}"
+        return f" to {exact(total)}{' all-in' if action == self.rules.stack else ''}"

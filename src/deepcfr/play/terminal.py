@@ -91,6 +91,8 @@ class Table:
     def _ask(self, hand: Hand) -> int:
         """Ask the person until the answer is a legal action, and return it."""
         keys = ", ".join(f"{choice.name} ({choice.token})" for choice in hand.choices())
+        if hand.sizes:
+            keys += f", r with any size from {hand.sizes[0]:g} to {hand.sizes[1]:g}"
         owed = f", {amount(hand.rules, hand.state.to_call)} to call" if hand.state.to_call else ""
         self.say(f"  Pot {amount(hand.rules, hand.state.pot)}{owed}.")
         while True:

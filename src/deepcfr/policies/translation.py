@@ -3,15 +3,15 @@
 The agent's own betting follows the real one action by action. A raise is measured as a share of the pot after a call. One
 between two sizes of the agent's game becomes either of them, by the pseudo-harmonic mapping (Ganzfried and Sandholm 2013,
 "Action translation in extensive-form games with large action spaces", section 4); one outside becomes the nearest. It never
-becomes a check, so that both bettings stay in one round, and it is all-in only if the real one is, or nothing else is
-there. Where the agent's game has no room for another raise, the raise counts as the one before the agent's last. If the
-agent's betting ends early all the same, the agent checks and calls.
+becomes a check, so that both bettings stay in one round. All-in becomes all-in, and so may a raise of at least half the
+stack. Where the agent's game has no room for a raise, it counts as the one before that the same player had to answer, or
+else as the largest first bet of the round. If the agent's betting ends early all the same, the agent checks and calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,8 @@ class Shadow:
     """The agent's betting beside the real one."""
 
     own: PublicState
-    earlier: tuple[PublicState, ...] = ()  # the agent's positions in this round at which it raised
+    begin: PublicState  # where the round began
+    faced: tuple[PublicState, ...] = ()  # positions of the round at which a bet was answered with a raise
     lost: bool = False  # whether the agent's betting is at another place than the real one
     translated: bool = False  # whether a raise of the hand had a size that the agent does not know
 
@@ -75,7 +76,8 @@ class Translation:
 
     def follow(self, actions: Sequence[int], player: int, hand: int) -> Shadow:
         """The agent's betting after real `actions`, of which `player` made some."""
-        shadow, real = Shadow(self.game.state()), first_state(self.rules)
+        first = self.game.state()
+        shadow, real = Shadow(first, first), first_state(self.rules)
         for place, action in enumerate(actions):
             chance = addressed_uniforms(self._chance, torch.tensor([hand]), torch.tensor([place]))
             shadow = self._after(shadow, real, action, player, float(chance[0]))
@@ -88,20 +90,43 @@ class Translation:
         if shadow.lost or action == FOLD:
             return shadow
         if action < RAISE:
-            return Shadow(own.after(_called(own)), shadow.earlier, translated=shadow.translated)
+            return replace(shadow, own=own.after(_called(own)))
         share = _share(real, action)
         sizes = {choice: _own_share(own, choice) for choice in own.legal() if choice >= RAISE}
-        if action < self.rules.stack:  # all-in stands for less only if there is nothing else
-            less = {choice: size for choice, size in sizes.items() if own.after(choice).chips[own.actor] < self._stack}
-            sizes = less or sizes
+        if mine and (same := [choice for choice in sizes if self._real(own, real, choice) == action]):
+            return self._raised(shadow, same[0], known=True)
+        ending = [choice for choice in sizes if self._puts_in_all(own, choice)]
+        if action == self.rules.stack and ending:
+            return self._raised(shadow, ending[-1], known=True)
+        if 2 * action < self.rules.stack:
+            sizes = {choice: size for choice, size in sizes.items() if choice not in ending}
         if not sizes:
-            if mine or not shadow.earlier:
-                return Shadow(own, lost=True, translated=True)
-            return Shadow(shadow.earlier[-1], shadow.earlier[:-1], translated=True)
-        chosen = _nearest(sizes, share) if mine else _mapped(sizes, share, chance)
-        known = mine or abs(sizes[chosen] - share) < _EXACT
-        earlier = (*shadow.earlier, own) if mine else shadow.earlier
-        return Shadow(own.after(chosen), earlier, translated=shadow.translated or not known)
+            return self._without_room(shadow, real.actor)
+        chosen = _mapped(sizes, share, chance)
+        return self._raised(shadow, chosen, known=abs(sizes[chosen] - share) < _EXACT)
+
+    def _raised(self, shadow: Shadow, choice: int, *, known: bool) -> Shadow:
+        """The shadow after a raise of the agent's game."""
+        own = shadow.own
+        faced = (*shadow.faced, own) if own.to_call > 0 else shadow.faced
+        return replace(shadow, own=own.after(choice), faced=faced, translated=shadow.translated or not known)
+
+    def _without_room(self, shadow: Shadow, raiser: int) -> Shadow:
+        """The shadow after a raise that the agent's game does not have: where the other player must answer one."""
+        before = [place for place, position in enumerate(shadow.faced) if position.actor != raiser]
+        if before:
+            place = before[-1]
+            return replace(shadow, own=shadow.faced[place], faced=shadow.faced[:place], translated=True)
+        begin = shadow.begin
+        opening = begin if begin.actor == raiser else begin.after(_called(begin))
+        bets = [choice for choice in opening.legal() if choice >= RAISE]
+        if opening.over or opening.actor != raiser or not bets:
+            return replace(shadow, lost=True, translated=True)
+        less = [choice for choice in bets if not self._puts_in_all(opening, choice)]
+        return replace(shadow, own=opening.after((less or bets)[-1]), faced=(), translated=True)
+
+    def _puts_in_all(self, own: PublicState, choice: int) -> bool:
+        return own.after(choice).chips[own.actor] >= self._stack
 
     def strategy(
         self,
@@ -132,6 +157,8 @@ class Translation:
         if action < RAISE or RAISE not in legal_actions(self.rules, real):
             return CALL
         called, (least, most) = max(real.chips), raise_range(self.rules, real)
+        if self._stack == self.rules.stack and self._puts_in_all(own, action):
+            return most
         return int(min(max(called + round(_own_share(own, action) * 2 * called), least), most))
 
 
@@ -153,14 +180,14 @@ def _called(own: PublicState) -> int:
 
 def _in_round(shadow: Shadow, real: BettingState) -> Shadow:
     """The shadow after an action, in the round of the real betting if it can get there by calls."""
-    own, earlier = shadow.own, shadow.earlier
+    own = shadow.own
     while not shadow.lost and not own.over and own.round < real.round:
         own = own.after(_called(own))
-    if own.round > shadow.own.round or not real.actions[-1]:
-        earlier = ()
     astray = own.over or (own.round, own.actor) != (real.round, real.actor)
     lost = shadow.lost or (real.ended == NOT_TERMINAL and astray)
-    return Shadow(own, earlier, lost, shadow.translated)
+    if not real.actions[-1]:
+        return Shadow(own, own, lost=lost, translated=shadow.translated)
+    return replace(shadow, own=own, lost=lost)
 
 
 def _share(real: BettingState, total: int) -> float:
@@ -172,10 +199,6 @@ def _share(real: BettingState, total: int) -> float:
 def _own_share(own: PublicState, action: int) -> float:
     called = max(own.chips)
     return (own.after(action).chips[own.actor] - called) / (2 * called)
-
-
-def _nearest(sizes: dict[int, float], share: float) -> int:
-    return min(sizes, key=lambda action: abs(sizes[action] - share))
 
 
 def _mapped(sizes: dict[int, float], share: float, chance: float) -> int:

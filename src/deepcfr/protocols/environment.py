@@ -82,7 +82,8 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
-        if action is None or not self.observe(agent)["action_mask"][action]:
+        known = action is not None and self.action_spaces[agent].contains(action)
+        if action is None or not known or not self.observe(agent)["action_mask"][action]:
             raise GameError(f"Action {action} is not legal for {agent} here.")
         self._cumulative_rewards[agent] = 0.0
         chosen = torch.tensor([action], device=self.game.device)

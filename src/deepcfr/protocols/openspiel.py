@@ -99,7 +99,11 @@ def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
     tree = game.explicit
     table = np.zeros(tree.legal.shape)
     for infoset, state in enumerate(infoset_states(game)):
-        given: dict[int, float] = dict(policy.action_probabilities(state))
+        try:
+            given: dict[int, float] = dict(policy.action_probabilities(state))
+        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            kind = type(policy).__name__
+            raise GameError(f"The {kind} has no probabilities at a state of '{game.name}': {error!r}.") from error
         count = int(tree.infoset_actions[infoset])
         for position, action in enumerate(tree.infoset_action_ids[infoset, :count].tolist()):
             table[infoset, position] = given.get(action, 0.0)  # OpenSpiel may leave out actions with probability 0

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
 from deepcfr.errors import ConfigError, GameError
@@ -98,7 +99,7 @@ class Slumbot:
     def _play_hand(self, number: int) -> int:
         """The client's gain in chips."""
         answer = self._ask("new_hand", {})
-        while "winnings" not in answer:
+        while answer.get("winnings") is None:
             state = read_answer(self.rules, answer, number)
             move = self.agent.answer(state)
             if move is None:
@@ -123,15 +124,15 @@ class Slumbot:
         """The answer to a request; it may bring a new token."""
         if self._token is not None:
             body = body | {"token": self._token}
-        request = urllib.request.Request(
-            f"{self.address}/{endpoint}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
         try:
-            with urllib.request.urlopen(request, timeout=self.seconds) as reply:
+            request = urllib.request.Request(
+                f"{self.address}/{endpoint}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            )
+            with _OPENER.open(request, timeout=self.seconds) as reply:
                 raw = reply.read(MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             raise ProtocolError(f"{self.address}/{endpoint} answers {error.code} {error.reason}.") from error
-        except OSError as error:
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: an address that cannot be parsed
             reason = getattr(error, "reason", None) or error
             raise ProtocolError(f"{self.address} cannot be reached: {reason}.") from error
         answer = _read_json(raw)
@@ -140,6 +141,16 @@ class Slumbot:
         if isinstance(answer.get("token"), str):
             self._token = answer["token"]
         return answer
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no answer to another address."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def _read_json(raw: bytes) -> dict[str, Any]:
@@ -202,6 +213,8 @@ def _read_action(rules: PokerRules, text: str) -> Betting:
             moves.append(move)
             state = next_state(rules, state, action_of(rules, state, move))
         rounds.append(tuple(moves))
+    if state.ended == SHOWDOWN:  # after an all-in call the rounds without betting may be left out
+        rounds += [()] * (rules.num_rounds - len(rounds))
     read_betting(rules, tuple(rounds))  # its rounds are where they must be
     return tuple(rounds)
 

@@ -70,7 +70,7 @@ class TranslatingAgent:
 
     def describe(self) -> str:
         """The facts as a sentence."""
-        lost = f"; in {len(self.lost):,} of them the agent only checked and called in the end" if self.lost else ""
+        lost = f", and it only checked and called in the end of {len(self.lost):,} hands" if self.lost else ""
         return f"A bet had another size than those of {self.policy.game.name} in {len(self.translated):,} hands{lost}."
 
     def _choose(

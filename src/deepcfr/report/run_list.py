@@ -65,8 +65,8 @@ def _next(run: RunData, path: str, *, poker: bool, resumable: bool) -> str:
         return f"resume {path}"
     if not resumable or run.family == "nfsp":  # whose schedules end with its last iteration
         return f"{'play' if poker else 'exploitability'} {path}"
-    if minutes := run.config.runtime.minutes:
-        return f"resume {path} --minutes {2 * minutes:g}"
+    if run.lines[-1]["iteration"] < run.config.iterations:  # its time was over
+        return f"resume {path} --minutes {2 * run.config.runtime.minutes:g}"
     return f"resume {path} --iterations {2 * run.config.iterations}"
 
 

@@ -6,7 +6,6 @@ import re
 import warnings
 from collections import ChainMap
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +36,9 @@ def shipped_agents() -> dict[str, Path]:
 
 
 def _other_folders() -> list[Path]:
-    """The folders of packages with agents, without importing them."""
-    specs = [find_spec(point.module) for point in entry_points(group="deepcfr.agents")]
-    return [Path(place) for spec in specs if spec for place in spec.submodule_search_locations or ()]
+    """The folders of packages with agents, as they are installed, without importing them."""
+    points = entry_points(group="deepcfr.agents")
+    return [Path(str(p.dist.locate_file(p.module.replace(".", "/")))) for p in points if p.dist]
 
 
 def run_path(name: Path) -> Path:

@@ -29,7 +29,7 @@ class Action(_Request):
 
     hand: Number = Field(description="the `hand` of the state that the action answers")
     decision: Number = Field(description="the `decision` of that state")
-    action: str = Field(max_length=20, description="the `token` of one of its `actions`")
+    action: str = Field(max_length=20, description="the `token` of one of its `actions`, or `r` and a size")
 
 
 class NextHand(_Request):
