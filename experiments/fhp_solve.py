@@ -24,6 +24,7 @@ RUNS = {
     "cfr": f"--algorithm cfr {_LENGTH}",
     "lcfr": LINEAR,
     "lcfr16": f"{LINEAR} --precision int16",
+    "pcfr": "--algorithm pcfr+ --iterations 100 --evaluation.at 20 50",
     "dcfr": "--algorithm dcfr --iterations 300 --evaluation.at 20 50 100 150 200 250",
 }
 

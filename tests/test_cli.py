@@ -332,7 +332,7 @@ def test_an_unknown_game_is_one_sentence_with_the_known_ones(tmp_path: Path) -> 
     for name in ("kuhm", "", str(tmp_path)):
         sentence = problem(deepcfr("train", name, "--out", tmp_path / "run"))
         assert (
-            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder) "
+            f"'{name}' is neither a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200) "
             "nor a readable game definition" in sentence
         )
     assert list(tmp_path.iterdir()) == []
@@ -578,15 +578,15 @@ def test_a_game_out_of_reach_is_queried_all_the_same(hulh: Trained) -> None:
 
 def test_games_lists_the_presets_with_known_sizes() -> None:
     facts = {fact["game"]: fact for fact in deepcfr("games", "--json").json["games"]}
-    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "fhp-pot", "hunl-pot", "hunl-ladder"]
+    assert list(facts) == ["kuhn", "leduc", "fhp", "fhp-mini", "hulh", "fhp-pot", "hunl-pot", "hunl-ladder", "hunl-200"]
     assert facts["hunl-ladder"]["betting_decisions"] is None
     assert [fact["betting_decisions"] for fact in facts.values()][:2] == [4, 6 + 5 * 6]
     assert [fact["boards"] for fact in facts.values()] == [
         1, 6, math.comb(52, 3), math.comb(20, 3), math.comb(52, 3) * 49 * 48, math.comb(52, 3), math.comb(52, 3) * 49 * 48,
-        math.comb(52, 3) * 49 * 48,
+        math.comb(52, 3) * 49 * 48, math.comb(52, 3) * 49 * 48,
     ]  # fmt: skip
-    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False, True, False, False]
-    assert [fact["unit"] for fact in facts.values()] == ["mA/g"] * 2 + ["mbb/g"] * 6
+    assert [fact["exact_evaluation"] for fact in facts.values()] == [True, True, True, True, False, True, *[False] * 3]
+    assert [fact["unit"] for fact in facts.values()] == ["mA/g"] * 2 + ["mbb/g"] * 7
     outcome = deepcfr("games")
     assert (outcome.status, outcome.err) == (0, "")
     for name, fact in facts.items():
@@ -609,10 +609,11 @@ def test_games_lists_definitions_too(tmp_path: Path) -> None:
         "fhp-pot",
         "hunl-pot",
         "hunl-ladder",
+        "hunl-200",
         "one",
         "two",
     ]
-    assert facts[8]["betting_decisions"] == facts[1]["betting_decisions"]
+    assert facts[9]["betting_decisions"] == facts[1]["betting_decisions"]
 
 
 # Play and export

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from command_line import deepcfr, problem
+from deepcfr.games.ladder import LADDERS
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.models import model_facts, read_card
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
-NAMES = ["fhp", "fhp-faithful", "hulh", "kuhn", "leduc"]
+NAMES = ["fhp", "fhp-faithful", "hulh", "hunl-200", "kuhn", "leduc"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
@@ -22,11 +23,12 @@ def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
         path = Path(facts["model"])
         last = read_metrics(path / "metrics.jsonl")[-1]
         assert (facts["iterations"], facts["nodes_touched"]) == (last["iteration"], last["total_nodes_touched"])
-        assert facts["recipe"].startswith(f"deepcfr train {facts['game']} ")
+        command = "solve" if facts["game"] in LADDERS else "train"
+        assert facts["recipe"].startswith(f"deepcfr {command} {facts['game']} ")
         card = facts["card"]
         assert facts["recipe"] in card["recipe"]
         assert card["size"].startswith(f"{facts['size'] / 1e6:.2f} MB")
-        if facts["game"] == "hulh":  # no exact evaluation
+        if facts["game"] in ("hulh", *LADDERS):  # no exact evaluation
             assert facts["nash_conv"] is None
             assert "exact NashConv" not in card
             continue

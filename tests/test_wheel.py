@@ -17,8 +17,8 @@ MOST_BYTES = 4_000_000  # of the wheel
 
 def build(source: Path, *kinds: str) -> None:
     """Make archives beside `source` as `python -m build` does, by what is installed here."""
-    calls = "; ".join(f"build_{kind}(sys.argv[1])" for kind in kinds)
-    make = f"import sys; from setuptools.build_meta import build_sdist, build_wheel; {calls}"
+    calls = "; ".join(f"build_{kind}(out)" for kind in kinds)  # they change sys.argv
+    make = f"import sys; from setuptools.build_meta import build_sdist, build_wheel; out = sys.argv[1]; {calls}"
     subprocess.run([sys.executable, "-c", make, str(source.parent)], cwd=source, check=True, capture_output=True)
 
 

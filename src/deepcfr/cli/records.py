@@ -110,8 +110,8 @@ class Solve:
     Settings have their defaults or the values of --config; options override them.
     """
 
-    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder), a game-definition file (.toml for a
-    #: raise ladder), or openspiel:NAME
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200), a game-definition file (.toml
+    #: for a raise ladder), or openspiel:NAME
     game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings
@@ -146,8 +146,8 @@ class Solve:
 class Abstract:
     """Group the private hands of a game into buckets, for Monte Carlo CFR on a card abstraction."""
 
-    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder) or a game-definition file (.toml for a
-    #: raise ladder)
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200) or a game-definition file
+    #: (.toml for a raise ladder)
     game: Positional[str]
     buckets: tuple[int, ...]  # one number for every round with board cards, or one for each round
     out: Path  # the folder to create
