@@ -36,7 +36,7 @@ pytestmark = needs_chromium
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    runs = site(model("fhp"), model("leduc"), agent("even", "leduc", UniformPolicy))
+    runs = site(model("fhp"), model("leduc"), model("hunl-200"), agent("even", "leduc", UniformPolicy))
     played = deepcfr("tournament", MODELS / "leduc", "scripted:call", "scripted:uniform", "--threads", 1, "--json")
     table = tmp_path_factory.mktemp("matches") / "tournament.json"
     table.write_text(played.out.replace(str(MODELS), "models"))
@@ -241,6 +241,7 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
 PAGES = {
     "home": "/",
     "table": "/play/fhp",
+    "no-limit": "/play/hunl-200",
     "preflop": "/strategy/fhp?betting=r",
     "flop": f"/strategy/fhp?{FLOP}&cell=AKs",
     "board": "/strategy/fhp?betting=rc",
@@ -296,6 +297,18 @@ def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: 
         assert moved < 0.05, name  # of the window; 0.1 is what counts as good
 
 
+def test_a_slider_and_a_field_give_a_raise_of_any_size(visit: Visit) -> None:
+    page = visit("/play/hunl-200")
+    start_again(page, "hunl-200", 2)
+    field, slider = page.locator("#size"), page.locator("#size-slider")
+    slider.fill("6.5")
+    assert field.input_value() == "6.5"
+    field.fill("7.25")
+    assert float(slider.input_value()) == pytest.approx(7.25, abs=0.25)
+    page.get_by_role("button", name="Raise", exact=True).click()
+    page.locator(".rounds .you", has_text="raise to 7.25").wait_for()
+
+
 @pytest.mark.skipif(not SCREENS, reason="DEEPCFR_SCREENS names no folder for pictures")
 def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
     """Write the pictures of README.md and docs/web.md: `make screens`."""
@@ -319,12 +332,17 @@ def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
     page.keyboard.press("c")
     page.locator(".rounds .you").first.wait_for()
     take("play")
+    start_again(page, "hunl-200", 2)
+    page.locator("#size").fill("7.25")
+    page.get_by_role("button", name="Raise", exact=True).click()
+    page.locator(".rounds .you").first.wait_for()
+    take("no-limit")
     start_again(page, "leduc", 4)
     finish(page, page.keyboard.press)
     page.locator(".review .cost", has_text="cost").first.wait_for()
     take("review")
     assert {path.stem for path in folder.glob("*.png")} == {
-        "home", "strategy", "compared", "run", "matches", "spot", "play", "review",
+        "home", "strategy", "compared", "run", "matches", "spot", "play", "no-limit", "review",
     }  # fmt: skip
     assert sum(path.stat().st_size for path in folder.glob("*.png")) < MOST_BYTES
 
