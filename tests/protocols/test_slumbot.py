@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socketserver
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +136,10 @@ def test_answers_that_are_no_objects_are_named(raw: bytes, sentence: str) -> Non
         Slumbot(UNIFORM, address).play(1)
 
 
-@pytest.mark.parametrize("raw", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"])
-def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
+@contextmanager
+def answering_once(raw: bytes) -> Iterator[str]:
+    """The address of a server that answers one request with these bytes."""
+
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.recv(10_000)
@@ -144,27 +148,22 @@ def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
     with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        with pytest.raises(ProtocolError, match=r"cannot be reached|is not JSON"):
-            Slumbot(UNIFORM, f"http://127.0.0.1:{server.server_address[1]}").play(1)
+        yield f"http://127.0.0.1:{server.server_address[1]}"
         thread.join()
+
+
+@pytest.mark.parametrize("raw", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"])
+def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
+    with answering_once(raw) as address, pytest.raises(ProtocolError, match=r"cannot be reached|is not JSON"):
+        Slumbot(UNIFORM, address).play(1)
 
 
 def test_no_redirect_is_followed() -> None:
     asked = Fixed(GOOD)
     with serving(asked) as elsewhere:
         raw = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere}/new_hand\r\nContent-Length: 0\r\n\r\n".encode()
-
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                self.request.recv(10_000)
-                self.request.sendall(raw)
-
-        with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.handle_request)
-            thread.start()
-            with pytest.raises(ProtocolError, match="answers 302 Found"):
-                Slumbot(UNIFORM, f"http://127.0.0.1:{server.server_address[1]}").play(1)
-            thread.join()
+        with answering_once(raw) as address, pytest.raises(ProtocolError, match="answers 302 Found"):
+            Slumbot(UNIFORM, address).play(1)
     assert asked.requests == []
 
 
