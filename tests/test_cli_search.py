@@ -7,6 +7,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.config import SearchConfig
 from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.host import seat_players
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy
@@ -60,8 +61,9 @@ def test_pages_and_dealers_take_the_settings() -> None:
     search = SearchConfig("unsafe", (), 7)
     served = open_site([NAME], "own", pytest.fail, (), search)
     (run,) = served.runs.values()
-    (seated, _) = seat_players((NAME, "-"), None, "own", pytest.fail, search).policies
-    for policy in (run.agent().policy, seated):
+    (seated, _) = seat_players((NAME, "-"), None, "own", pytest.fail, search).bots
+    assert isinstance(seated, Agent)
+    for policy in (run.agent().policy, seated.policy):
         assert isinstance(policy, ResolvingPolicy)
         assert policy.settings == search
 

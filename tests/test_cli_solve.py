@@ -27,6 +27,7 @@ from deepcfr.config import (
     solve_config_from_table,
 )
 from deepcfr.defaults import default_solve_config
+from deepcfr.games import presets
 from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import costs
@@ -39,7 +40,7 @@ from solve_runs import (
     tables,
 )
 
-ALGORITHMS = ("cfr", "cfr+", "linear-cfr", "dcfr", "mccfr")
+ALGORITHMS = ("cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr")
 KEYS = {
     "game", "unit", "iterations", "nodes_touched", "nash_conv", "exploitability", "best_response_values", "value",
     "seconds", "policy",
@@ -592,8 +593,9 @@ def test_a_run_that_has_outgrown_the_machine_is_refused_when_it_is_resumed(
 def test_without_openspiel_its_games_are_one_sentence(
     tmp_path: Path, solved: dict[str, Solved], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
     path = solved["openspiel"].path
+    presets._openspiel_game.cache_clear()  # of games that other tests loaded
+    monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
     for command in (
         ("solve", "openspiel:kuhn_poker", "--out", tmp_path / "a"),
         ("solve", "openspiel:kuhn_poker", "--algorithm", "mccfr", "--out", tmp_path / "b"),
