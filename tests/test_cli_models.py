@@ -8,8 +8,9 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.games.ladder import LADDERS
+from deepcfr.runs import models
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.models import model_facts, read_card
+from deepcfr.runs.models import model_facts, read_card, shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -46,6 +47,15 @@ def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch
     )
     assert list(open_site((), "own", pytest.fail).runs) == NAMES
     assert "does not hold a run" in problem(deepcfr("exploitability", "nobody"))
+
+
+def test_agents_of_other_packages_are_added_and_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kuhn", "another"):
+        shutil.copytree(MODELS / "leduc", tmp_path / name)
+    monkeypatch.setattr(models, "_other_folders", lambda: [tmp_path, tmp_path / "nowhere"])
+    found = shipped_agents()
+    assert list(found) == sorted([*NAMES, "another"])
+    assert (found["another"], found["kuhn"]) == (tmp_path / "another", MODELS / "kuhn")
 
 
 def test_a_folder_with_the_name_of_a_shipped_agent_wins_and_says_so(

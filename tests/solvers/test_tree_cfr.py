@@ -136,9 +136,10 @@ def test_the_exploitability_of_a_solution_is_openspiels() -> None:
         assert tree_exploitability(policy).nash_conv == pytest.approx(1000 * nash_conv, abs=1e-6)
 
 
-def test_a_solver_goes_on_from_its_arrays() -> None:
+@pytest.mark.parametrize("algorithm", ["dcfr", "pcfr+"])
+def test_a_solver_goes_on_from_its_arrays(algorithm: str) -> None:
     game = load_openspiel_game("leduc_poker")
-    whole, first, second = (TreeCFR(game, config("dcfr", 12)) for _ in range(3))
+    whole, first, second = (TreeCFR(game, config(algorithm, 12)) for _ in range(3))
     for _ in whole.iterations():
         pass
     for record in first.iterations():

@@ -169,16 +169,18 @@ def test_sixteen_bits_stay_within_one_percent(algorithm: str, anywhere: bool, it
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "int16"])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_restored_solver_goes_on_exactly_with_any_number_of_threads(precision: str, threads: int) -> None:
+@pytest.mark.parametrize(("threads", "algorithm"), [(1, "dcfr"), (2, "dcfr"), (2, "pcfr+")])
+def test_a_restored_solver_goes_on_exactly_with_any_number_of_threads(
+    precision: str, threads: int, algorithm: str
+) -> None:
     rules = small_fhp(4, (1, 2), num_suits=2)
-    whole = solver_of(rules, "dcfr", 6, precision=precision)
-    half = solver_of(rules, "dcfr", 3, precision=precision, threads=threads)
+    whole = solver_of(rules, algorithm, 6, precision=precision)
+    half = solver_of(rules, algorithm, 3, precision=precision, threads=threads)
     for _ in whole.iterations():
         pass
     for _ in half.iterations():
         pass
-    again = solver_of(rules, "dcfr", 6, precision=precision, threads=threads)
+    again = solver_of(rules, algorithm, 6, precision=precision, threads=threads)
     again.iteration, again.nodes_touched = half.iteration, half.nodes_touched
     for name, array in again.arrays().items():
         np.copyto(array, half.arrays()[name], casting="no")
@@ -188,6 +190,18 @@ def test_a_restored_solver_goes_on_exactly_with_any_number_of_threads(precision:
     for name, array in whole.arrays().items():
         assert np.array_equal(again.arrays()[name], array)
         assert array.any()
+
+
+def test_the_current_strategy_of_predictive_cfr_has_the_prediction() -> None:
+    """It is the one that a second implementation plays next."""
+    solver, theirs = exact(LEDUC, "pcfr+", 5), PredictiveCFRPlus(openspiel_game(LEDUC))
+    for _ in solver.iterations():
+        theirs.evaluate_and_update_policy()
+    current = theirs.current_policy()
+    infosets = openspiel_infosets(solver.game, openspiel_game(LEDUC))
+    for name, ours in openspiel_policy(solver.current_policy(), infosets).policy_table().items():
+        row = python_row(current, name)
+        assert [probability for _, probability in ours] == pytest.approx([row[action] for action, _ in ours], abs=1e-9)
 
 
 def test_trying_a_few_boards_changes_nothing() -> None:

@@ -116,6 +116,19 @@ def test_whole_hands_are_those_of_the_terminal_in_both_seats(person: TestClient,
     assert state_of(person)["session"]["raw"]["total"] == pytest.approx(sum(totals))
 
 
+def test_the_terminal_asks_for_any_size(bot: NamedRun) -> None:
+    asked: list[str] = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "r2.5" if len(asked) == 1 else "f"
+
+    shown = io.StringIO()
+    play(bot.agent().policy, Console(file=shown), answer, seed=1, hands=1)
+    assert "r with any size from 2 to 8" in asked[0]
+    assert "You: raise to 2.5" in shown.getvalue()
+
+
 def test_a_review_has_what_the_agent_would_do_and_says_why_there_are_no_costs(person: TestClient) -> None:
     person.post("/play/bot/new", data={"seed": "2"})
     while not state_of(person)["over"]:

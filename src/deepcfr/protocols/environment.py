@@ -85,7 +85,6 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         known = action is not None and self.action_spaces[agent].contains(action)
         if action is None or not known or not self.observe(agent)["action_mask"][action]:
             raise GameError(f"Action {action} is not legal for {agent} here.")
-        self._cumulative_rewards[agent] = 0.0
         chosen = torch.tensor([action], device=self.game.device)
         self._arrive(self.game.step(self._node, chosen, self._row, self._deals))
         self._accumulate_rewards()
