@@ -10,9 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.betting import NOT_TERMINAL
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import ACTOR, ENDED, ROUND, LadderGame, advance, first_positions, gain, legal_actions
+from deepcfr.ladder.policies import LadderTable
+from deepcfr.ladder.traversals import ladder_layout
 from deepcfr.policies.base import LadderPolicy
 from deepcfr.sampling.traversal_tree import showdowns
 
@@ -28,6 +31,14 @@ TWO_ROUNDS = LadderRules(
     all_in=(False, False), blinds=(1, 2), first_player=(0, 1), num_ranks=3, num_suits=2, hole_cards=1, board_cards=(0, 1),
     unit_chips=2, unit="big blinds", milli_unit="mbb/g",
 )  # fmt: skip
+
+
+def random_table(seed: int, game: LadderGame | None = None) -> LadderTable:
+    """A policy of random probabilities."""
+    game = game or LadderGame(TWO_ROUNDS)
+    buckets = lossless(game.rules.deck)
+    size = ladder_layout(game, buckets.counts).size
+    return LadderTable(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
 
 
 def write_game(rules: LadderRules, path: Path) -> None:

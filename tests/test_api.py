@@ -51,7 +51,7 @@ def test_raise_ladder_games_are_asked_in_the_same_way() -> None:
     found = LADDER.ranges("r4 c/", "Qs 7h 2c")
     assert found.reach[0].max() == 0  # it only calls
     assert found.reach[1].min() == 1
-    with pytest.raises(GameError, match="not listed, so there is no exact exploitability"):
+    with pytest.raises(GameError, match="more than 200,000 nodes: networks, search and exact evaluation"):
         exploitability(LADDER)
 
 

@@ -234,11 +234,38 @@ def test_an_exported_run_plays_alike_and_cannot_go_on(place: Path) -> None:
     assert "exported without its regrets" in problem(deepcfr("strategy", bot, "4c", "--policy", "current"))
 
 
-def test_what_needs_a_listed_tree_is_refused_in_a_sentence(place: Path) -> None:
-    for command in (
-        ("train", place / "two.toml", "--out", place / "deep"),
-        ("train", "hunl-ladder", "--out", place / "deep"),
-        ("exploitability", place / "a"),
-    ):
-        assert "too large to list" in problem(deepcfr(*command))
-    assert not (place / "deep").exists()
+def test_networks_learn_a_small_ladder_and_play_its_tables(place: Path) -> None:
+    small = ("--cfr.iterations", 4, "--sampling.traversals", 100, "--advantage.steps", 20, "--average.steps", 50)
+    facts = deepcfr(
+        "train",
+        place / "two.toml",
+        "--out",
+        place / "deep",
+        *small,
+        "--evaluation.at",
+        "--runtime.threads",
+        1,
+        "--json",
+    ).json
+    assert facts["iterations"] == 4
+    assert deepcfr("exploitability", place / "deep", "--json").json["nash_conv"] == pytest.approx(facts["nash_conv"])
+    pairs = (("deep", "a"), ("a", "deep"))
+    gains = [deepcfr("match", place / x, place / y, "--hands", 20_000, "--json").json for x, y in pairs]
+    assert gains[0]["value"] == pytest.approx(-gains[1]["value"], abs=gains[0]["interval"] + gains[1]["interval"])
+    answer = deepcfr("strategy", place / "deep", "4c / r4 c / 2d", "--json").json
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    assert [name.split()[0] for name in answer["probabilities"]] == ["check", "bet"]
+
+
+def test_tables_of_a_small_ladder_are_measured_exactly_and_searched(place: Path) -> None:
+    plain = deepcfr("exploitability", place / "a", "--json").json
+    searched = deepcfr("exploitability", f"resolve:{place / 'a'}", "--json").json
+    assert searched["nash_conv"] < plain["nash_conv"]
+    assert plain["iterations"] == 20
+    played = deepcfr("match", f"resolve:{place / 'a'}", place / "a", "--hands", 50, "--json").json
+    assert played["hands"] == 50
+
+
+def test_a_ladder_with_too_many_lines_is_refused_in_a_sentence(place: Path) -> None:
+    assert "more than 200,000 nodes" in problem(deepcfr("train", "hunl-ladder", "--out", place / "many"))
+    assert not (place / "many").exists()

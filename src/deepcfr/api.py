@@ -23,10 +23,10 @@ from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.evaluation.exploitability import exploitability as exact
 from deepcfr.evaluation.match import Match
 from deepcfr.games.cards import cards_text
-from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import build_game, load_source
+from deepcfr.ladder.listed import listed, stepped
 from deepcfr.play.hand import free_holes
-from deepcfr.policies.base import LadderPolicy, Player
+from deepcfr.policies.base import Player
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.report.matches import Terms
 from deepcfr.runs.folder import make_game, make_solver
@@ -147,7 +147,7 @@ class Training(Iterator[Record]):
         """The agent of the iterations so far: the average policy, or another one that `evaluation.policy` names."""
         if self._solver.average_iteration != self._solver.iteration:
             self._solver.fit_average()
-        return Agent(self._solver.policy(self.config.evaluation.policy))
+        return Agent(stepped(self._solver.policy(self.config.evaluation.policy)))
 
 
 def load(name: str, policy: str = "own", search: SearchConfig = DEFAULT_SEARCH) -> Agent:
@@ -174,27 +174,23 @@ def train(game: str, **settings: Any) -> Training:
 def environment(game: str | Agent, seed: int = 0) -> GameEnv:
     """A game by its name, or the game of an agent, as an environment of PettingZoo.
 
-    Raises ConfigError if PettingZoo is not installed, GameError for unknown games and for raise-ladder games.
+    Raises ConfigError if PettingZoo is not installed, GameError for unknown games and for those that are too large to list.
     """
     try:
         from deepcfr.protocols.environment import GameEnv
     except ImportError as error:
         raise ConfigError("PettingZoo is not installed: run pip install 'deepcfr[pettingzoo]'.") from error
-    made = game.policy.game if isinstance(game, Agent) else build_game(load_source(game), "raw")
-    if isinstance(made, LadderGame):
-        raise GameError(f"The betting tree of {made.name} is not listed, so it is no environment.")
+    made = listed(game.policy).game if isinstance(game, Agent) else build_game(load_source(game), "raw")
     return GameEnv(made, seed)
 
 
 def exploitability(agent: Agent | Player, threads: int = 1) -> Exploitability:
     """The exact exploitability of an agent or a policy, in thousandths of the game's unit.
 
-    Raises GameError for games that are too large, and for raise-ladder games.
+    Raises GameError for games that are too large.
     """
     policy = agent.policy if isinstance(agent, Agent) else agent
-    if isinstance(policy, LadderPolicy):
-        raise GameError(f"The tree of {policy.game.name} is not listed, so there is no exact exploitability.")
-    return exact(policy, threads=threads)
+    return exact(listed(policy), threads=threads)
 
 
 def match(

@@ -5,29 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deepcfr.abstraction.buckets import lossless
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import ENDED, LadderGame, advance, first_positions, legal_actions
-from deepcfr.ladder.policies import LadderTable, LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
-from deepcfr.ladder.traversals import ladder_layout
+from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
 from deepcfr.policies.base import LadderPolicy
 from deepcfr.policies.ensemble import RULES
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import STYLES
 from deepcfr.sampling.traversal_tree import deal_cards
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
+from ladder_games import ONE_ROUND, decisions, random_table
 
 HUNL = LadderGame(LADDERS["hunl-ladder"])
-
-
-def random_table(seed: int, game: LadderGame | None = None) -> LadderTable:
-    game = game or LadderGame(TWO_ROUNDS)
-    buckets = lossless(game.rules.deck)
-    size = ladder_layout(game, buckets.counts).size
-    return LadderTable(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
 
 
 def rows_of(policy: LadderPolicy) -> tuple[np.ndarray, np.ndarray]:

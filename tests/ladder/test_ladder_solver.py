@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deepcfr.config import RunConfig, SolveConfig, TabularConfig
-from deepcfr.errors import CheckpointError, ConfigError
+from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.ladder.policies import FULL, LadderTable, LadderUniform, expand
@@ -121,5 +121,7 @@ def test_what_cannot_be_is_one_sentence() -> None:
         assert error.value.problems == (sentence,)
     with pytest.raises(ConfigError, match="needs at least 1 thread, but 'threads' is 0"):
         solved(ONE_ROUND, threads=0)
-    with pytest.raises(ConfigError, match=r"is too large to list.*neither Deep CFR nor exact evaluation"):
+    with pytest.raises(
+        GameError, match=r"has more than 200,000 nodes: networks, search and exact evaluation need fewer"
+    ):
         cost_notes(RunConfig(game="hunl-ladder"), hunl)

@@ -24,15 +24,14 @@ def exploitability_command(command: Exploit) -> None:
     from rich.progress import Progress
 
     from deepcfr.evaluation.exploitability import exploitability
-    from deepcfr.policies.base import Policy
+    from deepcfr.ladder.listed import listed
     from deepcfr.runs.folder import RunFolder
     from deepcfr.runs.players import load_listed, made_of, runs_of
 
     solver = None
     if len(runs := runs_of(command.run)) == 1:
-        plain, solver = RunFolder.open(Path(runs[0])).load_policy(command.policy, warn)
-        policy = made_of(command.run, plain, command.search)
-        assert isinstance(policy, Policy)
+        plain, solver = RunFolder.open(Path(runs[0])).load_player(command.policy, warn)
+        policy = listed(made_of(command.run, plain, command.search))
     else:
         (policy,) = load_listed((command.run,), command.policy, warn, search=command.search)
     console = open_console(command.json)

@@ -1,6 +1,6 @@
 """The betting of raise-ladder games as a state machine in numba, for games whose tree is too large to list.
 
-A public position is a row of eleven integers, so kernels can keep positions on a stack and matches can step thousands
+A public position is a row of twelve integers, so kernels can keep positions on a stack and matches can step thousands
 together. The rungs chosen in a round are a set of bits. Together with the bit for an opening check or call they give all
 actions of the round, because rungs ascend and players take turns.
 
@@ -25,9 +25,10 @@ from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 
 RUNG = 2  # the action of the lowest rung
-# the entries of a position
-ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED = 0, 1, 2, 3, 4, 6, 7, 8, 10
-ENTRIES = 11  # CHIPS and RAISED have one for each player
+# the entries of a position; HISTORY is a hash of all actions so far
+ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY = 0, 1, 2, 3, 4, 6, 7, 8, 10, 11
+ENTRIES = 12  # CHIPS and RAISED have one for each player
+_BRANCH = 1_000_003  # odd, so that histories have different hashes
 ALL_IN = -1  # the rung that puts in the whole stack
 
 Ints = npt.NDArray[np.int64]
@@ -128,6 +129,7 @@ def advance(ladder: Ladder, position: Ints, action: int) -> None:
     actor = position[ACTOR]
     called = max(position[CHIPS], position[CHIPS + 1])
     position[ACTOR] = 1 - actor
+    position[HISTORY] = (position[HISTORY] * _BRANCH + action + 1) & 0x7FFFFFFFFFF
     if action == FOLD:
         position[ENDED] = FOLDED
         return

@@ -31,10 +31,6 @@ class OpenSpielSource:
         return self.openspiel
 
 
-NOT_LISTED = (
-    "The betting tree of {} is too large to list, so there are 'abstract', 'solve' with mccfr, 'strategy', 'play', "
-    "'serve', 'lbr', and 'match' and 'tournament' over hands for it, and neither Deep CFR nor exact evaluation."
-)
 GameSource = PokerRules | LadderRules | OpenSpielSource
 """The source that a game is made from: plain data, unlike the game itself."""
 
@@ -47,7 +43,7 @@ def load_rules(game: str) -> PokerRules:
     if game in PRESETS:
         return PRESETS[game]
     if game in LADDERS:
-        raise GameError(NOT_LISTED.format(game))
+        raise GameError(f"'{game}' is a raise-ladder game, and limit or pot betting is needed here.")
     path = Path(game)
     try:
         text = path.read_text(encoding="utf-8")
@@ -90,9 +86,15 @@ def is_poker(source: GameSource) -> bool:
 
 
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | OpenSpielGame:
-    """The playable game. Games of OpenSpiel have no suits and raise the errors of `load_openspiel_game`."""
+    """The playable game with its list of nodes.
+
+    Games of OpenSpiel have no suits and raise the errors of `load_openspiel_game`. Raises GameError for a raise-ladder game
+    that is too large to list.
+    """
     if isinstance(source, LadderRules):
-        raise GameError(NOT_LISTED.format(source.name))
+        from deepcfr.games.listed_ladder import ListedLadder
+
+        return ListedLadder(source, suits, device)
     if isinstance(source, PokerRules):
         from deepcfr.games.poker import PokerGame
 

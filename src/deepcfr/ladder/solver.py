@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import Abstraction, lossless
 from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
-from deepcfr.config import AnyConfig, RunConfig, TabularConfig
+from deepcfr.config import SolveConfig, TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.presets import NOT_LISTED
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.policies import LadderTable, LadderUniform, compact, expand
 from deepcfr.ladder.traversals import Run, ladder_layout, ladder_traversals
@@ -118,13 +117,11 @@ class LadderMCCFR(SampledSolver):
         return policy
 
 
-def build_ladder_solver(game: LadderGame, config: AnyConfig, abstraction: Abstraction | None = None) -> LadderMCCFR:
+def build_ladder_solver(game: LadderGame, config: SolveConfig, abstraction: Abstraction | None = None) -> LadderMCCFR:
     """Build a solver for a raise-ladder game; `abstraction` is the one that the settings name, if any.
 
     Raises ConfigError for unsupported settings, and GameError for buckets that do not fit the game.
     """
-    if isinstance(config, RunConfig):
-        raise ConfigError(NOT_LISTED.format(game.name))
     buckets = abstraction or ladder_buckets(game.rules.deck, config.solve.abstraction)
     return LadderMCCFR(game, config.solve, buckets, config.seed, config.runtime.threads)
 

@@ -26,6 +26,7 @@ from deepcfr.games.ladder_betting import (
     ACTOR,
     ENDED,
     ENTRIES,
+    HISTORY,
     OPENED,
     RAISED,
     ROUND,
@@ -45,7 +46,6 @@ from deepcfr.sampling.traversal_tree import Situations, address_of, uniform_at
 Table = npt.NDArray[np.floating] | npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_BRANCH = 1_000_003  # odd, so that histories of a traversal have different hashes
 
 
 class LadderLayout(NamedTuple):
@@ -145,7 +145,6 @@ class _Stack(NamedTuple):
     """The histories from the root to the current node of a traversal, by depth D."""
 
     position: Ints  # [D, ENTRIES]
-    address: Ints  # [D] a hash of the actions
     row: Ints  # [D]
     options: Ints  # [D] number of legal actions
     at: Ints  # [D] the one being visited
@@ -160,8 +159,8 @@ def _new_stack(ladder: Ladder) -> _Stack:
     depth = rounds * (actions + 2) + 1  # per round an opening check, every rung and a last call; then the end
     return _Stack(
         np.zeros((depth, ENTRIES), np.int64), np.zeros(depth, np.int64), np.zeros(depth, np.int64),
-        np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros((depth, actions), np.int64),
-        np.zeros((depth, actions)), np.zeros((depth, actions)),
+        np.zeros(depth, np.int64), np.zeros((depth, actions), np.int64), np.zeros((depth, actions)),
+        np.zeros((depth, actions)),
     )  # fmt: skip
 
 
@@ -183,7 +182,6 @@ def _descend(ladder: Ladder, stack: _Stack, depth: int) -> int:
     action = stack.legal[depth, stack.at[depth]]
     after[:] = before
     advance(ladder, after, action)
-    stack.address[depth + 1] = (stack.address[depth] * _BRANCH + action + 1) & 0x7FFFFFFFFFF
     return 1 + after[ROUND] - before[ROUND]
 
 
@@ -197,7 +195,6 @@ def _traverse(
     The opponent's decisions add to the average strategy, because they are reached with the opponent's own probability.
     """
     begin(ladder, stack.position[0])
-    stack.address[0] = 0
     depth, touched = 0, 2  # the deal and the root
     while True:
         position = stack.position[depth]
@@ -210,7 +207,7 @@ def _traverse(
             if actor != run.traverser:
                 for i in range(count):
                     averages[row + entry_of(position, stack.legal[depth, i])] += run.weight * share[i]
-                stack.at[depth] = sample(share, 0, count, uniform_at(address, stack.address[depth]))
+                stack.at[depth] = sample(share, 0, count, uniform_at(address, position[HISTORY]))
             touched += _descend(ladder, stack, depth)
             depth += 1
             continue

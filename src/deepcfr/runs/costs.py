@@ -20,7 +20,7 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import NOT_LISTED, GameSource, build_game
+from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder import solver as ladder
 from deepcfr.machine import physical_memory
@@ -49,15 +49,14 @@ def cost_notes(
     Raises ConfigError if its device is missing, or too small for its memories or tables, and the errors of the game and the
     abstraction if they are missing.
     """
-    if isinstance(source, LadderRules):
-        return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
     if isinstance(config, SolveConfig):
+        if isinstance(source, LadderRules):
+            return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = 0 if elsewhere else _memory_of(config.runtime.device)
     poker, is_nfsp = (game or partial(build_game, source, config.network.suits))(), config.solver == "nfsp"
     if isinstance(poker, OpenSpielGame):
         return [_size(poker), *unread_settings(config)]
-    assert isinstance(source, PokerRules)
     assert isinstance(poker, PokerGame)
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
     if config.memory.files and not is_nfsp and not elsewhere:
@@ -78,11 +77,11 @@ def cost_notes(
         ):
             notes.append(f"sampling.hands: ignored, because all boards of {poker.name} are kept with all their hands")
     if config.network.strength:
-        deck = (poker.card_groups, source.num_ranks, source.num_suits)
+        deck = (poker.card_groups, poker.rules.num_ranks, poker.rules.num_suits)
         size = strength.table_bytes(*deck, spread=config.network.runouts)
         notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB")
     notes += unread_settings(config)
-    reason = refusal(source)
+    reason = refusal(poker.rules)
     return [*notes, reason] if reason else notes
 
 
@@ -141,11 +140,9 @@ def _tabular_notes(
 
 
 def _ladder_notes(
-    config: AnyConfig, rules: LadderRules, abstraction: Path | None, game: Callable[[], AnyGame]
+    config: SolveConfig, rules: LadderRules, abstraction: Path | None, game: Callable[[], AnyGame]
 ) -> list[str]:
-    """As `cost_notes`, for a game whose tree is not listed."""
-    if not isinstance(config, SolveConfig):
-        raise ConfigError(NOT_LISTED.format(rules.name))
+    """As `cost_notes`, for tables of a game whose betting is stepped."""
     settings = config.solve
     if settings.algorithm != "mccfr":
         raise ConfigError(f"{rules.name} is solved with mccfr, and '{settings.algorithm}' was asked for.")

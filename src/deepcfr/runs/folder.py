@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
@@ -23,8 +23,9 @@ from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import NOT_LISTED, GameSource, OpenSpielSource, build_game, cards_of, is_listed, load_source
+from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, cards_of, is_listed, load_source
 from deepcfr.games.rules import PokerRules
+from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
@@ -59,9 +60,10 @@ class Cluster(Protocol):
 
 def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> AnyGame:
     """The game of a run, with cards as its networks see them."""
-    if isinstance(source, LadderRules):
+    suits = config.network.suits if isinstance(config, RunConfig) else "canonical"
+    if isinstance(source, LadderRules) and isinstance(config, SolveConfig):
         return LadderGame(source)
-    return build_game(source, config.network.suits if isinstance(config, RunConfig) else "canonical", device)
+    return build_game(source, suits, device)
 
 
 def make_solver(
@@ -71,6 +73,7 @@ def make_solver(
     if isinstance(config, RunConfig) and config.memory.shards > 1:
         collecting = collecting or ShardedCollector
     if isinstance(game, LadderGame):
+        assert isinstance(config, SolveConfig)
         solver: Solver = build_ladder_solver(game, config, abstraction)
     else:
         solver = build_solver(game, config, abstraction, collecting)
@@ -240,11 +243,9 @@ class RunFolder:
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame:
-        """The run's game, with cards as its networks see them."""
+        """The run's game with its list of nodes, with cards as its networks see them."""
         game = self._any_game(device)
-        if isinstance(game, LadderGame):
-            raise GameError(NOT_LISTED.format(self.source.name))
-        return game
+        return build_game(self.source, "canonical", device) if isinstance(game, LadderGame) else game
 
     def _any_game(self, device: str) -> AnyGame:
         if device not in self._games:
@@ -304,16 +305,14 @@ class RunFolder:
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
         try:
-            return solver.policy(which), solver
+            return stepped(solver.policy(which)), solver
         except NoPolicy as error:
             raise CheckpointError(f"'{self.path}' {str(error).replace('{run}', str(self.path))}") from error
 
     def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
-        """As `load_player`, for what needs a listed betting tree. Raises GameError for a raise-ladder game."""
-        if isinstance(self.source, LadderRules):
-            raise GameError(NOT_LISTED.format(self.source.name))
-        policy, solver = self.load_player(which, warn)
-        return cast(Policy, policy), solver
+        """As `load_player`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
+        player, solver = self.load_player(which, warn)
+        return listed(player), solver
 
     def export(self, target: Path, warn: Warn, keep_networks: int = 1) -> None:
         """Copy the run without its memories. The copy is small; it can play and be measured, but not resumed.

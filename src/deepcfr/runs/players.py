@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
-from deepcfr.errors import ConfigError, GameError
+from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.presets import NOT_LISTED
+from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.policies import ladder_ensemble, ladder_scripted, ladder_style
-from deepcfr.policies.base import LadderPolicy, Player, Policy
+from deepcfr.policies.base import Player, Policy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import STYLES, styled
@@ -58,13 +58,8 @@ def load_players(
 def load_listed(
     names: Sequence[str], which: str, warn: Warn, game: Game | None = None, search: SearchConfig = DEFAULT_SEARCH
 ) -> list[Policy]:
-    """As `load_players`, for what needs a listed betting tree. Raises GameError for a raise-ladder game."""
-    policies = []
-    for player in load_players(names, which, warn, game, search):
-        if isinstance(player, LadderPolicy):
-            raise GameError(NOT_LISTED.format(player.game.name))
-        policies.append(player)
-    return policies
+    """As `load_players`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
+    return [listed(player) for player in load_players(names, which, warn, game, search)]
 
 
 def made_of(name: str, policy: Player, search: SearchConfig = DEFAULT_SEARCH) -> Player:
@@ -135,8 +130,6 @@ def _player(name: str, loaded: Mapping[str, Player], game: AnyGame, search: Sear
     return loaded[name]
 
 
-def _searching(player: Player, search: SearchConfig) -> Policy:
-    """A player with search. Raises GameError in raise-ladder games."""
-    if isinstance(player, LadderPolicy):
-        raise GameError(NOT_LISTED.format(player.game.name))
-    return ResolvingPolicy(player, search)
+def _searching(player: Player, search: SearchConfig) -> Player:
+    """A player with search. Raises GameError in raise-ladder games that are too large to list."""
+    return stepped(ResolvingPolicy(listed(player), search))

@@ -1,0 +1,89 @@
+"""Raise-ladder games with a list of nodes, for networks and search, if their betting tree is small enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.betting import BettingState, PublicTree, unroll
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import ACTOR, CHIPS, ENDED, ENTRIES, HISTORY, ROUND, RUNGS, LadderGame, advance
+from deepcfr.games.ladder_betting import legal_actions as legal_at
+from deepcfr.games.poker import PokerGame, Suits
+from deepcfr.games.rules import no_limit
+
+Ints = npt.NDArray[np.int64]
+_ADVICE = "networks, search and exact evaluation need fewer sizes or raises, and only 'solve' with mccfr does not"
+
+
+@dataclass(frozen=True)
+class _Stepped(BettingState):
+    """A public position with its row in the betting machine, which decides what follows."""
+
+    row: tuple[int, ...] = ()
+
+
+class ListedLadder(PokerGame):
+    """A raise-ladder game as a game with a list of nodes; `stepped` is the same game without one.
+
+    Its rules are those of no-limit poker with its stacks, and its actions those of the ladder. Raises GameError for more
+    positions than `betting.MOST_NODES`.
+    """
+
+    def __init__(self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+        self.stepped = LadderGame(rules)
+        tree = _list(self.stepped)
+        super().__init__(no_limit(rules.deck, rules.stack), suits, device, tree)
+        self.positions = _positions(self.stepped, tree)  # int64 [N, ENTRIES], the row of every node
+        self._order = np.argsort(self.positions[:, HISTORY], kind="stable")
+        self._histories = self.positions[self._order, HISTORY]
+        assert (np.diff(self._histories) > 0).all(), "two histories have one hash"
+
+    def nodes_at(self, positions: Ints) -> Ints:
+        """The nodes of rows of the betting machine, int64 [n, ENTRIES] to [n]."""
+        return self._order[np.searchsorted(self._histories, positions[:, HISTORY])]
+
+
+def _list(game: LadderGame) -> PublicTree:
+    """The public tree of a raise-ladder game."""
+    rules, ladder = game.rules, game.ladder
+
+    def after(state: BettingState) -> dict[int, BettingState]:
+        assert isinstance(state, _Stepped)
+        row = np.array(state.row)
+        legal = np.flatnonzero(legal_at(ladder, row[None])[0])
+        return {action: next_position(state, action) for action in legal.tolist()}
+
+    def next_position(state: _Stepped, action: int) -> _Stepped:
+        row = np.array(state.row)
+        advance(ladder, row, action)
+        chips = (int(row[CHIPS]), int(row[CHIPS + 1]))
+        added = float(chips[state.actor] - state.chips[state.actor])
+        actions = (*state.actions[:-1], (*state.actions[-1], added))
+        if not row[ENDED] and row[ROUND] > state.round:
+            actions = (*actions, ())
+        return _Stepped(
+            round=int(row[ROUND]),
+            actor=int(row[ACTOR]),
+            chips=chips,
+            raises=int(row[RUNGS]).bit_count(),
+            actions=actions,
+            ended=int(row[ENDED]),
+            row=tuple(row.tolist()),
+        )
+
+    start = game.state().position
+    first = _Stepped(round=0, actor=int(start[ACTOR]), chips=rules.blinds, row=tuple(start.tolist()))
+    return unroll(first, after, no_limit(rules.deck, rules.stack), game.num_actions, _ADVICE)
+
+
+def _positions(game: LadderGame, tree: PublicTree) -> Ints:
+    rows = np.empty((tree.num_nodes, ENTRIES), np.int64)
+    rows[0] = game.state().position
+    for node in range(tree.num_decisions):  # parents come first
+        for action in np.flatnonzero(tree.legal[node]):
+            rows[tree.child[node, action]] = rows[node]
+            advance(game.ladder, rows[tree.child[node, action]], int(action))
+    return rows

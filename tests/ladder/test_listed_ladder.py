@@ -1,0 +1,138 @@
+"""Raise-ladder games with a list of nodes: the tree, policies in both forms, Deep CFR and search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from deepcfr.config import RunConfig, SearchConfig, config_from_table
+from deepcfr.errors import GameError
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL
+from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, LadderGame, gains
+from deepcfr.games.listed_ladder import ListedLadder
+from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
+from deepcfr.ladder.policies import LadderUniform, ladder_ensemble
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.sampling.traversal_tree import deal_cards
+from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.solvers.deep_cfr import DeepCFR
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table
+
+
+@pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
+def test_the_tree_has_the_positions_of_the_betting_machine(rules: LadderRules) -> None:
+    game = ListedLadder(rules)
+    machine = {tuple(row) for row in decisions(game.stepped)}
+    assert {tuple(row) for row in game.positions[: game.tree.num_decisions]} == machine
+    assert len(machine) == game.tree.num_decisions
+    np.testing.assert_array_equal(game.nodes_at(game.positions), np.arange(game.tree.num_nodes))
+    np.testing.assert_array_equal(game.tree.chips, game.positions[:, CHIPS : CHIPS + 2])
+    np.testing.assert_array_equal(game.tree.ended, game.positions[:, ENDED])
+    ends = np.flatnonzero(game.tree.ended != NOT_TERMINAL)
+    for result in (0, 1, 2):
+        paid = gains(game.positions[ends], np.full(len(ends), result))
+        unit = rules.unit_chips
+        np.testing.assert_allclose(game._payoff[ends, result], paid / unit)
+    folded = game.tree.ended == FOLDED
+    parents = game.tree.parent[folded]
+    assert (game.tree.child[parents, FOLD] == np.flatnonzero(folded)).all()
+    assert (game.tree.winner[folded] == 1 - game.tree.actor[parents]).all()
+
+
+def test_histories_tell_lines_apart_that_have_the_same_stacks() -> None:
+    game = ListedLadder(LADDERS["hunl-200"])
+    assert (game.tree.num_decisions, game.tree.num_nodes) == (2_898, 7_080)
+    same = np.delete(game.positions, HISTORY, axis=1)[: game.tree.num_decisions]
+    assert len(np.unique(same, axis=0)) < game.tree.num_decisions
+    assert game.positions.shape == (7_080, ENTRIES)
+
+
+def test_bets_are_shares_of_the_pot() -> None:
+    game = ListedLadder(ONE_ROUND)
+    row = game.encoding.node_features[game.tree.child[0, 2]]  # after a raise from 1 to 2 antes, in a pot of 2
+    positions = game.tree.positions
+    assert row[0] == pytest.approx(1 / 2)
+    assert row[positions] == 1
+    assert row[2 * positions + 1] == 1  # the second action is to be chosen
+
+
+def test_a_game_with_too_many_lines_is_refused() -> None:
+    with pytest.raises(
+        GameError, match="has more than 200,000 nodes: networks, search and exact evaluation need fewer"
+    ):
+        ListedLadder(LADDERS["hunl-ladder"])
+
+
+@pytest.mark.parametrize("suits", ["canonical", "raw"])
+def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
+    table = random_table(3)
+    game = ListedLadder(TWO_ROUNDS, suits)  # type: ignore[arg-type]
+    there = ListedPolicy(table, game)
+    back = SteppedPolicy(there)
+    cards = deal_cards(30, np.uint64(4), 0, 6, 3)
+    for policy in (table, back):
+        assert policy.look(cards, np.arange(30), 0).shape == (30, policy.width)
+    positions = np.repeat(game.positions[: game.tree.num_decisions], 30, axis=0)
+    rows = [
+        policy.probabilities(positions, np.tile(policy.look(cards, np.arange(30), 0), (game.tree.num_decisions, 1)))
+        for policy in (table, back)
+    ]
+    np.testing.assert_allclose(rows[0], rows[1])
+    assert exploitability(there).nash_conv == pytest.approx(Enumeration(table).nash_conv())
+
+
+def test_forms_are_found_by_name() -> None:
+    table, uniform = random_table(1), UniformPolicy(ListedLadder(TWO_ROUNDS))
+    assert isinstance(listed(table), ListedPolicy)
+    assert isinstance(stepped(uniform), SteppedPolicy)
+    assert listed(stepped(uniform)) is uniform
+    assert stepped(table) is table
+    with pytest.raises(GameError, match="draws one of 2 policies for each game"):
+        listed(ladder_ensemble([table, LadderUniform(table.game)], "member"))
+
+
+def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
+    table = {
+        "game": "two", "cfr": {"iterations": 20}, "sampling": {"traversals": 400},
+        "network": {"kind": "mlp", "width": 32, "layers": 2},
+        "memory": {"advantage_capacity": 100_000, "strategy_capacity": 100_000},
+        "advantage": {"steps": 60, "batch_size": 256, "learning_rate": 0.003, "refit": "fine-tune"},
+        "average": {"steps": 400, "batch_size": 256, "learning_rate": 0.003}, "runtime": {"threads": 1},
+    }  # fmt: skip
+    config: RunConfig = config_from_table(table)
+    solver = DeepCFR(ListedLadder(TWO_ROUNDS), config)
+    for _ in solver.iterations():
+        pass
+    solver.fit_average()
+    policy = solver.average_policy()
+    found = exploitability(policy).nash_conv
+    assert found < 0.3 * exploitability(UniformPolicy(solver.game)).nash_conv
+    played = stepped(policy)
+    assert isinstance(played, SteppedPolicy)
+    assert Enumeration(played).nash_conv() == pytest.approx(found, rel=1e-4)
+
+
+def test_search_makes_a_table_less_exploitable() -> None:
+    table = random_table(2)
+    plain = listed(table)
+    searched = ResolvingPolicy(plain, SearchConfig(kind="gadget", iterations=200))
+    assert exploitability(searched).nash_conv < exploitability(plain).nash_conv
+    played = stepped(searched)
+    assert isinstance(played, SteppedPolicy)
+    assert played.game is searched.game.stepped  # type: ignore[attr-defined]
+
+
+def test_all_in_ends_the_betting_in_the_list_too() -> None:
+    rules = replace(TWO_ROUNDS, all_in=(True, True))
+    game = ListedLadder(rules)
+    all_in = game.tree.chips.max(1) >= rules.stack
+    decisions_left = np.flatnonzero(all_in[: game.tree.num_decisions])
+    assert len(decisions_left)
+    assert (game.tree.legal[decisions_left].sum(1) == 2).all()  # fold or call
+    assert torch.equal(game.legal.sum(1)[torch.from_numpy(decisions_left)], torch.full((len(decisions_left),), 2))
+    assert isinstance(game.stepped, LadderGame)
