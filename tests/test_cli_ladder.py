@@ -124,7 +124,10 @@ def test_matches_and_tournaments_know_styles_and_ensembles(place: Path) -> None:
     shown = deepcfr("tournament", a, "--styles", *STYLES, "--hands", 10, "--threads", 1).out
     assert f"calling-machine:{a}" in shown
     assert "…" not in shown
-    assert "give --hands and no --boards" in problem(deepcfr("match", a, b, "--boards", 5))
+    exact = deepcfr("match", a, b, "--boards", "all", "--json").json
+    many = deepcfr("match", a, b, "--hands", 50_000, "--json").json
+    assert exact["exact"]
+    assert exact["value"] == pytest.approx(many["value"], abs=2 * many["interval"])
     assert "'mad' is not a style of play" in problem(deepcfr("tournament", a, "--styles", "mad", "--hands", 10))
     assert "names no ensemble" in problem(deepcfr("match", f"ensemble:{a}", b, "--hands", 10))
     assert "'max' is not an ensemble rule" in problem(deepcfr("match", f"ensemble:max:{a},{b}", b, "--hands", 10))

@@ -145,6 +145,17 @@ _TUNED["hunl-pot"] = _TUNED["hulh"] | {
     "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
     "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
 }
+# Drawn boards with some hands each (docs/levers.md). Its sizes are shares of the pot, as those of hunl-pot. Not tuned.
+_BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "schedule": "cosine"}
+_TUNED["hunl-200"] = {
+    "cfr": {"iterations": 80, "first_round": "table", "average_weighting": "quadratic"},
+    "sampling": {"kind": "public-chance", "boards": 200, "samples": 64, "hands": 64, "decisions": 8},
+    "memory": {"advantage_capacity": 6_000_000, "strategy_capacity": 6_000_000},
+    "network": _TUNED["hulh"]["network"] | {"kind": "two-tower", "width": 256, "layers": 2},
+    "advantage": {"steps": 120, "refit": "fine-tune", "pot_units": True, **_BOARD_FIT},
+    "average": {"steps": 3_000, **_BOARD_FIT},
+    "runtime": {"checkpoint_every": 20},
+}
 # External sampling for Leduc on a cluster and for other small games, which have no boards to visit.
 _SMALL: dict[str, Any] = {
     "cfr": {"iterations": 200},

@@ -225,7 +225,13 @@ def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch:
     assert DEFAULT_HANDS == 1_000  # as the help says
     monkeypatch.setattr("deepcfr.ladder.best_response.DEFAULT_HANDS", 20)
     assert deepcfr("lbr", tmp_path / "run", "--threads", 1, "--json").json["mean"] == facts["mean"]
-    assert "give --hands and no --boards" in problem(deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5))
+    assert "--hands is for raise-ladder games without" in problem(
+        deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5)
+    )
+    exact = deepcfr("lbr", tmp_path / "run", "--boards", "all", "--json").json
+    assert (exact["exact"], exact["hands"]) == (True, 0)
+    many = deepcfr("lbr", tmp_path / "run", "--hands", 2_000, "--json").json
+    assert exact["mean"] == pytest.approx(many["mean"], abs=2 * many["interval"])
     style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
     assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
     assert style["mean"] == pytest.approx(ladder_best_response(LadderUniform(LadderGame(TWO_ROUNDS)), 20).mean)

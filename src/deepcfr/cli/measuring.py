@@ -206,6 +206,7 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
     from rich.progress import Progress
 
+    from deepcfr.ladder.listed import listed
     from deepcfr.policies.base import LadderPolicy
     from deepcfr.runs.players import load_players
 
@@ -216,10 +217,10 @@ def lbr_command(command: LowerBound) -> None:
         def on_progress(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        if isinstance(policy, LadderPolicy):
+        if isinstance(policy, LadderPolicy) and command.boards is None:
             result = _lbr_ladder(command, policy, on_progress)
         else:
-            result = _lbr_listed(command, policy, on_progress)
+            result = _lbr_listed(command, listed(policy), on_progress)
     if command.json:
         print_json(result.facts() | {"run": command.run})
     else:
@@ -229,7 +230,7 @@ def lbr_command(command: LowerBound) -> None:
 def _lbr_listed(command: LowerBound, policy: Policy, on_board: Callable[[int, int], None]) -> LocalBestResponse:
     """A local best response over boards, with all hands on each."""
     if command.hands is not None:
-        raise ConfigError("--hands is for raise-ladder games: a local best response plays all hands on a board.")
+        raise ConfigError("--hands is for raise-ladder games without --boards: on a board all hands are played.")
     from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
     from deepcfr.evaluation.match.boards import LINES
 
@@ -246,12 +247,7 @@ def _lbr_listed(command: LowerBound, policy: Policy, on_board: Callable[[int, in
 
 
 def _lbr_ladder(command: LowerBound, policy: LadderPolicy, on_hands: Callable[[int, int], None]) -> LocalBestResponse:
-    """A local best response over sampled hands, for games whose tree is not listed."""
-    if command.boards is not None:
-        raise ConfigError(
-            f"The tree of {policy.game.name} is not listed, so a local best response plays sampled hands: give --hands and "
-            "no --boards."
-        )
+    """A local best response over sampled hands, for raise-ladder games of any size."""
     from deepcfr.ladder.best_response import DEFAULT_HANDS, ladder_best_response
 
     hands = DEFAULT_HANDS if command.hands is None else command.hands

@@ -73,7 +73,8 @@ class Train:
     Settings have the game's defaults or the values of --config; options override them.
     """
 
-    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot), a game-definition file, or openspiel:NAME
+    #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-200), a game-definition file (.toml for a raise
+    #: ladder), or openspiel:NAME
     game: Positional[str]
     out: Path  # the run folder to create
     config: Path | None = None  # a TOML file with settings

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
+from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import LadderPolicy, Player
 
 LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game
@@ -44,27 +45,20 @@ class Terms:
             raise ConfigError("--lines is for matches over sampled boards: give --boards a number with it.")
 
     def settled(self, player: Player) -> Terms:
-        """These terms with the defaults of a player's game. Raises ConfigError for boards in a raise-ladder game."""
-        if not isinstance(player, LadderPolicy):
+        """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""
+        if not isinstance(player, LadderPolicy) or self.boards is not None or self.hands is not None:
             return self
-        if self.boards is not None:
-            raise ConfigError(
-                f"The tree of {player.game.name} is not listed, so its matches are of hands: give --hands and no --boards."
-            )
-        return self if self.hands is not None else replace(self, hands=LADDER_DEALS)
+        return replace(self, hands=LADDER_DEALS)
 
     def play(self, first: Player, second: Player, on_progress: OnProgress | None = None) -> Match:
-        """Play one match on these terms; raises the errors of the matches."""
+        """Play one match on these terms; raises the errors of the matches.
+
+        Raises GameError for boards in a raise-ladder game that is too large to list.
+        """
         hands = self.settled(first).hands
-        if hands is not None or isinstance(first, LadderPolicy) or isinstance(second, LadderPolicy):
-            return sampled_match(
-                first,
-                second,
-                LADDER_DEALS if hands is None else hands,
-                self.seed,
-                threads=self.threads,
-                on_hands=on_progress,
-            )
+        if hands is not None:
+            return sampled_match(first, second, hands, self.seed, threads=self.threads, on_hands=on_progress)
+        first, second = listed(first), listed(second)
         if not isinstance(self.boards, int):
             return exact_match(first, second, self.threads, on_progress)
         match = partial(boards_match, first, second, self.boards, self.seed, threads=self.threads, on_board=on_progress)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
@@ -86,6 +87,8 @@ def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> No
     """Raise GameError unless policies of the two games can play each other; the encoding of cards may differ."""
     if first is second:
         return
+    if isinstance(first, ListedLadder) and isinstance(second, ListedLadder):
+        first, second = first.stepped, second.stepped
     poker = PokerGame | LadderGame
     if isinstance(first, poker) and isinstance(second, poker) and type(first) is type(second):
         names = [field.name for field in fields(first.rules) if field.name not in _WORDS]
