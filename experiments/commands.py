@@ -34,7 +34,7 @@ def reproduce(
     study = next((study for study in STUDIES.values() if study.name == what), None)
     if study is not None:
         jobs = jobs_of(out, study, budget, seeds, arms)
-        return dataclasses.asdict(run_grid(jobs, lambda: ReportingObserver(console), console.print))
+        return dataclasses.asdict(run_grid(jobs, partial(ReportingObserver, console), console.print))
     if arms:
         raise ConfigError(f"--arms is for the paper's figures, and {what} is none.")
     observer = partial(ReportingObserver, console)

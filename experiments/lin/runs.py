@@ -7,7 +7,6 @@ not in a run's own metrics. A repeated call keeps existing results and makes the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -21,8 +20,7 @@ from deepcfr.policies.styles import STYLES
 from deepcfr.report.matches import Terms
 from deepcfr.report.records import read_record, write_record
 from deepcfr.runs.players import load_players
-from deepcfr.runs.study import Job, run_grid
-from deepcfr.runs.train import Observer
+from deepcfr.runs.study import Job, Observing, run_grid
 from experiments.studies import Budget
 from experiments.studies.arms import nested
 from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, Bot, LinPlan, LinStudy
@@ -54,7 +52,7 @@ def run_lin(
     name: str,
     budget: Budget,
     seeds: int,
-    observer: Callable[[], AbstractContextManager[Observer]],
+    observer: Observing,
     say: Say,
     studies: Mapping[str, LinStudy] = LIN_STUDIES,
 ) -> Progress:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,7 @@ from deepcfr.policies.scripted import scripted_policy
 from deepcfr.report.records import read_record, write_record
 from deepcfr.runs.costs import tables_refusal
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.study import Job, run_grid
-from deepcfr.runs.train import Observer
+from deepcfr.runs.study import Job, Observing, run_grid
 from deepcfr.solvers import mccfr
 from experiments.studies import Budget
 
@@ -145,7 +143,7 @@ def run_table(
     root: Path,
     budget: Budget,
     seeds: int,
-    observer: Callable[[], AbstractContextManager[Observer]],
+    observer: Observing,
     say: Say,
     plan: Plan | None = None,
 ) -> Progress:

@@ -67,6 +67,7 @@ class Watch:
     def __init__(self, after: int = -1) -> None:
         self.after, self.iterations = after, 0
         self.started: list[str] = []
+        self.others: list[int] = []
 
     def warn(self, message: str) -> None:
         raise AssertionError(message)
@@ -86,7 +87,8 @@ class Watch:
 
 def grid(root: Path, watch: Watch) -> GridSummary:
     @contextmanager
-    def observer() -> Iterator[Watch]:
+    def observer(others: int) -> Iterator[Watch]:
+        watch.others.append(others)
         yield watch
 
     return run_grid(jobs(root), observer, lambda _: None)
@@ -103,7 +105,9 @@ def results(root: Path) -> dict[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("whole")
-    assert grid(root, Watch()) == GridSummary(jobs=4, ran=4, there=0, finished=True)
+    watch = Watch()
+    assert grid(root, watch) == GridSummary(jobs=4, ran=4, there=0, finished=True)
+    assert watch.others == [3, 2, 1, 0]
     return root
 
 

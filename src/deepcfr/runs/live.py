@@ -17,6 +17,7 @@ from rich.progress import (
 
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import is_poker
+from deepcfr.runs.costs import duration
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.pace import Pace
 from deepcfr.runs.train import Summary
@@ -27,8 +28,9 @@ from deepcfr.training.fit import FitResult
 class LiveObserver:
     """An `Observer` that draws a progress bar and prints a line now and then."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, others: int = 0) -> None:
+        """`others` is the number of runs of a study that come after this one."""
+        self.console, self.others = console, others
         self.progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"), TextColumn("{task.fields[figures]}"), console=console,
@@ -82,6 +84,11 @@ class LiveObserver:
         assert self.pace is not None
         if self.pace.seconds_left > 0:
             self.console.print(f"  {self.pace.sentence()}")
+            if self.others:
+                whole = self.pace.seconds_left + self.others * self.pace.seconds_whole
+                self.console.print(
+                    f"  {self.others} more runs in the study: about {duration(whole)} if all take as long"
+                )
         self._told = True
 
     def evaluating(self, iteration: int, done: int, total: int) -> None:

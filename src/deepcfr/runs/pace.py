@@ -53,18 +53,22 @@ class Pace:
     @property
     def seconds_left(self) -> float:
         """The estimate in seconds, without evaluations while none has been timed."""
-        iterations = self.config.iterations - self.at
-        expected = iterations * self._each + self._evaluations_left * (self._evaluation or 0.0)
-        limit = 60 * self.config.runtime.minutes
+        expected, limit = self._after(self.at), 60 * self.config.runtime.minutes
         return min(expected, max(limit - self._seconds, 0.0)) if limit else expected
+
+    @property
+    def seconds_whole(self) -> float:
+        """The estimate in seconds for a run like this one from its beginning."""
+        return min(self._after(0), 60 * self.config.runtime.minutes or float("inf"))
+
+    def _after(self, iteration: int) -> float:
+        """The seconds of all iterations and evaluations after one."""
+        evaluations = self.config.evaluation.number_due(iteration, self.config.iterations)
+        return (self.config.iterations - iteration) * self._each + evaluations * (self._evaluation or 0.0)
 
     @property
     def _each(self) -> float:
         return sum(self._iterations) / len(self._iterations)
-
-    @property
-    def _evaluations_left(self) -> int:
-        return self.config.evaluation.number_due(self.at, self.config.iterations)
 
     def left(self) -> str:
         """The estimate as a short text, and nothing while there is none."""
@@ -72,7 +76,7 @@ class Pace:
 
     def sentence(self) -> str:
         """The estimate with what it is made of."""
-        count = self._evaluations_left
+        count = self.config.evaluation.number_due(self.at, self.config.iterations)
         timed = "not timed yet" if self._evaluation is None else f"{duration(self._evaluation)} each"
         beside = f", and {count} {'evaluation' if count == 1 else 'evaluations'}, {timed}" if count else ""
         return f"about {self.left()}: {self._each:.2g} s an iteration{beside}"

@@ -30,6 +30,8 @@ from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Observer, train
 
 Say = Callable[[str], None]
+Observing = Callable[[int], AbstractContextManager[Observer]]
+"""Makes the observer of a run, given how many of the study come after it."""
 _ABSTRACTION_SEED = 0  # seeds of an arm differ by what is sampled, not by their abstraction
 
 
@@ -52,7 +54,7 @@ class GridSummary:
     finished: bool  # False after an interrupt
 
 
-def run_grid(jobs: Sequence[Job], observer: Callable[[], AbstractContextManager[Observer]], say: Say) -> GridSummary:
+def run_grid(jobs: Sequence[Job], observer: Observing, say: Say) -> GridSummary:
     """Finish every job, in order; wait at the end for those that another process is running.
 
     Ctrl-C finishes an iteration, saves and stops the grid. Raises CheckpointError for a folder that holds a run of other
@@ -73,7 +75,7 @@ def run_grid(jobs: Sequence[Job], observer: Callable[[], AbstractContextManager[
                     continue
                 say(f"{job.path} ({ran + there + 1} of {len(jobs)})")
                 started = time.perf_counter()
-                if not _carry_on(job, observer, say):
+                if not _carry_on(job, observer, len(jobs) - ran - there - 1, say):
                     return GridSummary(len(jobs), ran, there, finished=False)
                 ran += 1
                 if others := len(jobs) - ran - there:
@@ -154,7 +156,7 @@ def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
             yield True
 
 
-def _carry_on(job: Job, observer: Callable[[], AbstractContextManager[Observer]], say: Say) -> bool:
+def _carry_on(job: Job, observer: Observing, others: int, say: Say) -> bool:
     """Start or resume a run; False if it was interrupted."""
     if (job.path / "config.toml").is_file() and not _set_aside(job.path, say):
         run = RunFolder.open(job.path)
@@ -162,7 +164,7 @@ def _carry_on(job: Job, observer: Callable[[], AbstractContextManager[Observer]]
         if job.buckets:
             _require_abstraction(job, say)
         run = RunFolder.create(job.path, job.config)
-    with observer() as watching:
+    with observer(others) as watching:
         summary = train(run, watching)
     if summary.finished:
         _drop_memories(job.path, say)
