@@ -1,10 +1,11 @@
-"""Bots of raise-ladder games at the table: sizes as buttons, whole hands by forms, reviews without costs, no ranges."""
+"""Bots of raise-ladder games at the table: sizes as buttons, whole hands by forms, reviews without costs, ranges."""
 
 import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,16 +207,51 @@ def test_until_the_end_no_answer_depends_on_what_is_hidden(bot: NamedRun, path: 
     assert max(map(len, hidden.values())) > 2  # the agent did hold different cards
 
 
-def test_the_site_offers_play_and_no_ranges(person: TestClient) -> None:
-    home = person.get("/").text
-    assert 'href="/play/bot"' in home
-    assert 'href="/strategy/bot"' not in home
-    refusal = person.get("/api/agents/bot/range")
-    assert refusal.status_code == 409
-    assert "listed tree" in refusal.json()["error"]
+def test_the_site_offers_play_and_a_question(person: TestClient) -> None:
+    assert 'href="/play/bot"' in person.get("/").text
     answer = person.get("/api/agents/bot/strategy", params={"situation": "4c / r4 c / 2d"}).json()
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
     assert person.get("/runs/bot").status_code == 200
+
+
+def test_the_ranges_of_a_small_ladder_are_those_of_single_hands(person: TestClient) -> None:
+    assert 'href="/strategy/bot"' in person.get("/").text
+    found = person.get("/api/agents/bot/range", params={"betting": "r4 c/c", "board": "2d"}).json()
+    assert (found["betting"], found["player"], found["round"]) == ("r4 c/c", 0, "round 2")
+    assert found["actions"] == ["check", "bet 0.5 pot (to 4)"]
+    for hand in found["hands"]:
+        single = person.get("/api/agents/bot/strategy", params={"situation": f"{hand['hand']} / r4 c / 2d / c"}).json()
+        assert hand["probabilities"] == pytest.approx(single["probabilities"])
+    first = person.get("/api/agents/bot/range").json()
+    raised = {hand["hand"]: hand["probabilities"]["raise to 4"] for hand in first["hands"]}
+    assert all(hand["reach"] == pytest.approx(raised[hand["hand"]]) for hand in found["hands"])
+
+
+def test_the_strategy_page_of_a_small_ladder_names_sizes(person: TestClient) -> None:
+    page = unescape(person.get("/strategy/bot", params={"betting": "r4 c/", "board": "2d"}).text)
+    assert "bet 0.5 pot (to 4)" in page
+    assert "betting=r4+c/r0.5" in page
+    over = person.get("/strategy/bot", params={"betting": "r4 f"})
+    assert over.status_code == 200
+    wrong = person.get("/api/agents/bot/range", params={"betting": "r5"})
+    assert wrong.status_code == 400
+    assert "has 'r5' where" in wrong.json()["error"]
+    ended = person.get("/api/agents/bot/range", params={"betting": "r4 f c"})
+    assert "continues after its end 'r4 f'" in ended.json()["error"]
+
+
+def test_a_ladder_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
+    many = (tuple(range(4, 40, 4)), tuple(range(20, 110, 10)))
+    rules = replace(RULES, stack=10_000, ladder=many, max_raises=(9, 9))
+    write_game(rules, tmp_path / "many.toml")
+    brief = ("--algorithm", "mccfr", "--traversals", 1, "--iterations", 1, "--runtime.threads", 1, "--json")
+    assert deepcfr("solve", tmp_path / "many.toml", "--out", tmp_path / "run", *brief).status == 0
+    large = NamedRun("large", RunFolder.open(tmp_path / "run"), "average", pytest.fail)
+    with client(large) as somebody:
+        assert 'href="/strategy/large"' not in somebody.get("/").text
+        refusal = somebody.get("/api/agents/large/range")
+        assert refusal.status_code == 409
+        assert "more than 200,000 nodes" in refusal.json()["error"]
 
 
 def test_a_bot_of_a_ladder_is_warmed_up(bot: NamedRun) -> None:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.errors import GameError
 from deepcfr.games.betting import BettingState, PublicTree, unroll
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import ACTOR, CHIPS, ENDED, ENTRIES, HISTORY, ROUND, RUNGS, LadderGame, advance
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    CHIPS,
+    ENDED,
+    ENTRIES,
+    HISTORY,
+    ROUND,
+    RUNGS,
+    LadderGame,
+    SteppedState,
+    advance,
+)
 from deepcfr.games.ladder_betting import legal_actions as legal_at
 from deepcfr.games.poker import PokerGame, Suits
+from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import no_limit
 
 Ints = npt.NDArray[np.int64]
@@ -41,9 +55,35 @@ class ListedLadder(PokerGame):
         self._histories = self.positions[self._order, HISTORY]
         assert (np.diff(self._histories) > 0).all(), "two histories have one hash"
 
+    def state(self, node: int = 0) -> SteppedState:
+        state = self.stepped.state()
+        for _, action in self.tree.path(node):
+            state = state.after(action)
+        return state
+
+    def node_of(self, state: PublicState) -> int:
+        assert isinstance(state, SteppedState)
+        return int(self.nodes_at(state.position[None])[0])
+
     def nodes_at(self, positions: Ints) -> Ints:
         """The nodes of rows of the betting machine, int64 [n, ENTRIES] to [n]."""
         return self._order[np.searchsorted(self._histories, positions[:, HISTORY])]
+
+
+@lru_cache(maxsize=4)
+def listed_game(rules: LadderRules) -> ListedLadder:
+    """The listed form of a raise-ladder game, made once. Raises GameError as `ListedLadder` does."""
+    return ListedLadder(rules)
+
+
+@lru_cache(maxsize=64)
+def can_be_listed(rules: LadderRules) -> bool:
+    """Whether the betting tree of a raise-ladder game is small enough to list."""
+    try:
+        listed_game(rules)
+    except GameError:
+        return False
+    return True
 
 
 def _list(game: LadderGame) -> PublicTree:

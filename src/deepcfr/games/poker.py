@@ -16,7 +16,7 @@ from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
 from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, sort_groups
 from deepcfr.games.hands import MAX_HAND, strength
-from deepcfr.games.public_state import ListedState
+from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import NO_CARD, Encoding
@@ -102,9 +102,14 @@ class PokerGame:
             rows[:, start:end].sort(axis=1)
         return rows
 
-    def state(self, node: int = 0) -> ListedState:
+    def state(self, node: int = 0) -> PublicState:
         """The public state of a node, by default of the root."""
         return ListedState(self.rules, self.tree, node)
+
+    def node_of(self, state: PublicState) -> int:
+        """The node of a public state of this game."""
+        assert isinstance(state, ListedState)
+        return state.node
 
     def start(self, deals: Deals) -> torch.Tensor:
         return torch.zeros_like(deals.traversal)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from deepcfr.errors import GameError
-from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import ACTOR, ROUND
-from deepcfr.games.listed_ladder import ListedLadder
+from deepcfr.games.listed_ladder import ListedLadder, listed_game
 from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.types import NO_CARD, Infosets
 
@@ -102,9 +99,4 @@ def listed(player: Player) -> Policy:
     """The form of a player that has a list of nodes. Raises GameError for a raise-ladder game that is too large to list."""
     if isinstance(player, SteppedPolicy):
         return player.policy
-    return ListedPolicy(player, _listed_game(player.game.rules)) if isinstance(player, LadderPolicy) else player
-
-
-@lru_cache(maxsize=4)
-def _listed_game(rules: LadderRules) -> ListedLadder:
-    return ListedLadder(rules)
+    return ListedPolicy(player, listed_game(player.game.rules)) if isinstance(player, LadderPolicy) else player

@@ -26,7 +26,7 @@ from deepcfr.games.betting import CALL
 from deepcfr.games.cards import card_text, cards_text, pack_cards, parse_card
 from deepcfr.games.ladder_betting import LadderGame, SteppedState
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.public_state import ListedState, PublicState
+from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Cards, LadderPolicy, Player
 from deepcfr.types import Infosets
@@ -153,7 +153,6 @@ def hand_strategy(
         assert isinstance(state, SteppedState)
         views = policy.look(deals_with(state, holes, board), np.full(len(holes), number), stream)
         return policy.probabilities(np.repeat(state.position[None], len(holes), axis=0), views)
-    assert isinstance(state, ListedState)
     assert isinstance(policy.game, PokerGame)
     infosets = listed_infosets(policy.game, state, holes, board)
     _, example, view = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
@@ -161,10 +160,10 @@ def hand_strategy(
     return strategy
 
 
-def listed_infosets(game: PokerGame, state: ListedState, holes: Cards, board: Sequence[int]) -> Infosets:
+def listed_infosets(game: PokerGame, state: PublicState, holes: Cards, board: Sequence[int]) -> Infosets:
     """The infosets of the player to act with each of `holes` [H, hole cards], H rows, with cards in the game's encoding."""
     rows = torch.from_numpy(game.views_of(holes, board)).to(game.device)
-    return Infosets(game.infoset[[state.node]].expand(len(rows)), rows)
+    return Infosets(game.infoset[[game.node_of(state)]].expand(len(rows)), rows)
 
 
 def deals_with(state: PublicState, holes: Cards, board: Sequence[int]) -> Cards:

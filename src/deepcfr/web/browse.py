@@ -9,6 +9,8 @@ import numpy as np
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
+from deepcfr.errors import GameError
+from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.policies.query import query
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
@@ -74,10 +76,12 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
 
 def _same_game(site: Site, name: str, other: str) -> None:
     first, second = (site.run(one).listed()[1] for one in (name, other))
-    if first.rules != second.rules:
+    try:
+        require_same_game(first, second)
+    except GameError as error:
         raise Refusal(
             409, f"{name} plays {first.name}, but {other} plays {second.name}: only agents of one game compare."
-        )
+        ) from error
 
 
 def _page(site: Site, name: str, position: Position, cell: str, other: str) -> HTMLResponse:

@@ -8,6 +8,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from deepcfr.config import SolveConfig
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.presets import is_poker
 from deepcfr.games.rules import PokerRules
 from deepcfr.web.pages import render
@@ -22,14 +24,15 @@ class Card:
     game: str
     method: str
     plays: bool  # whether its game is poker
-    browsable: bool  # whether its game has a listed tree
+    browsable: bool  # whether its game is poker with a tree that can be listed
 
 
 def card(run: NamedRun) -> Card:
     """The card of a run."""
     source, config = run.folder.source, run.folder.config
     method = config.solve.algorithm if isinstance(config, SolveConfig) else config.solver
-    return Card(run.name, source.name, method, is_poker(source), isinstance(source, PokerRules))
+    browsable = can_be_listed(source) if isinstance(source, LadderRules) else isinstance(source, PokerRules)
+    return Card(run.name, source.name, method, is_poker(source), browsable)
 
 
 def router(site: Site) -> APIRouter:

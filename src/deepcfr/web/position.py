@@ -11,7 +11,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.cards import card_text, parse_card
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.public_state import ListedState
+from deepcfr.games.public_state import PublicState
 from deepcfr.policies.query import round_name
 from deepcfr.web.site import Refusal, shorten
 
@@ -27,7 +27,7 @@ class Position:
     known: Cards
 
     @property
-    def state(self) -> ListedState:
+    def state(self) -> PublicState:
         """The public state of the betting."""
         return self.game.state(self.node)
 
@@ -87,7 +87,7 @@ class Position:
     def name(self, action: int) -> str:
         """The name of an action; a bet or raise has the round's total to which it leads."""
         words = self.state.name(action)
-        if action in (FOLD, CALL):
+        if action in (FOLD, CALL) or self.state.size(action):
             return words
         total = self.chips_in_round(action)
         return f"{words} {total:g}" if words == "bet" else f"{words} to {total:g}"
@@ -113,16 +113,17 @@ def seat_name(game: PokerGame, player: int) -> str:
 def read_position(game: PokerGame, betting: str, board: str) -> Position:
     """Read a position from an address. Raises Refusal with status 400 and the first problem."""
     state = game.state()
-    letters = re.sub(r"[\s/]", "", betting)
+    letters = state.split(betting.replace("/", " "))
     for place, letter in enumerate(letters):
         if state.over:
-            raise Refusal(400, f"The betting '{shorten(betting)}' continues after its end '{letters[:place]}'.")
+            before = state.gap.join(letters[:place])
+            raise Refusal(400, f"The betting '{shorten(betting)}' continues after its end '{before}'.")
         action = state.read(letter)
         if action is None:
             legal = ", ".join(map(state.token, state.legal()))
             raise Refusal(400, f"The betting '{shorten(betting)}' has {shorten(letter)!r} where {legal} are legal.")
         state = state.after(action)
-    return Position(game, state.node, read_board(game, board))
+    return Position(game, game.node_of(state), read_board(game, board))
 
 
 def read_board(game: PokerGame, text: str) -> Cards:
@@ -150,5 +151,5 @@ def address(name: str, position: Position, *, cell: str = "", other: str = "", p
 
 
 def kind_of(action: int) -> str:
-    """The colour class of an action."""
-    return {FOLD: "fold", CALL: "call", RAISE: "raise-1"}[action]
+    """The colour class of an action: raises in shades, by their place among the game's sizes."""
+    return {FOLD: "fold", CALL: "call"}.get(action, f"raise-{min(action - RAISE + 1, 4)}")

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
-from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.poker import PokerGame
+from deepcfr.ladder.listed import listed
 from deepcfr.play.costs import Costs
-from deepcfr.policies.base import LadderPolicy, Player, Policy
+from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.models import shipped_agents
 from deepcfr.runs.players import made_of, runs_of
@@ -84,18 +85,19 @@ class NamedRun:
     def _load(self) -> Agent:
         plain, solver = self.folder.load_player(self.which, self.warn)
         policy = made_of(self.player, plain, self.search) if self.player else plain
-        if isinstance(policy, LadderPolicy):
-            return Agent(policy, None, None)
-        costs = Costs(policy.game, policy) if isinstance(policy.game, PokerGame) else None
+        game = policy.game
+        costs = Costs(game, policy) if isinstance(policy, Policy) and isinstance(game, PokerGame) else None
         newest = solver.current_policy() if isinstance(solver, DeepCFR) and policy is plain else None
         return Agent(policy, costs, advantages_of(newest) if newest else None)
 
     def listed(self) -> tuple[Policy, PokerGame]:
-        """The agent and its game, which must be poker with a listed tree. Raises Refusal otherwise."""
-        policy = self.agent().policy
-        if isinstance(policy, LadderPolicy) or not isinstance(policy.game, PokerGame):
-            name = policy.game.name
-            raise Refusal(409, f"Ranges need a poker game with a listed tree, and that of {name} is not one.")
+        """The agent and its game with a list of nodes, which must be poker. Raises Refusal otherwise."""
+        try:
+            policy = listed(self.agent().policy)
+        except GameError as error:
+            raise Refusal(409, " ".join(error.problems)) from error
+        if not isinstance(policy.game, PokerGame):
+            raise Refusal(409, f"Ranges need a poker game, and {policy.game.name} is none.")
         return policy, policy.game
 
 
