@@ -28,11 +28,11 @@ from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.rules import PokerRules
-from deepcfr.ladder.best_response import ladder_best_response
+from deepcfr.ladder.listed import listed
 from deepcfr.ladder.policies import ladder_scripted, ladder_style
 from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
-from deepcfr.policies.base import LadderPolicy, Policy
+from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.report.matches import Terms
 from deepcfr.runs.folder import RunFolder
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 MODELS, RESULTS = ROOT / "models", ROOT / "experiments" / "results"
 STYLES = ("uniform", "call")
 DEALS, SEED, THREADS = 1_000_000, 0, 2
-LADDER_DEALS, LADDER_BOUND, LADDER_STYLES, ANSWER_HANDS = 200_000, 2_000, ("deterministic", "aggressive", "tight"), 200
+LADDER_DEALS, LADDER_STYLES, ANSWER_HANDS = 200_000, ("deterministic", "aggressive", "tight"), 200
 
 
 def main() -> None:
@@ -122,22 +122,21 @@ def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iter
 
 def _of_ladder(path: Path, policy: LadderPolicy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     unit, terms = policy.game.milli_unit, Terms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
-    others: list[tuple[str, LadderPolicy]] = [
+    others: list[tuple[str, Player]] = [
         *((f"scripted:{style}", ladder_scripted(style, policy.game)) for style in (*STYLES, "raise")),
         *((f"{style}:{path.name}", ladder_style(policy, style)) for style in LADDER_STYLES),
     ]
+    others += [(_title(rival), RunFolder.open(rival).load_player("own", print)[0]) for rival in options.rivals]
     found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     for name, other in others:
         match = terms.play(policy, other)
         found["matches"][name] = match.facts()
         value = f"{match.value:+.0f} ± {match.interval:.0f} {unit}"
         yield f"gains against `{name}`", f"{value}, {LADDER_DEALS:,} duplicate deals, seed {SEED}"
-    bound = ladder_best_response(policy, LADDER_BOUND, SEED, threads=THREADS)
+    bound = local_best_response(listed(policy), options.boards, SEED, threads=THREADS)
     found["local_best_response"] = bound.facts()
-    yield (
-        "a local best response gains",
-        f"{bound.mean:.0f} ± {bound.interval:.0f} {unit} a seat, {LADDER_BOUND:,} deals",
-    )
+    value = f"{bound.mean:.0f} ± {bound.interval:.0f} {unit} a seat"
+    yield "a local best response gains", f"{value}, all hands on {bound.boards} runouts"
     found["answers"] = answers = _answer_times(policy)
     yield "an answer takes", f"{answers['median_ms']:.1f} ms in the median, {answers['most_ms']:.0f} ms at most"
     found["resident_bytes"] = resident_memory()
