@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -103,6 +104,8 @@ def refused_in_sentences(read: Callable[[Any], object], value: Any) -> None:
         problems = list(error.problems)
         assert problems  # or nothing would be said
     assert [problem for problem in problems if not problem.endswith(".")] == []
+    # each names what was read, or what is not there
+    assert [problem for problem in problems if not re.search(r"['\"\d]|missing|at end of", problem)] == []
 
 
 def fuzz(amount: int, inputs: st.SearchStrategy[Any], read: Callable[[Any], object]) -> None:
