@@ -129,6 +129,32 @@ def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() ->
             assert set(noise.to_target) == {1, 2}
 
 
+def test_samples_of_several_decisions_count_each_of_them() -> None:
+    solver = trained(PublicChanceSampling(boards=4, samples=20, decisions=2))
+    found = fit_noise(solver, fits=2)
+    rounds = infoset_rounds(solver.game)
+    for player in (0, 1):
+        networks = refits(solver, player, 2)
+        rows = dict(solver.memories.named())[f"advantage-{player}"][slice(None)]  # type: ignore[index]
+        assert rows.infosets.node.shape == (len(rows), 2)
+        apart: dict[int, list[float]] = {}
+        mass: dict[int, list[float]] = {}
+        for sample in range(len(rows)):
+            infosets = rows.infosets[slice(sample, sample + 1)]
+            with torch.no_grad():
+                outputs = [network(infosets)[0] for network in networks]  # [2, A]
+            legal = solver.game.encoding.legal[infosets.node[0].long()]
+            played = [regret_matching(output, legal) for output in outputs]
+            for place, node in enumerate(infosets.node[0].tolist()):
+                weight = float(rows.iteration[sample])
+                apart.setdefault(int(rounds[node]), []).append(
+                    weight * total_variation(played[0][place], played[1][place])
+                )
+                mass.setdefault(int(rounds[node]), []).append(weight)
+        for round_, noise in by_round(found, player).items():
+            assert noise.between[1] == pytest.approx(sum(apart[round_]) / sum(mass[round_]), rel=1e-4)
+
+
 def test_fits_that_hardly_move_do_not_differ_and_the_run_is_left_alone() -> None:
     solver = trained(EXTERNAL)
     before = [copy.deepcopy(network.state_dict()) for network in solver.advantage_networks]

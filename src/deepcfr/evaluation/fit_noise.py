@@ -105,10 +105,12 @@ def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
     if isinstance(examples, InfosetExamples):
         memory, legal = examples.memory, solver.game.encoding.legal
         rows = memory[slice(0, None, 1 + len(memory) // _SOME)]
+        node = rows.infosets.node.long()  # [I], or [I, decisions] of one round each
         weight = weights(rows.iteration, solver.iteration)
-        node = rows.infosets.node.long()
-        for round_ in sorted(set(rounds[node].tolist())):
-            here = (rounds[node] == round_).nonzero()[:, 0]
+        weight = weight if node.dim() == 1 else weight[:, None].expand_as(node)
+        round_of = rounds[node if node.dim() == 1 else node[:, 0]]
+        for round_ in sorted(set(round_of.tolist())):
+            here = (round_of == round_).nonzero()[:, 0]
             yield _Place(round_, partial(_of_infosets, rows.infosets[here]), legal[node[here]], weight[here], None)
     else:
         assert isinstance(examples, HandExamples)
