@@ -17,7 +17,7 @@ from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, LadderG
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
 from deepcfr.ladder.policies import LadderUniform, ladder_ensemble
-from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.sampling.traversal_tree import deal_cards
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
@@ -84,6 +84,10 @@ def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
     ]
     np.testing.assert_allclose(rows[0], rows[1])
     assert exploitability(there).nash_conv == pytest.approx(Enumeration(table).nash_conv())
+    nodes = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == 1)
+    seen = game.views_of(np.array([[0], [3], [5]], np.uint8), (2,))
+    plain = Policy.on_hands(there, nodes, seen)  # through `probabilities`
+    np.testing.assert_array_equal(there.on_hands(nodes, seen), plain)
 
 
 def test_forms_are_found_by_name() -> None:

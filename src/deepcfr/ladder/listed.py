@@ -55,17 +55,28 @@ class ListedPolicy(Policy):
         self._listed = game
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        nodes, cards = infosets.node.cpu().numpy(), infosets.cards.cpu().numpy()
-        strategy = self._ask(self._listed.positions[nodes], cards)
-        return torch.from_numpy(strategy).to(infosets.node.device)
+        positions = self._listed.positions[infosets.node.cpu().numpy()]
+        views = self._views(infosets.cards.cpu().numpy(), positions[:, ACTOR])
+        return torch.from_numpy(self.policy.probabilities(positions, views)).to(infosets.node.device)
 
-    def _ask(self, positions: Ints, cards: Cards) -> Floats:
-        """Probabilities [I, A] at positions [I, ENTRIES] with what the player to act sees, uint8 [I, C]."""
+    def on_hands(self, nodes: Ints, cards: Cards) -> Floats:
+        rows = np.empty((len(nodes), len(cards), self._listed.encoding.num_actions))
+        positions = self._listed.positions[nodes]
+        for player in np.unique(positions[:, ACTOR]):
+            here = np.flatnonzero(positions[:, ACTOR] == player)
+            views = self._views(cards, np.full(len(cards), player))  # the same at all nodes of a player
+            asked = np.repeat(positions[here], len(cards), axis=0)
+            rows[here] = self.policy.probabilities(asked, np.tile(views, (len(here), 1))).reshape(
+                len(here), *rows.shape[1:]
+            )
+        return rows
+
+    def _views(self, cards: Cards, actor: Ints) -> Ints:
+        """The policy's views [I, V] of what each actor [I] sees, uint8 [I, C]."""
         rules = self._listed.rules
         deals = np.empty((len(cards), 2 * rules.hole_cards + sum(rules.board_cards)), np.uint8)
-        _complete(cards, positions[:, ACTOR], rules.hole_cards, rules.num_cards, deals)
-        views = self.policy.look(deals, np.zeros(len(deals), np.int64), 0)
-        return self.policy.probabilities(np.ascontiguousarray(positions), views)
+        _complete(cards, actor, rules.hole_cards, rules.num_cards, deals)
+        return self.policy.look(deals, np.zeros(len(deals), np.int64), 0)
 
 
 @nb.njit(cache=True, nogil=True)
