@@ -14,7 +14,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.protocols.environment import AGENTS, GameEnv
 
-NAMES = ["kuhn", "leduc", "fhp", "hulh", "hunl-pot", "openspiel:leduc_poker", "openspiel:tic_tac_toe"]
+NAMES = ["kuhn", "leduc", "fhp", "hulh", "hunl-pot", "hunl-200", "openspiel:leduc_poker", "openspiel:tic_tac_toe"]
 
 
 @pytest.mark.parametrize("name", NAMES[:6])
