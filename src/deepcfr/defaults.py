@@ -145,7 +145,7 @@ _TUNED["hunl-pot"] = _TUNED["hulh"] | {
     "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
     "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
 }
-# Drawn boards with some hands each (docs/levers.md). Its sizes are shares of the pot, as those of hunl-pot. Not tuned.
+# Drawn boards with some hands each (docs/levers.md). Pots grow as in hunl-pot. Not tuned.
 _BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "schedule": "cosine"}
 _TUNED["hunl-200"] = {
     "cfr": {"iterations": 80, "first_round": "table", "average_weighting": "quadratic"},

@@ -13,14 +13,17 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, LadderGame, gains
-from deepcfr.games.listed_ladder import ListedLadder
+from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, gains
+from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
-from deepcfr.ladder.policies import LadderUniform, ladder_ensemble
+from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted
 from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.report.matches import LADDER_DEALS, Terms
 from deepcfr.sampling.traversal_tree import deal_cards
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table
 
 
@@ -138,5 +141,62 @@ def test_all_in_ends_the_betting_in_the_list_too() -> None:
     decisions_left = np.flatnonzero(all_in[: game.tree.num_decisions])
     assert len(decisions_left)
     assert (game.tree.legal[decisions_left].sum(1) == 2).all()  # fold or call
-    assert torch.equal(game.legal.sum(1)[torch.from_numpy(decisions_left)], torch.full((len(decisions_left),), 2))
-    assert isinstance(game.stepped, LadderGame)
+
+
+def test_the_policy_before_training_is_kept_in_both_forms() -> None:
+    table, first = random_table(1), random_table(2)
+    assert listed(table).initial is None
+    table.initial = lambda: first
+    there = listed(table)
+    assert there.initial is not None
+    back = SteppedPolicy(there)
+    assert back.initial is not None
+    positions = there.game.positions[: there.game.tree.num_decisions]  # type: ignore[attr-defined]
+    views = [policy.look(deal_cards(1, np.uint64(4), 0, 6, 3), np.arange(1), 0) for policy in (first, back.initial())]
+    rows = [
+        policy.probabilities(positions, np.tile(view, (len(positions), 1)))
+        for policy, view in zip((first, back.initial()), views, strict=True)
+    ]
+    np.testing.assert_allclose(rows[0], rows[1])
+
+
+def test_matches_take_either_form() -> None:
+    table = random_table(1)
+    other = UniformPolicy(ListedLadder(TWO_ROUNDS))
+    values = [
+        Terms(hands=2_000).play(first, second).value
+        for first in (table, listed(table))
+        for second in (other, stepped(other))
+    ]
+    assert len(set(values)) == 1
+    assert Terms().play(listed(table), other).hands == LADDER_DEALS
+    rivals = replace(TWO_ROUNDS, ladder=((4, 6), (50, 100)))
+    with pytest.raises(GameError, match="differ in ladder"):
+        Terms(boards="all").play(table, UniformPolicy(ListedLadder(rivals)))
+
+
+def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:
+    game = ListedLadder(TWO_ROUNDS)
+    positions = game.positions[: game.tree.num_decisions]
+    views = np.zeros((len(positions), 0), np.int64)
+    for style in ("uniform", "call", "raise"):
+        there = scripted_policy(style, game)
+        infosets = Infosets(torch.arange(len(positions)), torch.zeros(len(positions), 2, dtype=torch.uint8))
+        here = ladder_scripted(style, game.stepped).probabilities(positions, views)
+        np.testing.assert_array_equal(there.probabilities(infosets).numpy(), here)
+
+
+def test_a_refusal_to_list_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = replace(TWO_ROUNDS, name="counted")
+    made = []
+
+    def refuse(*_: object) -> None:
+        made.append(1)
+        raise GameError("It has too many lines.")
+
+    monkeypatch.setattr("deepcfr.games.listed_ladder.ListedLadder.__init__", refuse)
+    for _ in range(3):
+        assert not can_be_listed(rules)
+        with pytest.raises(GameError, match="too many lines"):
+            listed_game(rules)
+    assert len(made) == 1

@@ -10,7 +10,9 @@ from pettingzoo.test import api_test, seed_test
 
 from deepcfr import Agent, environment, load
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.cards import card_text
 from deepcfr.games.presets import load_game
+from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.protocols.environment import AGENTS, GameEnv
 
@@ -126,3 +128,20 @@ def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_environment_of_an_agent_has_its_suits() -> None:
     canonical = environment(Agent(UniformPolicy(load_game("fhp"))))
     assert canonical.game.suits == "canonical"  # type: ignore[attr-defined]
+    agent = load("fhp")
+    raw = environment("fhp")
+    raw.reset()
+    with pytest.raises(GameError, match="sees fhp in other suits: make the environment from its agent"):
+        raw.strategy(agent.policy)
+
+
+def test_an_agent_of_a_raise_ladder_answers_in_its_environment() -> None:
+    agent = load("hunl-200")
+    env = environment(agent)
+    env.reset()
+    shares = env.strategy(agent.policy)
+    assert shares.sum() == pytest.approx(1)
+    cards = env.observe("player_0")["observation"][-7 * 52 :].reshape(7, 52)
+    hole = [card_text(PRESETS["hulh"], int(card)) for card in cards[:2].argmax(1)]
+    asked = list(agent.act(" ".join(hole)).values())
+    assert shares[shares > 0] == pytest.approx([share for share in asked if share > 0])

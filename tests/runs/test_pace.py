@@ -100,4 +100,4 @@ def test_a_run_of_a_study_says_what_the_others_will_take(clock: Clock) -> None:
     observer.pace = Pace(CONFIG, 0)
     iterate(observer.pace, clock, 1, 10.0)
     observer._tell()
-    assert "3 more runs in the study: about 26 min if all take as long" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "3 more runs to go: about 26 min if all take as long" in console.file.getvalue()  # type: ignore[attr-defined]

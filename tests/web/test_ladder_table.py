@@ -140,7 +140,7 @@ def test_a_review_has_what_the_agent_would_do_and_says_why_there_are_no_costs(pe
         assert sum(decision["agent"].values()) == pytest.approx(1)
         assert (decision["values"], decision["cost"]) == (None, None)
     assert sum(hand["probability"] for hand in answer["range"]) == pytest.approx(1)
-    assert answer["note"] == "Exact costs are computed in games with a listed tree."
+    assert answer["note"] == "Exact costs are not computed in raise-ladder games."
     waiting = person.get("/play/bot").text
     assert "…" in waiting
     assert "Values:" in waiting

@@ -261,7 +261,8 @@ class MatchUp:
 
     first: Positional[str]  # a run
     second: Positional[str]  # another run
-    boards: int | Literal["all"] | None = None  # boards to sample, with all hands on each; all, or no option, is exact
+    #: boards to sample, with all hands on each; all is exact, and so is no option but in raise-ladder games
+    boards: int | Literal["all"] | None = None
     hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
     lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
     seed: int = 0  # seed of boards, deals and actions
@@ -283,7 +284,8 @@ class Rivals:
     runs: Positional[tuple[str, ...]]
     styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
     against_first: bool = False  # play only the matches of the first run, in its own style
-    boards: int | Literal["all"] | None = None  # boards to sample, with all hands on each; all, or no option, is exact
+    #: boards to sample, with all hands on each; all is exact, and so is no option but in raise-ladder games
+    boards: int | Literal["all"] | None = None
     hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
     lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
     seed: int = 0  # seed of boards, deals and actions; equal in every match
@@ -302,10 +304,10 @@ class LowerBound:
     """
 
     run: Positional[str]  # a poker run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100
+    boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100 (ladders: hands)
     rounds: tuple[int, ...] | None = None  # rounds, from 0, in which the responder may bet; it calls in others
     lines: int | None = None  # with --boards N: sampled action sequences of a round; default 256
-    hands: int | None = None  # for raise-ladder games: deals, each played in both seats; default 1,000
+    hands: int | None = None  # for raise-ladder games without --boards: deals, each in both seats; default 1,000
     seed: int = 0  # seed of boards, action sequences and deals
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)

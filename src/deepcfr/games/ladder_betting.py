@@ -1,4 +1,4 @@
-"""The betting of raise-ladder games as a state machine in numba, for games whose tree is too large to list.
+"""The betting of raise-ladder games as a state machine in numba, because its tree may be too large to list.
 
 A public position is a row of twelve integers, so kernels can keep positions on a stack and matches can step thousands
 together. The rungs chosen in a round are a set of bits. Together with the bit for an opening check or call they give all

@@ -53,7 +53,10 @@ class ListedLadder(PokerGame):
         self.positions = _positions(self.stepped, tree)  # int64 [N, ENTRIES], the row of every node
         self._order = np.argsort(self.positions[:, HISTORY], kind="stable")
         self._histories = self.positions[self._order, HISTORY]
-        assert (np.diff(self._histories) > 0).all(), "two histories have one hash"
+        if not (np.diff(self._histories) > 0).all():
+            raise GameError(
+                f"Two histories of {rules.name} have the same hash: give it another number of sizes or raises."
+            )
 
     def state(self, node: int = 0) -> SteppedState:
         state = self.stepped.state()
@@ -70,20 +73,26 @@ class ListedLadder(PokerGame):
         return self._order[np.searchsorted(self._histories, positions[:, HISTORY])]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
+def _made_once(rules: LadderRules) -> ListedLadder | tuple[str, ...]:
+    """The listed form of a raise-ladder game, or the reasons why there is none."""
+    try:
+        return ListedLadder(rules)
+    except GameError as error:
+        return error.problems
+
+
 def listed_game(rules: LadderRules) -> ListedLadder:
     """The listed form of a raise-ladder game, made once. Raises GameError as `ListedLadder` does."""
-    return ListedLadder(rules)
+    made = _made_once(rules)
+    if isinstance(made, tuple):
+        raise GameError(made)
+    return made
 
 
-@lru_cache(maxsize=64)
 def can_be_listed(rules: LadderRules) -> bool:
     """Whether the betting tree of a raise-ladder game is small enough to list."""
-    try:
-        listed_game(rules)
-    except GameError:
-        return False
-    return True
+    return isinstance(_made_once(rules), ListedLadder)
 
 
 def _list(game: LadderGame) -> PublicTree:

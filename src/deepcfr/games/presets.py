@@ -75,11 +75,6 @@ def cards_of(source: GameSource) -> PokerRules:
     return source.deck
 
 
-def is_listed(source: GameSource) -> bool:
-    """Whether the betting tree of a game is listed: true for all but raise-ladder games."""
-    return not isinstance(source, LadderRules)
-
-
 def is_poker(source: GameSource) -> bool:
     """Whether a game is a poker game, with any betting."""
     return not isinstance(source, OpenSpielSource)

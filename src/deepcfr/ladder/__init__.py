@@ -1,1 +1,1 @@
-"""Raise-ladder games, whose betting tree is too large to list: layouts, traversals, policies, solver and best response."""
+"""Raise-ladder games, whose betting is stepped: layouts, traversals, policies in both forms, solver and best response."""

@@ -2,9 +2,9 @@
 
 The rule is that of `deepcfr.evaluation.local_best_response`. The responder knows the policy, and so the probability of
 each private hand of the opponent after the opponent's actions. At every decision it takes the action that is best if
-the opponent may fold to its raise now and both players check and call from then on. A ladder game has no list of nodes,
-so hands are played one by one, as in the paper: cards and the opponent's actions are sampled, and the range covers all
-hands.
+the opponent may fold to its raise now and both players check and call from then on. A ladder game may have no list of
+nodes, so hands are played one by one, as in the paper: cards and the opponent's actions are sampled, and the range
+covers all hands.
 
 The odds of a hand against another hand, if nobody bets any more, use all possible boards where there are at most
 `check_down.MOST_RUNOUTS` of them (in hold'em from the flop on), and otherwise a sample of boards.

@@ -16,6 +16,7 @@ from deepcfr.types import NO_CARD, Infosets
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_ROWS = 1 << 16  # decisions of single hands that are asked for at a time
 
 
 class SteppedPolicy(LadderPolicy):
@@ -25,6 +26,8 @@ class SteppedPolicy(LadderPolicy):
         assert isinstance(policy.game, ListedLadder)
         self.policy, self.listed = policy, policy.game
         self.game, self.kind = policy.game.stepped, policy.kind
+        before = policy.initial
+        self.initial = (lambda: SteppedPolicy(before())) if before else None
         self._seen = sum(policy.game.card_groups)
         self.width = 2 * policy.game.rules.num_rounds * self._seen
 
@@ -45,6 +48,8 @@ class SteppedPolicy(LadderPolicy):
 class ListedPolicy(Policy):
     """A policy of positions as one of listed nodes. Raises GameError for one that is drawn for each deal."""
 
+    game: ListedLadder
+
     def __init__(self, policy: LadderPolicy, game: ListedLadder) -> None:
         if policy.draws:
             raise GameError(
@@ -52,28 +57,29 @@ class ListedPolicy(Policy):
                 "an infoset: take its members or an ensemble by sum."
             )
         self.policy, self.game, self.kind = policy, game, policy.kind
-        self._listed = game
+        before = policy.initial
+        self.initial = (lambda: ListedPolicy(before(), game)) if before else None
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        positions = self._listed.positions[infosets.node.cpu().numpy()]
+        positions = self.game.positions[infosets.node.cpu().numpy()]
         views = self._views(infosets.cards.cpu().numpy(), positions[:, ACTOR])
         return torch.from_numpy(self.policy.probabilities(positions, views)).to(infosets.node.device)
 
     def on_hands(self, nodes: Ints, cards: Cards) -> Floats:
-        rows = np.empty((len(nodes), len(cards), self._listed.encoding.num_actions))
-        positions = self._listed.positions[nodes]
+        rows = np.empty((len(nodes), len(cards), self.game.encoding.num_actions))
+        positions = self.game.positions[nodes]
         for player in np.unique(positions[:, ACTOR]):
             here = np.flatnonzero(positions[:, ACTOR] == player)
             views = self._views(cards, np.full(len(cards), player))  # the same at all nodes of a player
-            asked = np.repeat(positions[here], len(cards), axis=0)
-            rows[here] = self.policy.probabilities(asked, np.tile(views, (len(here), 1))).reshape(
-                len(here), *rows.shape[1:]
-            )
+            for some in np.array_split(here, 1 + len(here) * len(cards) // _ROWS):
+                asked = np.repeat(positions[some], len(cards), axis=0)
+                found = self.policy.probabilities(asked, np.tile(views, (len(some), 1)))
+                rows[some] = found.reshape(len(some), *rows.shape[1:])
         return rows
 
     def _views(self, cards: Cards, actor: Ints) -> Ints:
         """The policy's views [I, V] of what each actor [I] sees, uint8 [I, C]."""
-        rules = self._listed.rules
+        rules = self.game.rules
         deals = np.empty((len(cards), 2 * rules.hole_cards + sum(rules.board_cards)), np.uint8)
         _complete(cards, actor, rules.hole_cards, rules.num_cards, deals)
         return self.policy.look(deals, np.zeros(len(deals), np.int64), 0)

@@ -89,7 +89,7 @@ class UniformPolicy(Policy):
 
 
 class LadderPolicy(ABC):
-    """A behaviour strategy of both players of a raise-ladder game, which has no list of nodes.
+    """A behaviour strategy of both players of a raise-ladder game, by positions and not by listed nodes.
 
     Its inputs are positions of the betting machine and views. A view is the integers by which the policy describes a
     deal, such as the buckets of both players in every round.
@@ -111,4 +111,4 @@ class LadderPolicy(ABC):
 
 
 Player = Policy | LadderPolicy
-"""A policy that can play a match. No game has policies of both kinds."""
+"""A policy that can play a match. `ladder.listed` turns one kind into the other."""

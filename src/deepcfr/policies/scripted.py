@@ -24,8 +24,10 @@ class ScriptedPolicy(Policy):
     def __init__(self, game: PokerGame, preference: tuple[int, ...], kind: str) -> None:
         self.game, self.kind = game, kind
         legal = game.encoding.legal.cpu().numpy()
-        order = np.array(preference)
-        choice = order[legal[:, order].argmax(1)]
+        lowest = RAISE + legal[:, RAISE:].argmax(1)  # of several raises
+        order = np.stack([lowest if action == RAISE else np.full(len(legal), action) for action in preference], 1)
+        rows = np.arange(len(legal))
+        choice = order[rows, legal[rows[:, None], order].argmax(1)]
         self._rows = np.zeros((len(legal), game.encoding.num_actions))
         self._rows[np.arange(len(legal)), choice] = 1.0
         self._on_device = torch.from_numpy(self._rows).to(game.device)

@@ -167,7 +167,7 @@ def real_rules(policy: Player) -> PokerRules:
     game = policy.game
     if isinstance(game, LadderGame):
         return no_limit(game.rules.deck, game.rules.stack)
-    if isinstance(game, PokerGame) and game.rules.betting == "pot":
+    if isinstance(game, PokerGame) and game.rules.betting != "limit":
         return no_limit(game.rules, game.rules.stack)
     raise GameError(f"'{game.name}' has no raises that could stand for those of no-limit poker.")
 

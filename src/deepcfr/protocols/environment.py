@@ -14,7 +14,8 @@ from pettingzoo import AECEnv
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game, infosets_at
-from deepcfr.policies.base import Policy
+from deepcfr.ladder.listed import listed
+from deepcfr.policies.base import Player
 from deepcfr.rng import key
 from deepcfr.types import NO_CARD, TERMINAL, Infosets
 
@@ -96,10 +97,16 @@ class GameEnv(AECEnv):  # type: ignore[misc]
             mask[:] = self.game.legal[int(self._node)].cpu().numpy()
         return {"observation": self._seen[agent], "action_mask": mask}
 
-    def strategy(self, policy: Policy) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The probability [A] of each action by a policy of this game for the player to act. Raises GameError."""
+    def strategy(self, player: Player) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The probability [A] of each action by a policy of this game for the player to act.
+
+        Raises GameError for a policy of another game or with another encoding of cards, and after the end of the hand.
+        """
+        policy = listed(player)
         if policy.game.name != self.game.name:
             raise GameError(f"The policy plays {policy.game.name}, and the environment {self.game.name}.")
+        if getattr(policy.game, "suits", None) != getattr(self.game, "suits", None):
+            raise GameError(f"The policy sees {policy.game.name} in other suits: make the environment from its agent.")
         if self.terminations[self.agent_selection]:
             raise GameError("The hand is over.")
         row = policy.probabilities(self._infosets())[0].double()

@@ -29,7 +29,7 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
     if not isinstance(config, RunConfig):
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of a tabular solver.")
     if not isinstance(run.source, PokerRules):
-        raise GameError(f"An error budget needs the boards of a poker game, but '{run.source.name}' is not one.")
+        raise GameError(f"An error budget is for limit and pot betting, and '{run.source.name}' has neither.")
     if is_exact(settings) and (reason := refusal(run.source)):
         raise GameError(f"An error budget is exact. {reason} Its noise of single fits can be measured: skip all else.")
     newest, solver = run.load_policy("current", warn)

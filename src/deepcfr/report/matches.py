@@ -14,7 +14,7 @@ from rich.table import Table
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
-from deepcfr.ladder.listed import listed
+from deepcfr.ladder.listed import listed, stepped
 from deepcfr.policies.base import LadderPolicy, Player
 
 LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game
@@ -46,7 +46,7 @@ class Terms:
 
     def settled(self, player: Player) -> Terms:
         """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""
-        if not isinstance(player, LadderPolicy) or self.boards is not None or self.hands is not None:
+        if not isinstance(stepped(player), LadderPolicy) or self.boards is not None or self.hands is not None:
             return self
         return replace(self, hands=LADDER_DEALS)
 
@@ -57,7 +57,8 @@ class Terms:
         """
         hands = self.settled(first).hands
         if hands is not None:
-            return sampled_match(first, second, hands, self.seed, threads=self.threads, on_hands=on_progress)
+            one, other = stepped(first), stepped(second)
+            return sampled_match(one, other, hands, self.seed, threads=self.threads, on_hands=on_progress)
         first, second = listed(first), listed(second)
         if not isinstance(self.boards, int):
             return exact_match(first, second, self.threads, on_progress)

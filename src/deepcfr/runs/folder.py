@@ -21,9 +21,10 @@ from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.listed_ladder import listed_game
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, cards_of, is_listed, load_source
+from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, cards_of, load_source
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
@@ -222,7 +223,7 @@ class RunFolder:
 
     def _load_abstraction(self, path: Path) -> Abstraction:
         # a ladder's buckets may be those of any game with its cards: they were made without a look at the betting
-        return load_abstraction(path, cards_of(self.source), any_betting=not is_listed(self.source))
+        return load_abstraction(path, cards_of(self.source), any_betting=isinstance(self.source, LadderRules))
 
     @property
     def metrics_path(self) -> Path:
@@ -245,7 +246,7 @@ class RunFolder:
     def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame:
         """The run's game with its list of nodes, with cards as its networks see them."""
         game = self._any_game(device)
-        return build_game(self.source, "canonical", device) if isinstance(game, LadderGame) else game
+        return listed_game(game.rules) if isinstance(game, LadderGame) else game
 
     def _any_game(self, device: str) -> AnyGame:
         if device not in self._games:

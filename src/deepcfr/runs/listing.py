@@ -11,6 +11,7 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games.betting import build_tree
 from deepcfr.games.ladder import LADDERS
+from deepcfr.games.listed_ladder import can_be_listed, listed_game
 from deepcfr.games.presets import OpenSpielSource, load_source
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.ranges.boards import count_boards
@@ -27,6 +28,8 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
         if isinstance(source, OpenSpielSource):
             raise GameError(f"'{name}' is no game definition.")
         rules = source.deck
+        listed = isinstance(source, PokerRules) or can_be_listed(source)
+        tree = build_tree(source) if isinstance(source, PokerRules) else listed_game(source).tree if listed else None
         facts.append(
             {
                 "game": rules.name,
@@ -34,9 +37,9 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
                 "deck": f"{rules.num_ranks}x{rules.num_suits}",
                 "hole_cards": rules.hole_cards,
                 "board_cards": list(rules.board_cards),
-                "betting_decisions": build_tree(source).num_decisions if isinstance(source, PokerRules) else None,
+                "betting_decisions": tree.num_decisions if tree else None,
                 "boards": count_boards(rules, merge=False)[-1],
-                "exact_evaluation": isinstance(source, PokerRules) and refusal(rules) is None,
+                "exact_evaluation": listed and refusal(rules) is None,
             }
         )
     return facts

@@ -86,9 +86,8 @@ class LiveObserver:
             self.console.print(f"  {self.pace.sentence()}")
             if self.others:
                 whole = self.pace.seconds_left + self.others * self.pace.seconds_whole
-                self.console.print(
-                    f"  {self.others} more runs in the study: about {duration(whole)} if all take as long"
-                )
+                runs = "run" if self.others == 1 else "runs"
+                self.console.print(f"  {self.others} more {runs} to go: about {duration(whole)} if all take as long")
         self._told = True
 
     def evaluating(self, iteration: int, done: int, total: int) -> None:

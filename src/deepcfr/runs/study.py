@@ -21,8 +21,8 @@ from deepcfr.config import AnyConfig, RuntimeConfig, SolveConfig
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.files import cannot_write
-from deepcfr.games.presets import is_listed, load_rules
-from deepcfr.games.rules import PokerRules
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.presets import cards_of, is_poker, load_rules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.costs import duration
 from deepcfr.runs.folder import RunFolder
@@ -108,8 +108,10 @@ def is_complete(run: RunFolder) -> bool:
     limit = 60 * run.config.runtime.minutes or float("inf")
     if lines[-1]["iteration"] < run.config.iterations and lines[-1]["seconds"] < limit:
         return False
-    out_of_reach = isinstance(run.source, PokerRules) and refusal(run.source) is not None
-    return "evaluation" in lines[-1] or out_of_reach or not is_listed(run.source)
+    source = run.source
+    stepped = isinstance(source, LadderRules) and isinstance(run.config, SolveConfig)
+    out_of_reach = stepped or (is_poker(source) and refusal(cards_of(source)) is not None)
+    return "evaluation" in lines[-1] or out_of_reach
 
 
 def difference(found: AnyConfig, asked: AnyConfig) -> str | None:

@@ -11,7 +11,7 @@ from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.play.hand import Floats
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
-from deepcfr.web.position import Position, address, kind_of, seat_name
+from deepcfr.web.position import Position, address, seat_name
 from deepcfr.web.ranges import HandTable, Range, by_name, grid_labels
 
 Link = Callable[[str], str]
@@ -47,6 +47,8 @@ def _board_part(name: str, position: Position, round_: int, other: str) -> list[
 
 
 def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> dict[str, Any]:
+    names = {action: at.name(action) for action in at.state.legal()}
+    kinds = action_kinds(names.values())
     return {
         "who": seat_name(at.game, at.state.actor),
         "round": at.round_name,
@@ -54,13 +56,13 @@ def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> d
         "here": chosen is None,
         "actions": [
             {
-                "name": at.name(action),
-                "kind": kind_of(action),
+                "name": words,
+                "kind": kinds[words],
                 "address": address(name, at.after(action), other=other),
                 "chosen": action == chosen,
                 "ends": at.after(action).over,
             }
-            for action in at.state.legal()
+            for action, words in names.items()
         ],
     }
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from urllib.parse import urlencode
 
 from deepcfr.errors import ConfigError
-from deepcfr.games.betting import CALL, FOLD, RAISE
+from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.cards import card_text, parse_card
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
@@ -148,8 +148,3 @@ def address(name: str, position: Position, *, cell: str = "", other: str = "", p
     named = {"betting": position.betting, "board": position.board_text, "cell": cell, "with": other}
     query = urlencode({key: value for key, value in named.items() if value.strip("/")}, safe="/")
     return f"{prefix}/{name}" + (f"?{query}" if query else "")
-
-
-def kind_of(action: int) -> str:
-    """The colour class of an action: raises in shades, by their place among the game's sizes."""
-    return {FOLD: "fold", CALL: "call"}.get(action, f"raise-{min(action - RAISE + 1, 4)}")

@@ -38,7 +38,7 @@ class Agent:
     """A run's policy, with the costs of actions against it and its advantages."""
 
     policy: Player
-    costs: Costs | None  # costs of actions against it; None for games without a listed tree
+    costs: Costs | None  # costs of actions against it; None in raise-ladder games
     advantages: Advantages | None  # None for runs without advantage networks and for styles
 
 

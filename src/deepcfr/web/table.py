@@ -214,7 +214,7 @@ class Seat:
         """A sentence that says why the costs of some decisions are missing."""
         if self.costs is None:
             told = " The size of a bet is none that the agent knows, so it was translated." if hand.translated else ""
-            return f"Exact costs are computed in games with a listed tree.{told}"
+            return f"Exact costs are not computed in raise-ladder games.{told}"
         if self.costs.reason is not None:
             return self.costs.reason
         rounds = {step.round for step in hand.steps if step.player == hand.person}

@@ -87,8 +87,7 @@ def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> No
     """Raise GameError unless policies of the two games can play each other; the encoding of cards may differ."""
     if first is second:
         return
-    if isinstance(first, ListedLadder) and isinstance(second, ListedLadder):
-        first, second = first.stepped, second.stepped
+    first, second = (game.stepped if isinstance(game, ListedLadder) else game for game in (first, second))
     poker = PokerGame | LadderGame
     if isinstance(first, poker) and isinstance(second, poker) and type(first) is type(second):
         names = [field.name for field in fields(first.rules) if field.name not in _WORDS]
