@@ -30,6 +30,7 @@ def test_configurations_say_their_command_and_load() -> None:
         ("fhp-pot", "fhp-pot"),
         ("hulh-quick", "hulh"),
         ("hunl-pot", "hunl-pot"),
+        ("hunl-200", "hunl-200"),
     ],
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
