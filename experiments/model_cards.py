@@ -133,14 +133,14 @@ def _of_ladder(path: Path, policy: LadderPolicy, options: argparse.Namespace) ->
         found["matches"][name] = match.facts()
         value = f"{match.value:+.0f} ± {match.interval:.0f} {unit}"
         yield f"gains against `{name}`", f"{value}, {LADDER_DEALS:,} duplicate deals, seed {SEED}"
-    bound = local_best_response(listed(policy), options.boards, SEED, threads=THREADS)
-    found["local_best_response"] = bound.facts()
-    value = f"{bound.mean:.0f} ± {bound.interval:.0f} {unit} a seat"
-    yield "a local best response gains", f"{value}, all hands on {bound.boards} runouts"
     found["answers"] = answers = _answer_times(policy)
     yield "an answer takes", f"{answers['median_ms']:.1f} ms in the median, {answers['most_ms']:.0f} ms at most"
     found["resident_bytes"] = resident_memory()
     yield "memory", f"{found['resident_bytes'] / 1e9:.2f} GB resident, with Python and the libraries"
+    bound = local_best_response(listed(policy), options.boards, SEED, threads=THREADS)
+    found["local_best_response"] = bound.facts()
+    value = f"{bound.mean:.0f} ± {bound.interval:.0f} {unit} a seat"
+    yield "a local best response gains", f"{value}, all hands on {bound.boards} runouts"
     if options.results:
         write_atomically(RESULTS / options.results, json_bytes(found))
 

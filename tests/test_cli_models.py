@@ -14,7 +14,7 @@ from deepcfr.runs.models import model_facts, read_card, shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
-NAMES = ["fhp", "fhp-faithful", "hulh", "hunl-200", "kuhn", "leduc"]
+NAMES = ["fhp", "fhp-faithful", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
@@ -24,9 +24,9 @@ def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
         path = Path(facts["model"])
         last = read_metrics(path / "metrics.jsonl")[-1]
         assert (facts["iterations"], facts["nodes_touched"]) == (last["iteration"], last["total_nodes_touched"])
-        command = "solve" if facts["game"] in LADDERS else "train"
-        assert facts["recipe"].startswith(f"deepcfr {command} {facts['game']} ")
         card = facts["card"]
+        command = "train" if card["policy"].startswith("average network") else "solve"
+        assert facts["recipe"].startswith(f"deepcfr {command} {facts['game']} ")
         assert facts["recipe"] in card["recipe"]
         assert card["size"].startswith(f"{facts['size'] / 1e6:.2f} MB")
         if facts["game"] in ("hulh", *LADDERS):  # no exact evaluation
