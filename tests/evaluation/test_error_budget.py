@@ -421,7 +421,7 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*solve' is a run of a tabular solver\."):
         run_budget(tabular, BudgetSettings(), pytest.fail)
     listed = RunFolder.create(tmp_path / "dice", RunConfig(game="openspiel:liars_dice"))
-    with pytest.raises(GameError, match=r"boards of a poker game, but 'liars_dice' is not one\."):
+    with pytest.raises(GameError, match=r"for limit and pot betting, and 'liars_dice' has neither\."):
         run_budget(listed, BudgetSettings(), pytest.fail)
 
 

@@ -63,7 +63,7 @@ def tiny(folder: Path) -> dict[str, LinStudy]:
 
 
 def made(root: Path, studies: dict[str, LinStudy], name: str, seeds: int) -> Progress:
-    return run_lin(root, name, "quick", seeds, Watching, lambda _: None, studies)
+    return run_lin(root, name, "quick", seeds, lambda _: Watching(), lambda _: None, studies)
 
 
 @pytest.fixture(scope="module")

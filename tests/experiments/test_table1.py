@@ -97,7 +97,7 @@ def plan_of(folder: Path) -> Plan:
 
 
 @contextmanager
-def silent() -> Iterator[Silent]:
+def silent(_others: int) -> Iterator[Silent]:
     yield Silent()
 
 

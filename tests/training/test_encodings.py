@@ -11,7 +11,7 @@ import torch
 
 from deepcfr.config import RunConfig, load_any_config
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import build_game, load_rules
+from deepcfr.games.presets import build_game, load_source
 from deepcfr.rng import key
 from deepcfr.training.networks import CardCounts
 
@@ -41,14 +41,14 @@ def twins(game: PokerGame, count: int) -> tuple[Views, Views]:
 
 def counts(game: PokerGame, config: RunConfig, views: Views) -> npt.NDArray[np.float32]:
     """A network's card inputs, without strength."""
-    single_cards = config.network.kind == "paper" and config.network.card_embedding
+    single_cards = config.network.kind != "mlp" and config.network.card_embedding
     found: npt.NDArray[np.float32] = CardCounts(game.encoding, single_cards)(torch.from_numpy(views)).numpy()
     return found
 
 
 def share_alike(config: RunConfig) -> float:
     """The share of pairs of twins that differ to a player, in which the network sees no difference."""
-    game = build_game(load_rules(config.game), config.network.suits)
+    game = build_game(load_source(config.game), config.network.suits)
     assert isinstance(game, PokerGame)
     one, other = twins(game, 5_000)
     differ = (one != other).any(1)
