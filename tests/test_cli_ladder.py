@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from command_line import Outcome, deepcfr
 from deepcfr.config import load_any_config
 from deepcfr.report import matches
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.study import is_complete
 from ladder_games import TWO_ROUNDS, write_game
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")
@@ -252,6 +254,15 @@ def test_networks_learn_a_small_ladder_and_play_its_tables(place: Path) -> None:
     ).json
     assert facts["iterations"] == 4
     assert deepcfr("exploitability", place / "deep", "--json").json["nash_conv"] == pytest.approx(facts["nash_conv"])
+    run, metrics = RunFolder.open(place / "deep"), place / "deep" / "metrics.jsonl"
+    assert is_complete(run)
+    whole = metrics.read_text()
+    lines = [json.loads(line) for line in whole.splitlines()]
+    del lines[-1]["evaluation"]
+    metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert not is_complete(run)  # its boards can be enumerated, so the last evaluation is missing
+    metrics.write_text(whole)
+    assert is_complete(RunFolder.open(place / "a"))  # tables are not evaluated when they are solved
     pairs = (("deep", "a"), ("a", "deep"))
     gains = [deepcfr("match", place / x, place / y, "--hands", 20_000, "--json").json for x, y in pairs]
     assert gains[0]["value"] == pytest.approx(-gains[1]["value"], abs=gains[0]["interval"] + gains[1]["interval"])

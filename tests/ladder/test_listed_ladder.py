@@ -11,7 +11,7 @@ import torch
 from deepcfr.config import RunConfig, SearchConfig, config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL
+from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, gains
 from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
@@ -62,6 +62,21 @@ def test_bets_are_shares_of_the_pot() -> None:
     assert row[0] == pytest.approx(1 / 2)
     assert row[positions] == 1
     assert row[2 * positions + 1] == 1  # the second action is to be chosen
+
+
+def test_bets_stand_in_their_own_rounds() -> None:
+    game = ListedLadder(TWO_ROUNDS)  # blinds of 1 and 2 chips
+    state = game.state()
+    for action in (3, 1):  # the dealer raises to 8, and the big blind calls
+        state = state.after(action)
+    bets = game.tree.bets[game.node_of(state)].reshape(2, game.tree.positions)
+    np.testing.assert_array_equal(bets[0, :2], [7, 6])
+    assert (bets[0, 2:] == NOT_YET).all()
+    assert (bets[1] == NOT_YET).all()
+    state = state.after(1)  # a check
+    bets = game.tree.bets[game.node_of(state)].reshape(2, game.tree.positions)
+    assert bets[1, 0] == 0
+    assert (bets[1, 1:] == NOT_YET).all()
 
 
 def test_a_game_with_too_many_lines_is_refused() -> None:
