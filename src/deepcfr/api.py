@@ -165,7 +165,7 @@ def train(game: str, **settings: Any) -> Training:
     `train("leduc", seed=1, cfr={"iterations": 50})` has the keys of the configuration files (docs/cli.md). For folders,
     checkpoints and reports there is the command. Raises ConfigError with every problem, GameError for unknown games.
     """
-    base = tomllib.loads(config_to_toml(default_config(game, settings.get("solver", "deep-cfr"))))
+    base = tomllib.loads(config_to_toml(default_config(game, settings.pop("solver", "deep-cfr"))))
     for name, value in settings.items():
         base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value
     return Training(config_from_table(base))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from deepcfr.config import OPENSPIEL, RunConfig, RuntimeConfig, SolveConfig, config_from_table
+from deepcfr.config import OPENSPIEL, NamedSolver, RunConfig, RuntimeConfig, SolveConfig, config_from_table
+from deepcfr.config.records import NetworkSolver
 
 LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
 
@@ -22,12 +23,22 @@ def default_solve_config() -> SolveConfig:
     return SolveConfig(runtime=RuntimeConfig(checkpoint_every=1, checkpoint_seconds=120))
 
 
-def default_config(game: str, solver: str = "deep-cfr") -> RunConfig:
+def network_solver(name: NamedSolver) -> NetworkSolver:
+    """The solver behind a name of `train --solver`: relatives of Deep CFR are settings of it."""
+    return "nfsp" if name == "nfsp" else "deep-cfr"
+
+
+def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     """The default configuration of `train GAME`: tuned on two cores for known games, else a small one."""
+    small = game in ("kuhn", "leduc") or game.startswith(OPENSPIEL)
     if solver == "nfsp":
-        small = game in ("kuhn", "leduc") or game.startswith(OPENSPIEL)
         settings = _NFSP["kuhn" if game == "kuhn" else "leduc" if small else "poker"]
         return config_from_table({"game": game, "solver": solver, **settings})
+    if solver != "deep-cfr":
+        base, own = _SMALL if small else _MODEST, _RELATIVES[solver]
+        if "sampling" in own:  # single histories
+            base = base | (_SMALL_HISTORIES if small else _POKER_HISTORIES)
+        return config_from_table({"game": game} | {name: base.get(name, {}) | own.get(name, {}) for name in base | own})
     if game in _TUNED:
         return config_from_table({"game": game, **_TUNED[game]})
     if game.startswith(OPENSPIEL):
@@ -188,6 +199,21 @@ _EXTERNAL: dict[str, Any] = {
     "average": {"steps": 3_000, "batch_size": 4_096, "draw": "balanced", **_ADAM_FIT},
     "evaluation": {"at": [20]},
 }
+# Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
+_VALUE_FIT = {"steps": 100, "batch_size": 512, "learning_rate": 3e-3, "capacity": 100_000}
+_SMALL_HISTORIES: dict[str, Any] = {"sampling": {"traversals": 6_000}, "values": _VALUE_FIT}
+_POKER_HISTORIES: dict[str, Any] = {
+    "sampling": {"traversals": 120_000},
+    "values": _VALUE_FIT | {"steps": 200, "batch_size": 4_096, "capacity": 1_000_000},
+}
+_BASELINE = {"kind": "outcome", "exploration": 0.5, "estimate": "baseline"}
+_RELATIVES: dict[str, dict[str, Any]] = {
+    "dream": {"sampling": _BASELINE, "evaluation": {"policy": "sd-cfr"}},
+    "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}},
+    "deep-cfr+": {"cfr": {"weighting": "uniform", "average_weighting": "linear"}, "advantage": {"target": "bootstrap"}},
+    "deep-dcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "bootstrap"}},
+}
+_RELATIVES |= {f"vr-{name}": _RELATIVES[name] | {"sampling": _BASELINE} for name in ("deep-cfr+", "deep-dcfr+")}
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
 # paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the

@@ -25,7 +25,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.rng import key
 from deepcfr.sampling import outcome
 from deepcfr.sampling.external import Strategy, Traversals, traverse
-from deepcfr.sampling.outcome import traverse_outcomes
+from deepcfr.sampling.outcome import Learnt, traverse_outcomes
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import TERMINAL, Infosets, Samples
 
@@ -102,9 +102,18 @@ class Sums:
 
 
 def enumerated(
-    game: PokerGame, profile: Table, traverser: int, monkeypatch: pytest.MonkeyPatch
+    game: PokerGame,
+    profile: Table,
+    traverser: int,
+    monkeypatch: pytest.MonkeyPatch,
+    known: torch.Tensor | None = None,
+    *,
+    alone: bool = False,
 ) -> tuple[Sums, Sums, float, int]:
-    """Expectations over all deals, actions and roundings: samples of both kinds, the value, and how many histories."""
+    """Expectations over all deals, actions and roundings: samples of both kinds, the value, and how many histories.
+
+    With `known`, [deals, N, A], these are the history values that serve as a baseline, or `alone` and with uniform play.
+    """
     deals = every_deal(game)
     lines = Lines.of(game, len(deals))
     again = torch.arange(len(deals)).repeat_interleave(len(lines.script))
@@ -125,7 +134,9 @@ def enumerated(
         lines.probability.fill_(1.0)
         lines.uniform = (step + 0.5) / GRID
         rows.clear()
-        found = traverse_outcomes(game, batch, traverser, strategies, EXPLORATION, ACTIONS, 1)
+        learnt = None if known is None else Learnt(lambda node, row: known[again[row], node], alone)
+        exploration = 1.0 if alone else EXPLORATION
+        found = traverse_outcomes(game, batch, traverser, strategies, exploration, ACTIONS, 1, learnt)
         chance = (lines.probability / len(deals)).numpy()
         assert chance.sum() == pytest.approx(1, abs=1e-6)
         for sums, samples, row in zip((advantages, opponent), (found.advantages, found.strategies), rows, strict=True):
@@ -164,15 +175,19 @@ def merged(samples: Samples, weight: np.ndarray) -> tuple[Samples, np.ndarray]:
     return Samples(Infosets(keys[:, 0], keys[:, 1:].to(torch.uint8)), mean, torch.ones(len(keys))), total
 
 
+@pytest.mark.parametrize("baseline", [False, True])
 @pytest.mark.parametrize("traverser", [0, 1])
 @pytest.mark.parametrize(("name", "histories", "infosets"), [("kuhn", 6 * 5, 6), ("leduc", 120 * 49, 234)])
 def test_outcome_sampling_is_unbiased_against_enumeration(
-    name: str, histories: int, infosets: int, traverser: int, monkeypatch: pytest.MonkeyPatch
+    name: str, histories: int, infosets: int, traverser: int, baseline: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With any history values as a baseline, too: here they are random ones of a few units."""
     game = load_game(name)
-    profile = Table(game, 3)
-    exact = Enumeration(game, every_deal(game), traverser, profile).run()
-    advantages, opponent, value, count = enumerated(game, profile, traverser, monkeypatch)
+    profile, deals = Table(game, 3), every_deal(game)
+    exact = Enumeration(game, deals, traverser, profile).run()
+    shape = (len(deals), len(game.actor), game.encoding.num_actions)
+    known = torch.randn(shape, generator=torch.Generator().manual_seed(8)) if baseline else None
+    advantages, opponent, value, count = enumerated(game, profile, traverser, monkeypatch, known)
     assert count == histories  # all deals and all lines, four of which end before Leduc's board is seen
     assert len(exact.visits) == len(exact.opponent) == infosets
     # samples of an infoset: as many as external sampling has, which is how a memory weighs it

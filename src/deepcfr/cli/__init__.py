@@ -16,7 +16,13 @@ from tyro.conf import subcommand
 from deepcfr.cli import measuring, playing, records, reporting, running
 from deepcfr.cli.output import warn
 from deepcfr.config import SAMPLINGS, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
-from deepcfr.defaults import LOCAL_CLUSTER, default_cluster_config, default_config, default_solve_config
+from deepcfr.defaults import (
+    LOCAL_CLUSTER,
+    default_cluster_config,
+    default_config,
+    default_solve_config,
+    network_solver,
+)
 from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
 from deepcfr.games.rules import PRESETS
 
@@ -91,6 +97,10 @@ def parse_command(arguments: list[str]) -> Any:
     shown = with_kind(default_config(preset) if preset else RunConfig(), arguments)
     command = _read(_without_sampling(arguments), shown, default_solve_config())
     if isinstance(command, records.Train):
+        if command.config and command.solver != network_solver(command.solver):
+            raise ConfigError(
+                f"--solver {command.solver} is a set of settings, and --config is one: use one of them, not both."
+            )
         if command.config:
             base = load_config(command.config)
         elif command.ray is not None:

@@ -16,6 +16,7 @@ from deepcfr.config import (
     ExternalSampling,
     FitConfig,
     MemoryConfig,
+    NamedSolver,
     NetworkConfig,
     NFSPConfig,
     RunConfig,
@@ -24,9 +25,10 @@ from deepcfr.config import (
     SearchConfig,
     SolveConfig,
     TabularConfig,
+    ValueFitConfig,
     validate_config,
 )
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
+from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, network_solver
 from deepcfr.errors import ConfigError
 
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
@@ -68,7 +70,7 @@ class Runs:
 
 @dataclass
 class Train:
-    """Train Deep CFR or NFSP on a game, and compute the exact exploitability where that is feasible.
+    """Train Deep CFR, a relative of it or NFSP on a game, and compute the exact exploitability where that is feasible.
 
     Settings have the game's defaults or the values of --config; options override them.
     """
@@ -83,13 +85,15 @@ class Train:
     workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
     learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
     seed: int = 0  # seed of everything random in the run
-    solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  # nfsp uses its own section and not those of Deep CFR
+    #: nfsp uses its own section and not those of Deep CFR; the other names are relatives of Deep CFR, as settings of it
+    solver: NamedSolver = "deep-cfr"
     cfr: CFRConfig = field(default_factory=CFRConfig)
     sampling: AvoidSubcommands[Sampling] = field(default_factory=ExternalSampling)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     advantage: AdvantageFitConfig = field(default_factory=AdvantageFitConfig)
     average: FitConfig = field(default_factory=FitConfig)
+    values: ValueFitConfig = field(default_factory=ValueFitConfig)
     nfsp: NFSPConfig = field(default_factory=NFSPConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
@@ -97,6 +101,7 @@ class Train:
     def run_config(self) -> RunConfig:
         """The settings as one validated record; on a cluster memories are in several shards."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
+        sections["solver"] = network_solver(self.solver)
         if self.ray is not None and self.solver != "deep-cfr":
             raise ConfigError(f"--ray is for Deep CFR, but the solver is {self.solver}.")
         if self.ray is not None and self.memory.shards == 1:

@@ -13,6 +13,7 @@ from deepcfr.config.records import (
     FitConfig,
     HistorySampling,
     MemoryConfig,
+    NamedSolver,
     NetworkConfig,
     NFSPConfig,
     OutcomeSampling,
@@ -23,6 +24,7 @@ from deepcfr.config.records import (
     SearchConfig,
     SolveConfig,
     TabularConfig,
+    ValueFitConfig,
     sampling_of,
 )
 from deepcfr.config.toml import (
@@ -47,6 +49,7 @@ __all__ = [
     "HistorySampling",
     "MemoryConfig",
     "NFSPConfig",
+    "NamedSolver",
     "NetworkConfig",
     "OutcomeSampling",
     "PublicChanceSampling",
@@ -56,6 +59,7 @@ __all__ = [
     "SearchConfig",
     "SolveConfig",
     "TabularConfig",
+    "ValueFitConfig",
     "config_from_table",
     "config_problems",
     "config_to_toml",

@@ -42,6 +42,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "fit.decisions": (0, 1_000_000),
     "fit.learning_rate": (1e-12, 10.0),
     "fit.compress": (0.0, 1e6),
+    "fit.capacity": (1, 10**10),
     "nfsp.iterations": (1, 100_000_000),
     "nfsp.episodes": (1, 100_000_000),
     "nfsp.anticipatory": (0.0, 1.0),
@@ -111,13 +112,36 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
             yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
     else:
         sampling = config.sampling
-        if config.cfr.weighting == "discounted" and not (isinstance(sampling, PublicChanceSampling) and sampling.panel):
+        panel = isinstance(sampling, PublicChanceSampling) and sampling.panel
+        if config.cfr.weighting == "discounted" and not panel and config.advantage.target == "mean":
             yield (
                 "'cfr.weighting' is discounted, which needs a panel: set sampling.kind to public-chance and "
                 "sampling.panel, or cfr.weighting to linear."
             )
+        yield from _family_problems(config)
         yield from _shard_problems(config)
         yield from _kept_networks_problems(config)
+
+
+def _family_problems(config: RunConfig) -> Iterator[str]:
+    """One sentence for every setting that history values and bootstrapped targets do not offer."""
+    sampling = config.sampling
+    if sampling.kind == "outcome" and sampling.estimate == "values" and sampling.exploration != 1:
+        share = number(sampling.exploration)
+        yield f"'sampling.estimate' is values, which needs 'sampling.exploration' to be 1, but it is {share}."
+    if config.has_values and config.values.merge_infosets:
+        yield "'values.merge_infosets' must be false: steps of one history lead to different values."
+    if config.advantage.target == "bootstrap" and sampling.kind == "public-chance":
+        yield "'advantage.target' is bootstrap, which needs 'sampling.kind' to be external or outcome."
+    needs = {
+        "'sampling.estimate' is not payoffs": config.has_values,
+        "'advantage.target' is bootstrap": config.advantage.target == "bootstrap",
+    }
+    for what, needed in needs.items():
+        if needed and config.memory.shards > 1:
+            yield f"{what}, which needs all of a memory in one place: set 'memory.shards' to 1."
+        if needed and config.cfr.updates == "simultaneous":
+            yield f"{what}, which needs 'cfr.updates' to be alternating."
 
 
 def _shard_problems(config: RunConfig) -> Iterator[str]:
@@ -149,7 +173,7 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
     if isinstance(config, SolveConfig):
         groups = _unread_by_tables(config)
     elif config.solver == "nfsp":
-        unread = ("cfr", "sampling", "memory", "advantage", "average")
+        unread = ("cfr", "sampling", "memory", "advantage", "average", "values")
         names = [
             name for section in unread for name in _changed(config, section, tuple(vars(getattr(config, section))))
         ]
@@ -194,6 +218,9 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         "a panel plays and records whole hands": _changed(config, "sampling", ("decisions", "hands")) if panel else [],
         "the decisions of a hand have different pots": _changed(config, "advantage", ("pot_units",)) if panel else [],
         "only a panel has exact mean targets": [] if panel else _changed(config, "advantage", ("compress",)),
+        "sampled advantages come from payoffs alone": []
+        if config.has_values
+        else _changed(config, "values", tuple(vars(config.values))),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
         "'advantage.refit' is scratch": _changed(
             config, "cfr", ("average_smoothing",) if config.advantage.refit == "scratch" else ()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 Weighting = Literal["linear", "uniform", "quadratic", "discounted"]  # the weight of iteration t: t, 1, t^2, or DCFR's
+_PLUS = {"uniform": "CFR", "linear": "LinearCFR", "discounted": "DCFR"}  # clipped variants, by weighting
 OPENSPIEL = "openspiel:"  # prefix of the names of OpenSpiel games
 
 
@@ -16,11 +17,11 @@ class CFRConfig:
 
     iterations: int = 450  #: CFR iterations T
     #: weight of iteration t: t (Linear CFR) or 1; or discounted: sums are discounted by their sign, as in Discounted CFR
-    #: with alpha = 1.5 and beta = 0 (Brown and Sandholm 2019), which needs the exact sums of a panel
+    #: with alpha = 1.5 and beta = 0 (Brown and Sandholm 2019), which needs a panel's exact sums or bootstrapped targets
     weighting: Literal["linear", "uniform", "discounted"] = "linear"
-    #: weight of iteration t in the average strategy: `weighting`, or t^2 as in Discounted CFR with gamma = 2; the same for
-    #: discounted sums is t^2, too
-    average_weighting: Literal["same", "quadratic"] = "same"
+    #: weight of iteration t in the average strategy: `weighting`; t as in CFR+; or t^2 as in Discounted CFR with gamma = 2.
+    #: The same for discounted sums is t^2, too
+    average_weighting: Literal["same", "linear", "quadratic"] = "same"
     #: reduce fit noise in the targets of the average network: use regret matching on the mean of the snapshots whose
     #: iterations differ from the sample's by at most this share; 0, or no snapshots: the strategies that were played
     average_smoothing: float = 0.0
@@ -60,6 +61,9 @@ class OutcomeSampling:
     #: traversals that one thread runs together; affects the order of samples and which ones a full memory keeps
     chunk: int = 4_096
     exploration: float = 0.6  #: share of uniform play in the traverser's sampling policy
+    #: the source of sampled advantages: payoffs with importance weights; the same with learnt history values as a baseline,
+    #: as in DREAM; or history values alone, without importance weights, as in ESCHER, which needs exploration 1
+    estimate: Literal["payoffs", "baseline", "values"] = "payoffs"
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,16 @@ class AdvantageFitConfig(FitConfig):
     #: regret matching uses only their sign and order. Only for the exact means of a panel, because it would bias the mean
     #: of noisy targets; 0 is off
     compress: float = 0.0
+    #: mean: the weighted mean of all samples in the memory; bootstrap: this iteration's samples added to the positive part
+    #: of the last network, so that a memory holds one iteration only (Xu et al. 2025). `cfr.weighting` discounts that part
+    target: Literal["mean", "bootstrap"] = "mean"
+
+
+@dataclass(frozen=True)
+class ValueFitConfig(FitConfig):
+    """The fits of the network of history values, which go on from the last weights; only some estimates need it."""
+
+    capacity: int = 200_000  #: steps of sampled histories in its memory, the newest ones
 
 
 @dataclass(frozen=True)
@@ -229,19 +243,26 @@ class NFSPConfig:
     clip: float = 0.0  #: largest gradient norm; 0 is no limit
 
 
+#: deep-cfr: Deep CFR and its relatives, which are settings of it; nfsp: its own section and not those of Deep CFR
+NetworkSolver = Literal["deep-cfr", "nfsp"]
+#: names of `train --solver`: `deep-cfr` and `nfsp`, and relatives of Deep CFR as settings (`deepcfr.defaults`)
+NamedSolver = Literal["deep-cfr", "nfsp", "dream", "escher", "deep-cfr+", "deep-dcfr+", "vr-deep-cfr+", "vr-deep-dcfr+"]
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """All settings of a run."""
 
     game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
     seed: int = 0
-    solver: Literal["deep-cfr", "nfsp"] = "deep-cfr"  #: nfsp uses its own section and not those of Deep CFR
+    solver: NetworkSolver = "deep-cfr"  #: nfsp uses its own section and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
     sampling: Sampling = field(default_factory=ExternalSampling)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     advantage: AdvantageFitConfig = field(default_factory=AdvantageFitConfig)
     average: FitConfig = field(default_factory=FitConfig)
+    values: ValueFitConfig = field(default_factory=ValueFitConfig)
     nfsp: NFSPConfig = field(default_factory=NFSPConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
@@ -249,6 +270,24 @@ class RunConfig:
     @property
     def iterations(self) -> int:
         return self.nfsp.iterations if self.solver == "nfsp" else self.cfr.iterations
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the run learns the values of histories."""
+        sampling = self.sampling
+        return self.solver == "deep-cfr" and sampling.kind == "outcome" and sampling.estimate != "payoffs"
+
+    @property
+    def method(self) -> str:
+        """The name of the algorithm that the settings make."""
+        if self.solver == "nfsp":
+            return "NFSP"
+        varied = "VR-" if self.has_values else ""
+        if self.advantage.target == "bootstrap":
+            return f"{varied}Deep{_PLUS[self.cfr.weighting]}+"
+        if self.sampling.kind == "outcome" and self.has_values:
+            return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
+        return "Deep CFR"
 
 
 @dataclass(frozen=True)

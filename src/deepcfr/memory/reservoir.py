@@ -75,6 +75,10 @@ class Store:
             column[slot.to(column.device)] = rows[name][source].to(column)
         self.seen += count
 
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.seen = 0
+
     def _reservoir_slots(self, arrival: torch.Tensor, stream: int) -> torch.Tensor:
         """Algorithm R: the first `capacity` rows fill the memory; each later row i replaces a slot drawn from 0 .. i."""
         chance = torch.rand(

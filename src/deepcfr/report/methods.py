@@ -64,7 +64,7 @@ def method_of(run: RunFolder) -> Method:
     if isinstance(run.config, RunConfig):
         size = _parameters(rules, run.config.network) if rules else 0
         nodes = SWEPT if plays_all_hands(run.config) else SAMPLED
-        name = "NFSP" if run.config.solver == "nfsp" else "Deep CFR"
+        name = run.config.method
         return Method(f"{name}, {size:,} parameters" if size else name, "deep", size, nodes)
     solve = run.config.solve
     if solve.algorithm == "mccfr":

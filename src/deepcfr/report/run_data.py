@@ -20,8 +20,6 @@ from deepcfr.runs.folder import RunFolder
 
 MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
 _METHODS = {
-    "deep-cfr": "Deep CFR",
-    "nfsp": "NFSP",
     "mccfr": "Monte Carlo CFR",
     "cfr": "CFR",
     "cfr+": "CFR+",
@@ -30,7 +28,7 @@ _METHODS = {
     "dcfr": "Discounted CFR",
 }
 _UNREAD = {  # sections that a solver does not read
-    "nfsp": ("cfr", "sampling", "memory", "advantage", "average"),
+    "nfsp": ("cfr", "sampling", "memory", "advantage", "average", "values"),
     "deep-cfr": ("nfsp",),
 }
 
@@ -51,7 +49,7 @@ class RunData:
     @property
     def method(self) -> str:
         """The name of the run's method."""
-        return _METHODS[self.config.solver if isinstance(self.config, RunConfig) else self.config.solve.algorithm]
+        return self.config.method if isinstance(self.config, RunConfig) else _METHODS[self.config.solve.algorithm]
 
     @property
     def family(self) -> str:

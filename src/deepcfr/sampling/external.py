@@ -29,6 +29,7 @@ class Traversals:
     values: torch.Tensor  # float32 [B], each traversal's value to the traverser
     nodes_touched: int  # decision and terminal histories visited, plus deals
     decisions: torch.Tensor  # int64 [R], decisions visited in each round
+    histories: Samples | None = None  # the steps that history values are learnt from
 
 
 @dataclass

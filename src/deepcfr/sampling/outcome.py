@@ -26,18 +26,46 @@ This has two consequences for samples; docs/algorithms/mccfr.md derives both.
   0.01 or more; sigma / q is also at most 1 / (1 - e). With d decisions of the traverser before it and l after it, a sample
   has at most (|A| / e)^d + 1 copies, and its target is at most |u| (|A| / e) min(1 / (1 - e), |A| / e)^l. So a traversal
   touches far fewer nodes for the same mean, but variance is much higher.
+
+With history values b(h, .) the sampled value of every action b is known a little, and only the rest is weighted
+(DREAM: Steinberger, Lerer and Brown 2020, equations 5 and 6; Schmid et al. 2019):
+
+    v(h, a) = b(h, a) + [a was taken] (v(h a) - b(h, a)) / q(I, a) ,     v(h) = sum_a sigma(I, a) v(h, a) ;
+
+the opponent and chance are sampled on-policy, so there v(h) = sum_a sigma(a) b(h, a) + v(h a) - b(h, a). The mean is the
+same for any b; with b = 0 this is the estimate above. ESCHER (McAleer et al. 2023) takes b(h, a) for v(h, a) and samples
+nothing, so nothing is divided by q. Its traverser plays uniformly in every iteration, so the product in *Copies* is one
+number for each infoset, and a visit is one sample.
+
+The values are learnt from the same histories: a step (h, a) has the target w(h a), where w is the payoff at the end, and
+
+    w(h) = sum_a sigma(I, a) b(h, a) + c (w(h a) - b(h, a)) ,
+
+with c = sigma(I, a) at the traverser's decisions (tree backup: Precup, Sutton and Singh 2000) and c = 1 elsewhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 from deepcfr.games.base import Deals, Game
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import Strategy, Traversals, Visits, by_round, sample_actions, samples_at
-from deepcfr.types import TERMINAL
+from deepcfr.types import TERMINAL, Infosets, Samples
+
+Values = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""(node [M], row [M]) to the values of all actions there to player 0, float32 [M, A]."""
+
+
+class Learnt(NamedTuple):
+    """History values for the estimates of advantages."""
+
+    values: Values
+    alone: bool  # advantages from values alone, as in ESCHER; else they are a baseline, as in DREAM
 
 
 @dataclass(frozen=True)
@@ -51,6 +79,7 @@ class _Level:
     taken: torch.Tensor  # int64 [M]
     drawn: torch.Tensor  # float64 [M], q of `taken` where the traverser acts, else 1
     copies: torch.Tensor  # int64 [M]
+    known: torch.Tensor  # float64 [M, A], history values to the traverser, 0 without them
 
 
 def traverse_outcomes(
@@ -61,15 +90,17 @@ def traverse_outcomes(
     exploration: float,
     stream: int,
     iteration: int,
+    learnt: Learnt | None = None,
 ) -> Traversals:
     """Run one outcome-sampling traversal for every deal.
 
     `strategies[p]` is player p's strategy sigma^t. Both players' actions use the uniforms addressed by (traversal, node)
     in `stream`, so the opponent takes the same actions as in external sampling with the same stream.
     `exploration` must be above 0. Samples carry `iteration`; `values` are weighted, so only their mean is a value.
+    With `learnt` values there are `histories`, the steps that they are learnt from.
     """
-    levels, payoffs, touched = _follow(game, deals, traverser, strategies, exploration, stream)
-    values, advantages = _credit(game, levels, payoffs)
+    levels, payoffs, touched = _follow(game, deals, traverser, strategies, exploration, stream, learnt)
+    values, advantages = _credit(game, levels, payoffs, alone=learnt is not None and learnt.alone)
     opponent = [_repeated(level, ~level.mine, level.sigma) for level in levels]
     return Traversals(
         advantages=samples_at(game, deals, advantages, iteration),
@@ -77,11 +108,18 @@ def traverse_outcomes(
         values=values.float(),
         nodes_touched=touched,
         decisions=by_round(game, [level.node for level in levels]),
+        histories=_steps(game, deals, levels, payoffs, iteration, 1 if traverser == 0 else -1) if learnt else None,
     )
 
 
 def _follow(
-    game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], exploration: float, stream: int
+    game: Game,
+    deals: Deals,
+    traverser: int,
+    strategies: tuple[Strategy, Strategy],
+    exploration: float,
+    stream: int,
+    learnt: Learnt | None,
 ) -> tuple[list[_Level], torch.Tensor, int]:
     """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
     sign = 1.0 if traverser == 0 else -1.0
@@ -96,7 +134,7 @@ def _follow(
         payoffs[row[over]] = sign * game.payoff(node[over], row[over], deals).double()
         node, row = node[~over], row[~over]
         if len(node):
-            level = _decide(game, deals, traverser, strategies, exploration, stream, node, row, inverse[row])
+            level = _decide(game, deals, traverser, strategies, exploration, stream, node, row, inverse[row], learnt)
             levels.append(level)
             inverse[row] /= level.drawn
             node = game.step(node, level.taken, row, deals)
@@ -113,6 +151,7 @@ def _decide(
     node: torch.Tensor,
     row: torch.Tensor,
     inverse: torch.Tensor,
+    learnt: Learnt | None,
 ) -> _Level:
     """Sample an action at every node; `inverse` [M] is 1 / probability of the traverser's choices before it."""
     mine = game.actor[node] == traverser
@@ -128,22 +167,54 @@ def _decide(
     drawn = torch.where(mine, played.take_along_dim(taken[:, None], 1)[:, 0].double(), 1.0)
     # stochastic rounding: the mean number of copies is exactly the weight
     copies = (inverse + addressed_uniforms(key(stream, "copies"), address, node)).long()
-    return _Level(node, row, mine, sigma, taken, drawn, copies)
+    if learnt is None:
+        return _Level(node, row, mine, sigma, taken, drawn, copies, torch.zeros_like(sigma, dtype=torch.float64))
+    known = learnt.values(node, row).double() * (1.0 if traverser == 0 else -1.0) * legal
+    return _Level(node, row, mine, sigma, taken, drawn, torch.ones_like(copies) if learnt.alone else copies, known)
 
 
-def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor) -> tuple[torch.Tensor, Visits]:
+def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor, *, alone: bool) -> tuple[torch.Tensor, Visits]:
     """Propagate payoffs [B] back: returns the traversals' values (float64 [B]) and the traverser's targets."""
     values = payoffs.clone()
     advantages = Visits()
     for level in reversed(levels):
         taken = level.taken[:, None]
-        of_taken = values[level.row] / level.drawn  # value of the taken action; 0 for other actions
-        mean = level.sigma.take_along_dim(taken, 1)[:, 0] * of_taken
-        target = torch.zeros_like(level.sigma, dtype=torch.float64).scatter_(1, taken, of_taken[:, None])
-        target = (target - mean[:, None]) * game.legal[level.node]
-        advantages.append(_repeated(level, level.mine, target.float()))
-        values[level.row] = torch.where(level.mine, mean, values[level.row])
+        expected = (level.sigma * level.known).sum(1)
+        missed = values[level.row] - level.known.take_along_dim(taken, 1)[:, 0]
+        gained = missed / level.drawn  # what the sample adds to the known value of the taken action
+        mean = expected + level.sigma.take_along_dim(taken, 1)[:, 0] * gained
+        if alone:
+            target = level.known - expected[:, None]
+        else:
+            target = level.known.scatter_add(1, taken, gained[:, None]) - mean[:, None]
+        advantages.append(_repeated(level, level.mine, (target * game.legal[level.node]).float()))
+        values[level.row] = torch.where(level.mine, mean, expected + missed)
     return values, advantages
+
+
+def _steps(game: Game, deals: Deals, levels: list[_Level], payoffs: torch.Tensor, iteration: int, sign: int) -> Samples:
+    """The steps of all histories, in the form of `history_views`: targets are to player 0, NaN for other actions."""
+    traced = payoffs.clone()
+    visits = Visits()
+    for level in reversed(levels):
+        taken = level.taken[:, None]
+        target = torch.full_like(level.sigma, torch.nan)
+        target.scatter_(1, taken, sign * traced[level.row, None].float())
+        visits.append((level.node, level.row, target))
+        missed = traced[level.row] - level.known.take_along_dim(taken, 1)[:, 0]
+        share = torch.where(level.mine, level.sigma.take_along_dim(taken, 1)[:, 0].double(), 1.0)
+        traced[level.row] = (level.sigma * level.known).sum(1) + share * missed
+    node, row, target = (torch.cat(parts) for parts in zip(*visits, strict=True))
+    cards = history_views(deals)[row, game.round[node]]
+    return Samples(Infosets(node, cards), target, torch.full_like(node, iteration, dtype=torch.int32))
+
+
+def history_views(deals: Deals) -> torch.Tensor:
+    """The cards of histories in each round: what player 0 sees, then what player 1 sees, uint8 [B, R, 2 C].
+
+    In canonical suits each view has its own order of suits, so a few histories of different values look the same.
+    """
+    return torch.cat([deals.views[:, 0], deals.views[:, 1]], -1)
 
 
 def _repeated(

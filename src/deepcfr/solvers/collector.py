@@ -14,6 +14,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.solvers.first_round import FirstRoundTable
+from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import Found, Memories
 from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult
@@ -22,10 +23,14 @@ from deepcfr.training.networks import SplitNetwork
 
 @dataclass(frozen=True)
 class Current:
-    """sigma^t: regret matching on a network for each player, and a table for the first round where there is one."""
+    """sigma^t: regret matching on a network for each player, and a table for the first round where there is one.
+
+    `values` are the values of its histories where the run learns them.
+    """
 
     matching: RegretMatchingPolicy
     first_round: FirstRound | None
+    values: HistoryValues | None = None
 
     def policy(self) -> Policy:
         """The whole strategy as one policy."""
@@ -72,9 +77,9 @@ class IterationRecord:
     traversals: int  # of both players: histories from a deal, or boards
     nodes_touched: int
     evaluated: int  # infosets at which networks were asked for a strategy
-    trained: int  # examples in the mini-batches of both players' fits
+    trained: int  # examples in the mini-batches of both players' fits, and of those of history values
     traversal_seconds: float  # in which no network was fitted
-    fit_seconds: float  # of both players' networks
+    fit_seconds: float  # of both players' networks, and of history values
     advantage_loss: tuple[float, float]
     advantage_samples: tuple[int, int]  # in the memories
     strategy_samples: int
@@ -111,6 +116,7 @@ class Tally:
     evaluated: int = 0
     fits: list[Timed] = field(default_factory=list)  # of the players' networks, in their order
     average_fit: Timed | None = None  # of the average network, if it was fitted beside the others
+    value_fits: list[Timed] = field(default_factory=list)  # of history values
     _start: float = field(default_factory=time.perf_counter)
 
     def add(self, found: Found) -> None:
@@ -121,16 +127,16 @@ class Tally:
 
     def record(self, iteration: int, memories: Memories) -> IterationRecord:
         """End the iteration and return its record."""
-        seconds = time.perf_counter() - self._start
+        seconds, fits = time.perf_counter() - self._start, self.fits + self.value_fits
         advantage_samples, strategy_samples = memories.sizes()
         return IterationRecord(
             iteration=iteration,
             traversals=self.traversals,
             nodes_touched=self.nodes_touched,
             evaluated=self.evaluated,
-            trained=sum(fit.result.examples for fit in self.fits),
-            traversal_seconds=seconds - _covered([*self.fits, *([self.average_fit] if self.average_fit else [])]),
-            fit_seconds=_covered(self.fits),
+            trained=sum(fit.result.examples for fit in fits),
+            traversal_seconds=seconds - _covered([*fits, *([self.average_fit] if self.average_fit else [])]),
+            fit_seconds=_covered(fits),
             advantage_loss=(self.fits[0].result.loss, self.fits[1].result.loss),
             advantage_samples=advantage_samples,
             strategy_samples=strategy_samples,

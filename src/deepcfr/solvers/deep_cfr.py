@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from deepcfr.config import FitConfig
+from deepcfr.solvers.bootstrap import bootstrap, kept_share
 from deepcfr.solvers.collector import IterationRecord, Tally, timed
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
-from deepcfr.solvers.histories import PLAYERS
+from deepcfr.solvers.histories import PLAYERS, HistoryCollector
+from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.simultaneous import update_simultaneously
-from deepcfr.training.examples import WEIGHTS
+from deepcfr.training.examples import WEIGHTS, InfosetExamples, uniform_weights
 from deepcfr.training.fit import FitResult
 
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
@@ -35,28 +37,49 @@ class DeepCFR(DeepCFRState):
                 update_simultaneously(self, t, tally, average_due(t))
             else:
                 for player in PLAYERS:
+                    if self.values and self.values.come_first:
+                        self._learn_values(self.values, t, player, tally)
                     for found in self.collector.traverse(t, player, self.current()):  # Algorithm 2, some at a time
                         self.memories.add(player, found)  # advantages to M_p, strategies to M_Pi
                         if self.table:
                             self.table.add(player, t, found)
+                        if self.values and not self.values.come_first:
+                            self.values.add(found)
                         tally.add(found)
                     tally.fits.append(timed(self.fit_advantages, t, player))  # V_p, which the next player meets
+                    if self.values and not self.values.come_first:
+                        tally.value_fits.append(timed(self.values.fit, t, player, self.workers))
             self._average_fit = tally.average_fit.result if tally.average_fit else None
             self.iteration = t
             self.nodes_touched += tally.nodes_touched
             yield tally.record(t, self.memories)
 
+    def _learn_values(self, values: HistoryValues, t: int, player: int, tally: Tally) -> None:
+        """Fit the values to histories of their own, before those of a player's advantages."""
+        assert isinstance(self.collector, HistoryCollector)
+        for found in self.collector.traverse(t, player, self.current(), "values"):
+            values.add(found)
+            tally.add(found)
+        tally.value_fits.append(timed(values.fit, t, player, self.workers))
+
     def fit_advantages(self, t: int, player: int) -> FitResult:
         """Fit the advantage network V_p to M_p, from scratch as in Algorithm 1 or from its last weights."""
         config = self.config.advantage
-        examples = self.memories.advantage_examples(player, WEIGHTS[self.config.cfr.weighting], t, config)
+        weights = uniform_weights if config.target == "bootstrap" else WEIGHTS[self.config.cfr.weighting]
+        examples = self.memories.advantage_examples(player, weights, t, config)
         if not len(examples):
             return NO_FIT  # the player has never had to act; its network stays as it is
+        from_last = examples if config.target == "bootstrap" and isinstance(examples, InfosetExamples) else None
+        if from_last is not None:
+            bootstrap(from_last, self.advantage_networks[player], kept_share(t, self.config.cfr.weighting))
         if config.refit == "scratch" or self.advantage_networks[player].is_zero():
             self.advantage_networks[player] = self._new_network("advantage", t, player)
         stream = self._stream("advantage fit", t, player)
         self.collector.changed(player)
-        return self.collector.fit(self.advantage_networks[player], examples, config, stream, self.workers)
+        result = self.collector.fit(self.advantage_networks[player], examples, config, stream, self.workers)
+        if from_last is not None:
+            from_last.memory.clear()  # the network has the sums of all iterations
+        return result
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to M_Pi as it is now (Algorithm 1, last line).

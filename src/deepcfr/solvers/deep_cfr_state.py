@@ -10,6 +10,7 @@ from deepcfr.config import RunConfig
 from deepcfr.errors import NoPolicy
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
+from deepcfr.memory.reservoir import Stored
 from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
@@ -20,6 +21,7 @@ from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.collector import Collecting, Collector, Current
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
+from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import Memories
 from deepcfr.solvers.snapshots import Snapshots
 from deepcfr.training.fit import FitResult
@@ -43,6 +45,7 @@ class DeepCFRState:
     average_network: SplitNetwork | None = field(init=False, default=None)  # Pi
     table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
     collector: Collector = field(init=False)  # runs traversals and fits
+    values: HistoryValues | None = field(init=False)  # of histories, if advantages are estimated with them
     snapshots: Snapshots = field(init=False)
     workers: Workers = field(init=False)
     _average_fit: FitResult | None = field(init=False, default=None)  # of this iteration, if it ran beside other fits
@@ -55,6 +58,7 @@ class DeepCFRState:
         on_cores = game.device == "cpu" or sampling.kind == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
         self.table = FirstRoundTable(poker_game(game), cfr) if cfr.first_round == "table" else None
+        self.values = HistoryValues(game, self.config) if self.config.has_values else None
         self.snapshots = Snapshots(game, self.config)
         if self.collecting:
             self.collector = self.collecting(game, self.config, self.table)
@@ -77,7 +81,7 @@ class DeepCFRState:
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         compressed = self.memories.compression(fit) > 0
         matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
-        return Current(matching, self.first_round_strategy())
+        return Current(matching, self.first_round_strategy(), self.values)
 
     def current_policy(self) -> Policy:
         """The strategy of the newest iteration as a policy."""
@@ -119,7 +123,7 @@ class DeepCFRState:
         else:
             sampled = f"{sampling.traversals:,} traversals, {sampling.kind} sampling"
         return (
-            f"Deep CFR on {self.game.name}: {self.config.cfr.iterations} iterations of {sampled}, "
+            f"{self.config.method} on {self.game.name}: {self.config.cfr.iterations} iterations of {sampled}, "
             f"networks of {count_parameters(self.advantage_networks[0]):,} parameters, seed {self.config.seed}"
         )
 
@@ -131,12 +135,14 @@ class DeepCFRState:
         networks = {"advantage-0": self.advantage_networks[0], "advantage-1": self.advantage_networks[1]}
         if self.average_network is not None:
             networks["average"] = self.average_network
+        if self.values and memories:
+            networks["values"] = self.values.network
         weights = {
             f"{name}.{key}": tensor.cpu().contiguous()
             for name, network in networks.items()
             for key, tensor in network.state_dict().items()
         }
-        kept = self.memories.named() if memories else []
+        kept = self._stored() if memories else []
         facts = {
             "solver": "deep-cfr",
             "game": self.game.name,
@@ -159,11 +165,14 @@ class DeepCFRState:
         self.snapshots.restore(saved)
         for name, table in self._tables().items():
             table.copy_(saved.tensors[name])
-        restore_memories(self.memories.named() if memories else [], saved)
+        if self.values and memories:
+            self.values.network.load_state_dict(saved.part("values."))
+            self.values.fitted = self.iteration > 0
+        restore_memories(self._stored() if memories else [], saved)
 
     def memory_bytes(self, memories: bool) -> int:
         """Bytes of the large arrays of `state`, without copying anything from a device."""
-        kept = self.memories.named() if memories else []
+        kept = self._stored() if memories else []
         return sum(memory.nbytes for _, memory in kept) + self.snapshots.nbytes
 
     def thin(self, keep_networks: int) -> None:
@@ -173,6 +182,10 @@ class DeepCFRState:
     def close(self) -> None:
         """End the processes that this one started."""
         self.collector.close()
+
+    def _stored(self) -> list[tuple[str, Stored]]:
+        """All memories with their names in a checkpoint."""
+        return [*self.memories.named(), *([("values", self.values.memory)] if self.values else [])]
 
     def _tables(self) -> Tensors:
         """The first round's table, if there is one, in the solver's own memory."""

@@ -16,7 +16,7 @@ from deepcfr.policies.network import regret_matching
 from deepcfr.rng import key
 from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy, traverse
-from deepcfr.sampling.outcome import traverse_outcomes
+from deepcfr.sampling.outcome import Learnt, traverse_outcomes
 from deepcfr.solvers.collector import Current, Fitting
 from deepcfr.solvers.memories import Batch, Found, InfosetMemories, Memories
 from deepcfr.training.fit import fit
@@ -35,10 +35,13 @@ class HistoryCollector:
         self.side_by_side = 0
         self.memories: Memories = InfosetMemories(game, config.memory)
 
-    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
-        """Iteration t's traversals for one player, chunk by chunk in their order (Algorithm 2)."""
+    def traverse(self, t: int, traverser: int, current: Current, purpose: str = "") -> Iterator[Found]:
+        """Iteration t's traversals for one player, chunk by chunk in their order (Algorithm 2).
+
+        Another `purpose` has random streams of its own.
+        """
         sampling = history_sampling(self._config)
-        traversals = Traversals(self._game, self._config, t, traverser, current)
+        traversals = Traversals(self._game, self._config, t, traverser, current, purpose)
         return self._workers.map(
             lambda chunk: traversals.run(*chunk), chunks_of(0, sampling.traversals, sampling.chunk)
         )
@@ -65,7 +68,10 @@ def chunks_of(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
 class Traversals:
     """One player's traversals in one iteration; any part of them can be run, in any order and by any thread."""
 
-    def __init__(self, game: Game, config: RunConfig, t: int, traverser: int, current: Current) -> None:
+    def __init__(
+        self, game: Game, config: RunConfig, t: int, traverser: int, current: Current, purpose: str = ""
+    ) -> None:
+        self._purpose = (purpose,) if purpose else ()
         self._game, self._config, self._t, self._traverser, self._current = game, config, t, traverser, current
         self._sampling = sampling = history_sampling(config)
         corrected = sampling.kind == "external" and sampling.chance_control_variate
@@ -73,7 +79,7 @@ class Traversals:
 
     def stream(self, purpose: str, *more: int) -> int:
         """The random stream for one purpose in these traversals."""
-        return key(self._config.seed, purpose, self._t, self._traverser, *more)
+        return key(self._config.seed, *self._purpose, purpose, self._t, self._traverser, *more)
 
     def run(self, first: int, count: int, part: int = 0) -> Found:
         """Run `count` traversals from number `first` on, for a `part` of the memories.
@@ -90,9 +96,9 @@ class Traversals:
                 off = self._control_variate.of_histories(cards, np.arange(first, first + count), game.device)
             found = traverse(game, deals, self._traverser, (mine, theirs), self.stream("action"), self._t, off)
         else:
-            found = traverse_outcomes(
-                game, deals, self._traverser, (mine, theirs), sampling.exploration, self.stream("action"), self._t
-            )
+            learnt = Learnt(current.values.of(deals), sampling.estimate == "values") if current.values else None
+            stream, e = self.stream("action"), sampling.exploration
+            found = traverse_outcomes(game, deals, self._traverser, (mine, theirs), e, stream, self._t, learnt)
         advantages, strategies, for_table, decisions = found.advantages, found.strategies, None, found.decisions
         if current.first_round is not None:
             early = [game.round[samples.infosets.node.long()] == 0 for samples in (advantages, strategies)]
@@ -107,6 +113,7 @@ class Traversals:
             strategies=[Batch(strategies, self.stream("strategy slot", first))],
             part=part,
             first_round=for_table,
+            histories=found.histories,
         )
 
     def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:

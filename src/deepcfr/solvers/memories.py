@@ -23,6 +23,7 @@ from deepcfr.policies.snapshots import iteration_weight, snapshot_weight
 from deepcfr.ranges.boards import kept_bytes
 from deepcfr.ranges.public_chance import RoundPart, visited_boards
 from deepcfr.ranges.rounds import RoundTree, round_trees
+from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.training.examples import Examples, InfosetExamples, Objective, Weights
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
@@ -53,6 +54,7 @@ class Found:
     part: int = 0  # of the memories, where these have several parts
     first_round: tuple[Samples, Samples] | None = None  # advantages and strategies, for the table of the first round
     first_values: npt.NDArray[np.float64] | None = None  # the same on boards: the traverser's values, [S, U]
+    histories: Samples | None = None  # the steps that history values are learnt from
 
 
 class Memories(Protocol):
@@ -313,4 +315,5 @@ def memory_bytes(game: Game, config: RunConfig) -> int:
         poker, first = poker_game(game), 1 if config.cfr.first_round == "table" else 0
         return hand_memory_bytes(poker, memory, round_trees(poker), first, panel_rows(poker, sampling))
     decisions = sampling.decisions if sampling.kind == "public-chance" else 1
-    return bytes_per_sample(game.encoding, decisions) * (2 * memory.advantage_capacity + memory.strategy_capacity)
+    own = bytes_per_sample(game.encoding, decisions) * (2 * memory.advantage_capacity + memory.strategy_capacity)
+    return own + value_memory_bytes(game, config)

@@ -142,10 +142,10 @@ class Objective:
         return targets if self.unit is None else targets / self.unit[node][..., None]
 
     def mean_square(self, memory: Memory, targets: torch.Tensor, most: int = _SCALE_SAMPLES) -> float:
-        """The mean square of the legal targets, [samples, ..., A], over an even subset of about `most` samples."""
+        """The mean square of the legal targets, [samples, ..., A], but NaN, over an even subset of about `most` samples."""
         some = slice(0, None, 1 + len(memory) // most)
         node = memory.filled("node")[some].int()
-        return float(self.in_units(targets[some], node)[self.legal[node]].double().square().mean())
+        return float(self.in_units(targets[some], node)[self.legal[node]].double().square().nanmean())
 
     def mass(self, memory: Memory) -> torch.Tensor:
         """The sum of the samples' weights in each round, float64 [K]; all in round 0 if `rounds` is None."""
@@ -209,6 +209,11 @@ class InfosetExamples:
         """A worker's share of a mini-batch is divided further only if a sample has several decisions."""
         node = self._memory.filled("node")
         return UNDIVIDED if node.dim() == 1 else max(1, network.infosets_at_once // node.shape[1])
+
+    @property
+    def targets(self) -> torch.Tensor:
+        """The fitted targets of the samples, float32 [samples, A]."""
+        return self._targets
 
     def replace_targets(self, targets: torch.Tensor) -> None:
         """Replace the targets of the samples, float32 [samples, A]."""

@@ -1,4 +1,4 @@
-"""The two losses of Algorithm 1: advantages and average strategy, weighted and masked to legal actions."""
+"""The two losses of Algorithm 1, advantages and average strategy, and that of history values; all weighted and masked."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def advantage_loss(
     loss of theta_p.
     """
     return (functional.mse_loss(predicted, advantage, reduction="none") * legal).sum(-1).mul(weight).sum()
+
+
+def value_loss(predicted: torch.Tensor, value: torch.Tensor, legal: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """As `advantage_loss`, over the actions whose `value` is known, not NaN."""
+    known = ~value.isnan() & legal
+    return advantage_loss(predicted, value.nan_to_num(0.0), known, weight)
 
 
 def strategy_loss(

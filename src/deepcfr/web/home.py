@@ -30,7 +30,7 @@ class Card:
 def card(run: NamedRun) -> Card:
     """The card of a run."""
     source, config = run.folder.source, run.folder.config
-    method = config.solve.algorithm if isinstance(config, SolveConfig) else config.solver
+    method = config.solve.algorithm if isinstance(config, SolveConfig) else config.method
     browsable = can_be_listed(source) if isinstance(source, LadderRules) else isinstance(source, PokerRules)
     return Card(run.name, source.name, method, is_poker(source), browsable)
 

@@ -1,0 +1,37 @@
+"""Bootstrapped advantages (Xu et al. 2025, "Deep (Predictive) Discounted CFR"): sums kept by the last network.
+
+A network R^t is fitted to the samples r of iteration t alone, with targets
+
+    d_t max(R^(t-1)(I, .), 0) + r ,
+
+so it is the positive part of a cumulative advantage as in CFR+, discounted by d_t.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from deepcfr.config.records import Weighting
+from deepcfr.solvers.tabular import Discounting
+from deepcfr.training.examples import InfosetExamples
+from deepcfr.training.networks import SplitNetwork
+
+_BY_WEIGHTING: dict[Weighting, float] = {"uniform": float("inf"), "linear": 1.0, "discounted": 1.5}  # alpha
+_AT_ONCE = 1 << 16  # samples that the network is asked for
+
+
+def kept_share(t: int, weighting: Weighting) -> float:
+    """d_t, the share of earlier advantages that stays when iteration t adds to them: (t-1)^alpha / ((t-1)^alpha + 1)."""
+    return Discounting(_BY_WEIGHTING[weighting], 0.0, 0.0).factors(t)[0]
+
+
+@torch.no_grad()
+def bootstrap(examples: InfosetExamples, network: SplitNetwork, share: float) -> None:
+    """Add `share` times the positive outputs of `network` to the targets of `examples`."""
+    parts = []
+    for first in range(0, len(examples), _AT_ONCE):
+        infosets = examples.memory[slice(first, first + _AT_ONCE)].infosets
+        kept = network(infosets).clamp(min=0) * network.scale * examples.objective.legal[infosets.node]
+        unit = examples.objective.unit
+        parts.append(kept if unit is None else kept * unit[infosets.node][:, None])
+    examples.replace_targets(examples.targets + share * torch.cat(parts))

@@ -1,0 +1,268 @@
+"""Relatives of Deep CFR as settings: DREAM, ESCHER and bootstrapped advantages, with and without a baseline."""
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+import torch
+
+from deepcfr.config import (
+    NamedSolver,
+    NFSPConfig,
+    OutcomeSampling,
+    RunConfig,
+    config_problems,
+    unread_settings,
+    validate_config,
+)
+from deepcfr.defaults import default_config, network_solver
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.openspiel import load_openspiel_game
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import load_game
+from deepcfr.memory.reservoir import Memory
+from deepcfr.memory.state import SavedState
+from deepcfr.parallel import Workers
+from deepcfr.solvers.bootstrap import bootstrap, kept_share
+from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.histories import Traversals
+from deepcfr.solvers.history_values import HistoryValues, history_encoding
+from deepcfr.solvers.memories import Found, InfosetMemories, memory_bytes
+from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
+from deepcfr.training.losses import advantage_loss, value_loss
+from deepcfr.training.networks import build_network
+from deepcfr.types import TERMINAL, Infosets, Samples
+
+KUHN = load_game("kuhn")
+NAMES = {
+    "dream": "DREAM",
+    "escher": "ESCHER",
+    "deep-cfr+": "DeepCFR+",
+    "deep-dcfr+": "DeepDCFR+",
+    "vr-deep-cfr+": "VR-DeepCFR+",
+    "vr-deep-dcfr+": "VR-DeepDCFR+",
+}
+
+
+def brief(name: NamedSolver, iterations: int = 3) -> RunConfig:
+    """A short run of a relative on Kuhn."""
+    config = default_config("kuhn", name)
+    small = {"steps": 20, "batch_size": 64}
+    return replace(
+        config,
+        cfr=replace(config.cfr, iterations=iterations),
+        sampling=replace(config.sampling, traversals=200),
+        memory=replace(config.memory, advantage_capacity=20_000, strategy_capacity=20_000),
+        network=replace(config.network, width=32, layers=2),
+        advantage=replace(config.advantage, **small),
+        average=replace(config.average, steps=40, batch_size=64),
+        values=replace(config.values, **small, capacity=2_000),
+    )
+
+
+def solved(solver: DeepCFR) -> DeepCFR:
+    for _ in solver.iterations():
+        pass
+    return solver
+
+
+def test_every_name_of_the_command_line_is_a_valid_set_of_settings() -> None:
+    assert set(get_args(NamedSolver)) == {"deep-cfr", "nfsp", *NAMES}
+    for game in ("kuhn", "leduc", "fhp", "hulh", "openspiel:tic_tac_toe"):
+        for name, method in NAMES.items():
+            config = default_config(game, name)
+            assert validate_config(config).method == method
+            assert config.solver == network_solver(name) == "deep-cfr"
+            assert not list(unread_settings(config))
+    assert default_config("leduc").method == "Deep CFR"
+    assert default_config("leduc", "nfsp").method == "NFSP"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_short_run_is_far_less_exploitable_than_uniform_play(name: NamedSolver) -> None:
+    solver = solved(DeepCFR(KUHN, brief(name, 30)))
+    solver.fit_average()
+    found = exploitability(solver.policy(solver.config.evaluation.policy)).nash_conv
+    assert found < 230  # uniform play has 917
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_goes_on_bit_for_bit_from_its_saved_state(name: NamedSolver) -> None:
+    config = brief(name)
+    straight = solved(DeepCFR(KUHN, config))
+    half = DeepCFR(KUHN, config)
+    next(half.iterations())
+    state = half.state(memories=True)
+    arrays = dict(state.arrays)
+    again = DeepCFR(KUHN, config)
+    again.restore(SavedState(state.facts, {k: v.clone() for k, v in state.tensors.items()}, arrays.__getitem__), True)
+    solved(again)
+    for mine, other in zip(straight.advantage_networks, again.advantage_networks, strict=True):
+        assert all(torch.equal(w, other.state_dict()[k]) for k, w in mine.state_dict().items())
+    assert ("values" in dict(straight._stored())) == straight.config.has_values
+    for (label, memory), (_, other) in zip(straight._stored(), again._stored(), strict=True):
+        assert memory.seen == other.seen
+        for column, filled in memory.contents().items():
+            assert torch.equal(filled.nan_to_num(7), other.contents()[column].nan_to_num(7)), (label, column)
+
+
+def test_a_checkpoint_for_play_leaves_the_values_out() -> None:
+    solver = solved(DeepCFR(KUHN, brief("dream")))
+    assert not any(name.startswith("values") for name in solver.state(memories=False).tensors)
+    assert any(name.startswith("values") for name in solver.state(memories=True).tensors)
+
+
+# History values
+
+
+def test_histories_are_encoded_by_node_and_both_players_cards() -> None:
+    game = load_game("leduc")
+    encoding = history_encoding(game)
+    assert encoding.card_groups == (1, 1, 1, 1)
+    decisions = (game.actor != TERMINAL).nonzero()[:, 0]
+    assert torch.equal(encoding.node_features[decisions], game.encoding.node_features[game.infoset[decisions]])
+    assert torch.equal(encoding.legal, game.legal)
+    values = HistoryValues(game, brief("dream"))
+    assert values.network.node_embedding is None
+    without_cards = HistoryValues(load_openspiel_game("kuhn_poker"), brief("dream"))
+    assert without_cards.network.node_embedding is not None
+
+
+@pytest.mark.parametrize("name", ["dream", "escher"])
+def test_learnt_values_approach_those_of_the_profile(name: NamedSolver) -> None:
+    """Uniform play of Kuhn, whose values are known: the second player's mean payoff after each line of the betting."""
+    config = replace(
+        brief(name),
+        values=replace(default_config("kuhn", name).values, steps=300, capacity=10_000),
+        sampling=replace(brief(name).sampling, traversals=3_000),
+    )
+    solver = DeepCFR(KUHN, config)
+    assert solver.values is not None
+    for t in range(1, 5):
+        for found in (Traversals(KUHN, config, t, 0, solver.current()).run(0, 3_000),):
+            solver.values.add(found)
+        solver.values.fit(t, 0, Workers(1))
+    deals = KUHN.deal(400, 5)
+    rows = torch.arange(400)
+    at_root = solver.values.of(deals)(torch.zeros(400, dtype=torch.int64), rows)
+    exact = torch.stack([uniform_value(KUHN, deals, int(child)) for child in KUHN.tree.child[0, 1:3]], 1)
+    assert at_root[:, 1:3].sub(exact).abs().max() < 0.25
+    assert exact.std(0).min() > 0.5  # the values differ between deals
+
+
+def uniform_value(game: PokerGame, deals: object, node: int) -> torch.Tensor:
+    """The value to player 0 of a node under uniform play in every deal, by plain recursion, float32 [B]."""
+    if int(game.actor[node]) == TERMINAL:
+        count = len(deals)  # type: ignore[arg-type]
+        return game.payoff(torch.full((count,), node), torch.arange(count), deals)  # type: ignore[arg-type]
+    children = [int(game.tree.child[node, a]) for a in game.legal[node].nonzero()[:, 0]]
+    return torch.stack([uniform_value(game, deals, child) for child in children]).mean(0)
+
+
+def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    run, fit, advantages = Traversals.run, HistoryValues.fit, DeepCFR.fit_advantages
+
+    def noted_run(self: Traversals, first: int, count: int, part: int = 0) -> Found:
+        events.append("own" if self._purpose else "histories")
+        return run(self, first, count, part)
+
+    monkeypatch.setattr(Traversals, "run", noted_run)
+    monkeypatch.setattr(HistoryValues, "fit", lambda *a: (events.append("values"), fit(*a))[1])
+    monkeypatch.setattr(DeepCFR, "fit_advantages", lambda *a: (events.append("advantages"), advantages(*a))[1])
+    next(DeepCFR(KUHN, brief("dream")).iterations())
+    assert events == ["histories", "advantages", "values"] * 2
+    events.clear()
+    next(DeepCFR(KUHN, brief("escher")).iterations())
+    assert events == ["own", "values", "histories", "advantages"] * 2
+
+
+def test_values_have_no_loss_at_actions_that_were_not_taken() -> None:
+    predicted = torch.tensor([[1.0, 5.0, 9.0], [2.0, 0.0, 0.0]], requires_grad=True)
+    target = torch.tensor([[torch.nan, 2.0, torch.nan], [4.0, torch.nan, torch.nan]])
+    loss = value_loss(predicted, target, torch.ones(2, 3, dtype=torch.bool), torch.tensor([1.0, 0.5]))
+    assert float(loss.detach()) == pytest.approx(9 + 0.5 * 4)
+    loss.backward()
+    assert predicted.grad is not None
+    assert predicted.grad.tolist() == [[0, 6, 0], [-2, 0, 0]]
+
+
+def test_the_memory_of_values_is_counted_before_it_is_allocated() -> None:
+    config = brief("dream")
+    plain = replace(config, sampling=replace(config.sampling, estimate="payoffs"))
+    solver = solved(DeepCFR(KUHN, config))
+    assert solver.values is not None
+    memory = solver.values.memory
+    assert len(memory) == memory.capacity == 2_000
+    assert memory_bytes(KUHN, config) - memory_bytes(KUHN, plain) == memory.nbytes
+
+
+# Bootstrapped advantages
+
+
+def test_bootstrapped_targets_are_the_last_positive_part_and_the_new_sample() -> None:
+    config = brief("deep-dcfr+")
+    network = build_network(KUHN.encoding, config.network, torch.Generator().manual_seed(3))
+    network.scale.fill_(2.0)
+    memory = Memory(KUHN.encoding, 10)
+    infosets = Infosets(torch.tensor([0, 1, 2, 0]), torch.tensor([[0], [1], [2], [2]], dtype=torch.uint8))
+    legal = KUHN.encoding.legal[infosets.node]
+    fresh = torch.randn(legal.shape, generator=torch.Generator().manual_seed(1)) * legal
+    memory.add(Samples(infosets, fresh, torch.full((4,), 5, dtype=torch.int32)), 0)
+    for unit in (None, KUHN.pot):
+        examples = InfosetExamples(
+            memory, Objective(KUHN.encoding.legal, advantage_loss, uniform_weights, 5, unit), config.advantage
+        )
+        bootstrap(examples, network, 0.25)
+        kept = network(infosets).detach().clamp(min=0) * 2.0 * legal
+        by = torch.ones(4) if unit is None else unit[infosets.node]
+        torch.testing.assert_close(examples.targets, fresh + 0.25 * kept * by[:, None])
+        assert (kept > 0).any()
+
+
+def test_what_is_kept_of_earlier_iterations_depends_on_the_weighting() -> None:
+    assert [kept_share(t, "uniform") for t in (1, 2, 9)] == [1.0, 1.0, 1.0]
+    assert [kept_share(t, "linear") for t in (2, 3, 9)] == pytest.approx([1 / 2, 2 / 3, 8 / 9])
+    assert [kept_share(t, "discounted") for t in (2, 5)] == pytest.approx([1 / 2, 8 / 9])
+
+
+def test_a_bootstrapped_memory_holds_one_iteration() -> None:
+    solver = DeepCFR(KUHN, brief("deep-cfr+"))
+    for record in solver.iterations():
+        assert isinstance(solver.memories, InfosetMemories)
+        assert record.advantage_samples == (0, 0)  # forgotten after the fits
+        assert record.strategy_samples > 0
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"sampling": OutcomeSampling(estimate="values", exploration=0.5)}, "needs 'sampling.exploration' to be 1"),
+        ({"values": {"merge_infosets": True}}, "'values.merge_infosets' must be false"),
+        ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
+        ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
+        ({"values": {"capacity": 0}}, "'values.capacity' must be between"),
+    ],
+)
+def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, object], sentence: str) -> None:
+    config = default_config("kuhn", "dream")
+    changed = {
+        name: replace(getattr(config, name), **new) if isinstance(new, dict) else new for name, new in change.items()
+    }
+    problems = list(config_problems(replace(config, **changed)))
+    assert any(sentence in problem for problem in problems), problems
+
+
+def test_bootstrapped_targets_need_sampled_histories() -> None:
+    config = default_config("leduc")
+    changed = replace(config, advantage=replace(config.advantage, target="bootstrap"))
+    assert any("external or outcome" in problem for problem in config_problems(changed))
+
+
+def test_settings_of_values_are_said_to_be_ignored_without_them() -> None:
+    config = default_config("kuhn", "dream")
+    plain = replace(config, sampling=OutcomeSampling(), nfsp=NFSPConfig())
+    assert any("values.steps" in note for note in unread_settings(plain))
