@@ -200,8 +200,9 @@ _EXTERNAL: dict[str, Any] = {
     "evaluation": {"at": [20]},
 }
 # Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
-_VALUE_FIT = {"steps": 100, "batch_size": 512, "learning_rate": 3e-3, "capacity": 100_000}
-_SMALL_HISTORIES: dict[str, Any] = {"sampling": {"traversals": 6_000}, "values": _VALUE_FIT}
+# ESCHER has nothing but its values, which need longer fits to newer histories than a baseline.
+_VALUE_FIT = {"steps": 100, "batch_size": 512, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine"}
+_SMALL_HISTORIES: dict[str, Any] = {"sampling": {"traversals": 6_000}, "values": _VALUE_FIT | {"capacity": 30_000}}
 _POKER_HISTORIES: dict[str, Any] = {
     "sampling": {"traversals": 120_000},
     "values": _VALUE_FIT | {"steps": 200, "batch_size": 4_096, "capacity": 1_000_000},
@@ -209,7 +210,7 @@ _POKER_HISTORIES: dict[str, Any] = {
 _BASELINE = {"kind": "outcome", "exploration": 0.5, "estimate": "baseline"}
 _RELATIVES: dict[str, dict[str, Any]] = {
     "dream": {"sampling": _BASELINE, "evaluation": {"policy": "sd-cfr"}},
-    "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}},
+    "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}, "values": {"steps": 400}},
     "deep-cfr+": {"cfr": {"weighting": "uniform", "average_weighting": "linear"}, "advantage": {"target": "bootstrap"}},
     "deep-dcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "bootstrap"}},
 }
