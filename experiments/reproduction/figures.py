@@ -52,7 +52,8 @@ def study_picture(result: StudyResult) -> bytes:
             by_iteration.append(Curve(f"{arm.arm.label}, the paper", "", look, theirs, hollow=True))
     second = _sweep(result) if result.study.swept else _chart(_nodes_label(result), result.unit, by_nodes)
     first = _chart("CFR iterations, or batches of episodes", result.unit, by_iteration)
-    return beside(f"Figure {result.study.figure}: {result.study.title}, on {result.game}", (first, second))
+    figure = f"Figure {result.study.figure}: " if result.study.figure else ""
+    return beside(f"{figure}{result.study.title}, on {result.game}", (first, second))
 
 
 def _nodes_label(result: StudyResult) -> str:

@@ -23,7 +23,7 @@ from experiments.theorem1.runs import GAMES
 from experiments.theorem1.runs import NAME as THEOREM
 
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
-FHP_PAGE, THEOREM_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md"
+FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
 
 _OPENING = """# Reproduction of the paper's experiments
@@ -55,6 +55,13 @@ is on [the page of the other figures](reproduction.md). These runs take days on 
 counts as far as it was evaluated, and the end of each section says where it stopped. NashConv is exact: over all hands and
 all 22,100 flops, because suits are raw.
 """
+_FAMILY_OPENING = """# Relatives of Deep CFR
+
+`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`. NashConv is exact, and
+exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
+[the page of the figures](reproduction.md). The methods are on pages of their own: [DREAM](algorithms/dream.md),
+[ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md), [SD-CFR](algorithms/sd-cfr.md).
+"""
 
 
 def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
@@ -64,7 +71,8 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     studies without a finished run are not drawn. Raises ConfigError if there are no runs and a page would be lost.
     """
     every = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
-    results = [result for result in every if not result.study.growing]
+    family = [result for result in every if not result.study.figure and result.started]
+    results = [result for result in every if result.study.figure and not result.study.growing]
     growing = [result for result in every if result.study.growing and result.started]
     theorems = [read_theorem(root, game) for game in GAMES]
     tables, lin = read_tables(root), read_all_lin(root)
@@ -81,6 +89,8 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
         pages[LIN_PAGE] = lin_page(lin, FIGURES, old(LIN_PAGE))
     if growing:
         pages[FHP_PAGE] = chain([_FHP_OPENING], _overview(growing), *map(_study_section, growing))
+    if family:
+        pages[FAMILY_PAGE] = chain([_FAMILY_OPENING], *map(_study_section, family))
     if pictures:
         pages[THEOREM_PAGE] = theorem_page(theorems, pictures)
     if not (started or pages) and (out / PAGE).exists():
@@ -210,10 +220,9 @@ def _why(statement: Statement, result: StudyResult) -> str:
 
 
 def _title(result: StudyResult) -> str:
-    figures = "Figures" if " and " in result.study.figure else "Figure"
-    return (
-        f"{figures} {result.study.figure}: {result.study.title} ({result.study.name}, {result.budget}, {result.game})"
-    )
+    study = result.study
+    figures = f"Figure{'s' * (' and ' in study.figure)} {study.figure}: " if study.figure else ""
+    return f"{figures}{study.title} ({study.name}, {result.budget}, {result.game})"
 
 
 def _picture_name(result: StudyResult) -> str:

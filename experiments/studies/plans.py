@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deepcfr.config import NamedSolver, RunConfig
+from deepcfr.defaults import default_cluster_config, default_config
+from deepcfr.runs.study import flat_settings
 from experiments.studies.records import (
     BUDGETS,
     DIGITISED,
@@ -432,6 +435,45 @@ def _pot_plan() -> Plan:
     return Plan(_POT, (base, *more, *tables), BASE, statements)
 
 
+# Relatives of Deep CFR, on Leduc, with the settings of `train leduc --solver NAME`
+
+_RELATIVES: dict[NamedSolver, Published | None] = {
+    "dream": Published("its exploitability of 56 ± 5, twice; by a public re-implementation", 112),
+    "escher": None,
+    "deep-cfr+": None,
+    "deep-dcfr+": None,
+    "vr-deep-cfr+": None,
+    "vr-deep-dcfr+": Published("its exploitability of 69 ± 1, twice; by a public re-implementation", 138),
+}
+
+
+def _family_plan(game: str = "leduc") -> Plan:
+    plain = flat_settings(RunConfig())
+    deep = _as_in_a_file(default_cluster_config(game))  # Deep CFR with external sampling
+    shared = {key: value for key, value in deep.items() if not key.startswith(("runtime.", "sampling."))}
+    shared["sampling.traversals"] = deep["sampling.traversals"]
+    settings = {**QUICK, **shared}
+    arms = [
+        Arm("deep-cfr", "Deep CFR, external sampling"),
+        Arm("sd-cfr", "SD-CFR, external sampling", {"evaluation.policy": "sd-cfr"},
+            Published("exploitability of 44 to 60, twice; by a public re-implementation", 104)),
+    ]  # fmt: skip
+    for name, published in _RELATIVES.items():
+        config = default_config(game, name)
+        changed = {
+            key: value
+            for key, value in _as_in_a_file(config).items()
+            if not key.startswith("runtime.") and settings.get(key, plain.get(key)) != value
+        }
+        arms.append(Arm(name, config.method, changed, published))
+    return Plan(shared, tuple(arms), "deep-cfr", ())
+
+
+def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
+    """Settings by dotted key, with lists for tuples."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in flat_settings(config).items()}
+
+
 def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swept: str = "") -> Study:
     return Study(name, figure, title, about, {budget: make(budget) for budget in BUDGETS}, swept)
 
@@ -485,6 +527,12 @@ STUDIES: dict[StudyName, Study] = {
             "The game of the paper's first version, `fhp-pot`, with its 30,000 and 2,000,000 traversals and a table for "
             "the first round. The fits and the number of iterations are those of the other quick studies.",
             {"quick": _pot_plan()},
+        ),
+        Study(
+            "family", "", "Relatives of Deep CFR",
+            "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations "
+            "and fits of 100 steps. Those that sample single histories have four times as many traversals as external "
+            "sampling, which visits about as many nodes. Ratios are to Deep CFR.", {"quick": _family_plan()},
         ),
     )
 }  # fmt: skip

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 Budget = Literal["quick", "paper"]
-StudyName = Literal["fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp", "v1"]
+StudyName = Literal[
+    "fig2", "fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right", "nfsp", "fhp", "v1", "family"
+]  # fmt: skip
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 LEAST_SEEDS = 3  # with fewer an interval is useless
 Settings = Mapping[str, Any]  # dotted keys of a configuration, such as "sampling.traversals", with their values
@@ -18,7 +20,7 @@ STATED = "stated in the text"
 
 @dataclass(frozen=True)
 class Published:
-    """The published result of an arm: a NashConv on FHP in mbb/g, or its ratio to that of the reference arm."""
+    """The published result of an arm: a NashConv on its game in thousandths, or its ratio to that of the reference arm."""
 
     how: str  # how it was read
     nash_conv: float | None = None
@@ -111,7 +113,7 @@ class Study:
     """An experiment of the paper."""
 
     name: StudyName
-    figure: str
+    figure: str  # of the paper; empty if the study is none of its figures
     title: str
     about: str  # the varied setting, and differences from the figure
     plans: Mapping[Budget, Plan]  # some studies have one budget only
