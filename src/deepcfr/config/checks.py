@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from deepcfr.config.records import (
+    OPENSPIEL,
     AnyConfig,
     FitConfig,
     PublicChanceSampling,
@@ -106,6 +107,11 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     if isinstance(config, SolveConfig):
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for tabular solvers, but is {config.evaluation.policy}."
+        if config.solve.algorithm == "xfp" and not config.game.startswith(OPENSPIEL):
+            yield (
+                "'solve.algorithm' is xfp, which is for games of OpenSpiel such as openspiel:leduc_poker, but the game is "
+                f"{config.game}."
+            )
         yield from _solve_problems(config.solve)
     elif config.solver == "nfsp":
         if config.evaluation.policy != "average":

@@ -42,6 +42,7 @@ _FULL_WIDTH = {
     "pcfr+": "Predictive CFR+",
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
+    "xfp": "Fictitious play",
 }
 
 

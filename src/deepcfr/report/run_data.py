@@ -26,6 +26,7 @@ _METHODS = {
     "pcfr+": "Predictive CFR+",
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
+    "xfp": "Fictitious play",
 }
 _UNREAD = {  # sections that a solver does not read
     "nfsp": ("cfr", "sampling", "memory", "advantage", "average", "values"),

@@ -15,6 +15,7 @@ from deepcfr.memory.state import SavedState, State
 from deepcfr.nfsp.solver import NFSP
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.fictitious_play import FictitiousPlay
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -107,7 +108,7 @@ def build_solver(
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: use mccfr.")
     if isinstance(game, PokerGame):
         return VectorCFR(game, settings, threads, config.seed)
-    return TreeCFR(game, settings)
+    return FictitiousPlay(game, settings) if settings.algorithm == "xfp" else TreeCFR(game, settings)
 
 
 def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:

@@ -75,7 +75,7 @@ class TreeCFR(TabularSolver):
         t = self.iteration + 1
         form = self.game.sequences
         for player in PLAYERS:
-            strategy = _match(self.matched, form.num_actions)
+            strategy = match_positive(self.matched, form.num_actions)
             plan = realization(strategy, form.parent, form.num_actions)
             values = terminal_values(*form.sequences, form.payoff, plan)
             factors = (*self.variant.factors(t), self.variant.floor)
@@ -95,16 +95,20 @@ class TreeCFR(TabularSolver):
     def average_policy(self) -> TreePolicy:
         """The average strategy, uniform at infosets that their player has never reached."""
         form = self.game.sequences
-        return TreePolicy(self.game, _match(self.average, form.num_actions), f"average of {self.config.algorithm}")
+        return TreePolicy(
+            self.game, match_positive(self.average, form.num_actions), f"average of {self.config.algorithm}"
+        )
 
     def current_policy(self) -> TreePolicy:
         """The strategy that the next iteration starts from, by regret matching."""
         form = self.game.sequences
-        return TreePolicy(self.game, _match(self.matched, form.num_actions), f"current of {self.config.algorithm}")
+        return TreePolicy(
+            self.game, match_positive(self.matched, form.num_actions), f"current of {self.config.algorithm}"
+        )
 
 
 @nb.njit(cache=True, nogil=True)
-def _match(weight: Floats, num_actions: Ints) -> Floats:
+def match_positive(weight: Floats, num_actions: Ints) -> Floats:
     """Probabilities in proportion to positive weights [K, L], uniform over the legal actions where there are none."""
     strategy = np.zeros_like(weight)
     for infoset in range(len(weight)):
