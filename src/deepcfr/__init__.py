@@ -76,7 +76,7 @@ __all__ = [
     "solve_spot",
     "train",
 ]
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> object:

@@ -422,7 +422,8 @@ class Reproduce:
     #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
     #: version (v1, only with the quick budget), its bound on average regret (theorem1), its matches of heads-up limit
     #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), all of Lin's improvements in one bot
-    #: (lin-all), or their effect on exact exploitability (lin-exact); a figure's name with -plain has plain sums
+    #: (lin-all), or their effect on exact exploitability (lin-exact); a figure's name with -plain has plain sums.
+    #: Also the relatives of Deep CFR on Leduc (family, only with the quick budget)
     what: Positional[str]
     #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
     budget: Literal["quick", "paper"] = "quick"
