@@ -15,7 +15,7 @@ from experiments.fhp_rows import without_home
 
 KEPT = ROOT / "experiments" / "results" / "records"
 _FACTS = ("config.toml", "game.json", "environment.json")
-_MOST_LINES = 500  # of longer metrics, such as NFSP's, only the evaluations and the last line are kept
+_MOST_LINES = 150  # of longer metrics, such as NFSP's, only the evaluations and the last line are kept
 
 
 def keep(root: Path, kept: Path = KEPT) -> list[Path]:

@@ -133,6 +133,16 @@ def test_every_algorithm_comes_close_to_the_value_of_kuhn(tmp_path: Path, algori
         assert result["nash_conv"] < 40  # of 917 for uniform play
 
 
+def test_fictitious_play_solves_a_game_of_openspiel_and_refuses_the_others(tmp_path: Path) -> None:
+    arguments = ("--algorithm", "xfp", "--iterations", 300, "--json", *ONE_THREAD)
+    result = deepcfr("solve", "openspiel:kuhn_poker", "--out", tmp_path / "run", *arguments).json
+    assert 0 < result["nash_conv"] < 100
+    (problem,) = problems(deepcfr("solve", "kuhn", "--out", tmp_path / "none", *arguments))
+    assert "openspiel:leduc_poker" in problem
+    assert "the game is kuhn" in problem
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS[:4])
 def test_kuhn_is_the_same_game_here_and_in_openspiel(tmp_path: Path, algorithm: str) -> None:
     arguments = ("--json", "--algorithm", algorithm, "--iterations", 30, "--precision", "float64")
@@ -716,8 +726,9 @@ def test_the_help_of_solve_names_every_setting_and_variant() -> None:
         names += [f"{section}.{item.name}" for item in dataclasses.fields(getattr(default, section))]
     assert len(names) > 15
     assert [name for name in names if not re.search(rf"--{re.escape(name.replace('_', '-'))}[ ,]", text)] == []
-    assert get_args(get_type_hints(TabularConfig)["algorithm"]) == ALGORITHMS
-    assert "{" + ",".join(ALGORITHMS) + "}" in text
+    every = (*ALGORITHMS, "xfp")
+    assert get_args(get_type_hints(TabularConfig)["algorithm"]) == every
+    assert "{" + ",".join(every) + "}" in text
 
 
 def whole(low: int, high: int) -> st.SearchStrategy[int]:
