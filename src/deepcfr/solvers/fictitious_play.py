@@ -2,7 +2,7 @@
 Self-Play in Extensive-Form Games", Algorithm 1).
 
 In every iteration both players find a best response to the opponent's average strategy and add it to their own average.
-The paper mixes behaviour strategies with weights of reach, which is a mean of realization plans; the sums of plans are kept.
+The paper mixes behaviour strategies with weights of reach, which is a mean of realization plans; their sums are kept.
 """
 
 from __future__ import annotations
