@@ -137,6 +137,8 @@ def test_fictitious_play_solves_a_game_of_openspiel_and_refuses_the_others(tmp_p
     arguments = ("--algorithm", "xfp", "--iterations", 300, "--json", *ONE_THREAD)
     result = deepcfr("solve", "openspiel:kuhn_poker", "--out", tmp_path / "run", *arguments).json
     assert 0 < result["nash_conv"] < 100
+    assert deepcfr("exploitability", tmp_path / "run", "--policy", "current", "--json").json["nash_conv"] > 100
+    assert deepcfr("resume", tmp_path / "run", "--iterations", 320, "--json").json["iterations"] == 320
     (problem,) = problems(deepcfr("solve", "kuhn", "--out", tmp_path / "none", *arguments))
     assert "openspiel:leduc_poker" in problem
     assert "the game is kuhn" in problem

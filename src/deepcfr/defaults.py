@@ -6,10 +6,11 @@ The files in configs/ have the same settings and state the expected results.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from deepcfr.config import OPENSPIEL, NamedSolver, RunConfig, RuntimeConfig, SolveConfig, config_from_table
 from deepcfr.config.records import NetworkSolver
+from deepcfr.errors import ConfigError
 
 LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
 
@@ -34,6 +35,8 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     if solver == "nfsp":
         settings = _NFSP["kuhn" if game == "kuhn" else "leduc" if small else "poker"]
         return config_from_table({"game": game, "solver": solver, **settings})
+    if solver not in get_args(NamedSolver):
+        raise ConfigError(f"'solver' must be one of {', '.join(get_args(NamedSolver))}, but is {solver}.")
     if solver != "deep-cfr":
         base, own = _SMALL if small else _MODEST, _RELATIVES[solver]
         if "sampling" in own:  # single histories

@@ -1,6 +1,7 @@
 """Relatives of Deep CFR as settings: DREAM, ESCHER and bootstrapped advantages, with and without a baseline."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -16,13 +17,15 @@ from deepcfr.config import (
     validate_config,
 )
 from deepcfr.defaults import default_config, network_solver
+from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_game
+from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.reservoir import Memory
 from deepcfr.memory.state import SavedState
 from deepcfr.parallel import Workers
+from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.bootstrap import bootstrap, kept_share
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import Traversals
@@ -242,6 +245,11 @@ def test_a_bootstrapped_memory_holds_one_iteration() -> None:
     [
         ({"sampling": OutcomeSampling(estimate="values", exploration=0.5)}, "needs 'sampling.exploration' to be 1"),
         ({"values": {"merge_infosets": True}}, "'values.merge_infosets' must be false"),
+        ({"values": {"draw": "balanced"}}, "'values.draw' must be uniform or weighted"),
+        (
+            {"advantage": {"target": "bootstrap"}, "cfr": {"first_round": "table"}},
+            "needs 'cfr.first_round' to be network",
+        ),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
         ({"values": {"capacity": 0}}, "'values.capacity' must be between"),
@@ -254,6 +262,19 @@ def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, 
     }
     problems = list(config_problems(replace(config, **changed)))
     assert any(sentence in problem for problem in problems), problems
+
+
+def test_an_unknown_solver_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigError, match=r"must be one of deep-cfr, nfsp, dream.*but is bogus"):
+        default_config("leduc", "bogus")  # type: ignore[arg-type]
+
+
+def test_a_checkpoint_belongs_to_the_estimate_target_and_capacity_that_made_it(tmp_path: Path) -> None:
+    rules = load_rules("kuhn")
+    configs = [default_config("kuhn", name) for name in ("dream", "deep-cfr+", "vr-deep-cfr+")]
+    configs.append(replace(configs[0], values=replace(configs[0].values, capacity=5)))
+    configs.append(default_config("kuhn"))
+    assert len({RunFolder(tmp_path, config, rules).fingerprint for config in configs}) == len(configs)
 
 
 def test_bootstrapped_targets_need_sampled_histories() -> None:

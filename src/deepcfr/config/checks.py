@@ -137,6 +137,10 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"'sampling.estimate' is values, which needs 'sampling.exploration' to be 1, but it is {share}."
     if config.has_values and config.values.merge_infosets:
         yield "'values.merge_infosets' must be false: steps of one history lead to different values."
+    if config.has_values and config.values.draw == "balanced":
+        yield "'values.draw' must be uniform or weighted, but is balanced."
+    if config.advantage.target == "bootstrap" and config.cfr.first_round == "table":
+        yield "'advantage.target' is bootstrap, which needs 'cfr.first_round' to be network: a table keeps plain sums."
     if config.advantage.target == "bootstrap" and sampling.kind == "public-chance":
         yield "'advantage.target' is bootstrap, which needs 'sampling.kind' to be external or outcome."
     needs = {

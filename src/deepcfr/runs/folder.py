@@ -235,6 +235,10 @@ class RunFolder:
         parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
         if isinstance(self.config, RunConfig):
             parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
+            if self.config.has_values:
+                parts += [{"values": self.config.values.capacity}]
+            if self.config.advantage.target == "bootstrap":
+                parts += [{"target": "bootstrap"}]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
@@ -268,7 +272,7 @@ class RunFolder:
         if not memories and isinstance(config, RunConfig):  # nothing will be collected, so nothing large is allocated
             small = replace(config.memory, advantage_capacity=1, strategy_capacity=1, shards=1, files="")
             least = replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
-            config = replace(config, memory=small, nfsp=least)
+            config = replace(config, memory=small, nfsp=least, values=replace(config.values, capacity=1))
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
         collecting = cluster.collecting(self.source) if cluster and isinstance(config, RunConfig) else None

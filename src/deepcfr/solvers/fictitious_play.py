@@ -72,8 +72,11 @@ class FictitiousPlay(TabularSolver):
         return list(trial.iterations())[1].iteration_seconds
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
-        return {"average": self.average, "response": self.response}
+        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver.
+
+        An export leaves the arrays named regret out, as the average strategy needs none of them.
+        """
+        return {"average": self.average, "regret-response": self.response}
 
     def average_policy(self) -> TreePolicy:
         """The average of all responses and of uniform play."""
