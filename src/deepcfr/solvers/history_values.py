@@ -66,8 +66,8 @@ class HistoryValues:
     def come_first(self) -> bool:
         """Whether the values are learnt before the traversals that use them, from histories of their own.
 
-        ESCHER takes advantages from these values, which should be those of the current profile. A baseline must not depend on
-        the histories that it corrects, so it is learnt after them, for the next ones.
+        ESCHER takes advantages from these values, which should be those of the current profile. A baseline must not
+        depend on the histories that it corrects, so it is learnt after them, for the next ones.
         """
         return self.config.sampling.kind == "outcome" and self.config.sampling.estimate == "values"
 
