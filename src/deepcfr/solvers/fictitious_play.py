@@ -7,10 +7,6 @@ The paper mixes behaviour strategies with weights of reach, which is a mean of r
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numba as nb
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +15,13 @@ from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.solvers.tabular import TabularRecord, TabularSolver
-from deepcfr.solvers.tree_cfr import match_positive
+from deepcfr.solvers.tree_cfr import TreeSolver, match_positive
 
 
-class FictitiousPlay(TabularSolver):
+class FictitiousPlay(TreeSolver):
     """The state of a run: iterate over `iterations()` to advance it. Uniform play is the first strategy in the average."""
 
     name = "fictitious-play"
-    game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
         self.game, self.config = game, config
@@ -37,39 +31,22 @@ class FictitiousPlay(TabularSolver):
         self.average = self._plan(game.explicit.uniform())  # [K, L], sums of realization plans
         self.response = match_positive(np.zeros_like(self.average), form.num_actions)  # [K, L], the newest one
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
-        """From where the state is up to the configured number of iterations."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            touched = self._iterate()
-            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
+    def _anew(self, config: TabularConfig) -> FictitiousPlay:
+        return FictitiousPlay(self.game, config)
 
     def _iterate(self) -> int:
-        """One iteration; returns the nodes touched, which are all histories for each player."""
         form = self.game.sequences
         plan = realization(match_positive(self.average, form.num_actions), form.parent, form.num_actions)
         values = terminal_values(*form.sequences, form.payoff, plan)
         self.response[:] = best_responses(values, form.parent, form.num_actions, self.response.shape[1])
         self.average += self._plan(self.response)
-        self.iteration += 1
-        touched = 2 * self.game.explicit.num_nodes
-        self.nodes_touched += touched
-        return touched
+        return 2 * self.game.explicit.num_nodes
 
     def _plan(self, strategy: Floats) -> Floats:
         """The realization plan of a strategy without the empty sequences, [K, L]."""
         form = self.game.sequences
         plan: Floats = realization(strategy, form.parent, form.num_actions)[EMPTY:].reshape(strategy.shape)
         return plan
-
-    def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
-        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, float64"
-
-    def seconds_per_iteration(self) -> float:
-        """Forecast from two iterations; the first one compiles."""
-        trial = FictitiousPlay(self.game, replace(self.config, iterations=2))
-        return list(trial.iterations())[1].iteration_seconds
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver.

@@ -12,8 +12,10 @@ decides which of several equal actions has a positive regret, so two correct pro
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Self
 
 import numba as nb
 import numpy as np
@@ -33,7 +35,40 @@ def memory_bytes(game: OpenSpielGame) -> int:
     return 3 * 8 * game.explicit.legal.size
 
 
-class TreeCFR(TabularSolver):
+class TreeSolver(TabularSolver):
+    """A solver on an explicit tree: iterate over `iterations()` to advance it."""
+
+    game: OpenSpielGame
+    config: TabularConfig
+
+    @abstractmethod
+    def _iterate(self) -> int:
+        """One iteration; returns the nodes touched, which are all histories for each player."""
+
+    @abstractmethod
+    def _anew(self, config: TabularConfig) -> Self:
+        """A solver of the same game at its start, with other settings."""
+
+    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
+        """From where the state is up to the configured number of iterations."""
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            touched = self._iterate()
+            self.iteration += 1
+            self.nodes_touched += touched
+            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
+
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, float64"
+
+    def seconds_per_iteration(self) -> float:
+        """Forecast from two iterations at the start."""
+        trial = self._anew(replace(self.config, iterations=2))
+        return list(trial.iterations())[1].iteration_seconds  # the first one compiles
+
+
+class TreeCFR(TreeSolver):
     """The state of a solver: iterate over `iterations()` to advance it.
 
     All tables are in double precision; `config.precision` is for larger games. Players are updated in turn, the second
@@ -42,7 +77,6 @@ class TreeCFR(TabularSolver):
     """
 
     name = "tree-cfr"
-    game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
         self.game, self.config = game, config
@@ -54,24 +88,10 @@ class TreeCFR(TabularSolver):
         # [K, L], what regret matching reads: the sums themselves, or with a prediction
         self.matched = np.zeros_like(self.regret) if self.variant.predictive else self.regret
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
-        """From where the state is up to the configured number of iterations."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            touched = self._iterate()
-            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
-
-    def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
-        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, float64"
-
-    def seconds_per_iteration(self) -> float:
-        """Forecast from two iterations with empty tables."""
-        trial = TreeCFR(self.game, replace(self.config, iterations=2))
-        return list(trial.iterations())[1].iteration_seconds  # the first one compiles
+    def _anew(self, config: TabularConfig) -> TreeCFR:
+        return TreeCFR(self.game, config)
 
     def _iterate(self) -> int:
-        """One iteration; returns the nodes touched, which are all histories for each player."""
         t = self.iteration + 1
         form = self.game.sequences
         for player in PLAYERS:
@@ -82,10 +102,7 @@ class TreeCFR(TabularSolver):
             mine = form.actor == player
             tables = self.regret, self.average, self.matched, self.variant.predictive
             _update(*tables, strategy, values, plan, mine, form.parent, form.num_actions, *factors)
-        self.iteration = t
-        touched = 2 * self.game.explicit.num_nodes
-        self.nodes_touched += touched
-        return touched
+        return 2 * self.game.explicit.num_nodes
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
