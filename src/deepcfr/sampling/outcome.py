@@ -69,6 +69,24 @@ class Learnt(NamedTuple):
 
 
 @dataclass(frozen=True)
+class _Batch:
+    """Traversals that advance together, and how they are sampled; arguments as of `traverse_outcomes`."""
+
+    game: Game
+    deals: Deals
+    traverser: int
+    strategies: tuple[Strategy, Strategy]
+    exploration: float
+    stream: int
+    learnt: Learnt | None
+
+    @property
+    def sign(self) -> float:
+        """The sign of player 0's payoffs to the traverser."""
+        return 1.0 if self.traverser == 0 else -1.0
+
+
+@dataclass(frozen=True)
 class _Level:
     """The decisions at one depth, one for each live history; M is their number."""
 
@@ -99,7 +117,8 @@ def traverse_outcomes(
     `exploration` must be above 0. Samples carry `iteration`; `values` are weighted, so only their mean is a value.
     With `learnt` values there are `histories`, the steps that they are learnt from.
     """
-    levels, payoffs, touched = _follow(game, deals, traverser, strategies, exploration, stream, learnt)
+    batch = _Batch(game, deals, traverser, strategies, exploration, stream, learnt)
+    levels, payoffs, touched = _follow(batch)
     values, advantages = _credit(game, levels, payoffs, alone=learnt is not None and learnt.alone)
     opponent = [_repeated(level, ~level.mine, level.sigma) for level in levels]
     return Traversals(
@@ -108,21 +127,13 @@ def traverse_outcomes(
         values=values.float(),
         nodes_touched=touched,
         decisions=by_round(game, [level.node for level in levels]),
-        histories=_steps(game, deals, levels, payoffs, iteration, 1 if traverser == 0 else -1) if learnt else None,
+        histories=_steps(batch, levels, payoffs, iteration) if learnt else None,
     )
 
 
-def _follow(
-    game: Game,
-    deals: Deals,
-    traverser: int,
-    strategies: tuple[Strategy, Strategy],
-    exploration: float,
-    stream: int,
-    learnt: Learnt | None,
-) -> tuple[list[_Level], torch.Tensor, int]:
+def _follow(batch: _Batch) -> tuple[list[_Level], torch.Tensor, int]:
     """Play every deal to its end; returns the decisions, the traverser's payoffs (float64 [B]) and the nodes touched."""
-    sign = 1.0 if traverser == 0 else -1.0
+    game, deals = batch.game, batch.deals
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)
     payoffs = torch.zeros(len(deals), dtype=torch.float64, device=node.device)
@@ -131,45 +142,36 @@ def _follow(
     while len(node):
         touched += len(node) + int(game.deals_before[node].sum())
         over = game.actor[node] == TERMINAL
-        payoffs[row[over]] = sign * game.payoff(node[over], row[over], deals).double()
+        payoffs[row[over]] = batch.sign * game.payoff(node[over], row[over], deals).double()
         node, row = node[~over], row[~over]
         if len(node):
-            level = _decide(game, deals, traverser, strategies, exploration, stream, node, row, inverse[row], learnt)
+            level = _decide(batch, node, row, inverse[row])
             levels.append(level)
             inverse[row] /= level.drawn
             node = game.step(node, level.taken, row, deals)
     return levels, payoffs, touched
 
 
-def _decide(
-    game: Game,
-    deals: Deals,
-    traverser: int,
-    strategies: tuple[Strategy, Strategy],
-    exploration: float,
-    stream: int,
-    node: torch.Tensor,
-    row: torch.Tensor,
-    inverse: torch.Tensor,
-    learnt: Learnt | None,
-) -> _Level:
+def _decide(batch: _Batch, node: torch.Tensor, row: torch.Tensor, inverse: torch.Tensor) -> _Level:
     """Sample an action at every node; `inverse` [M] is 1 / probability of the traverser's choices before it."""
+    game, traverser, learnt = batch.game, batch.traverser, batch.learnt
     mine = game.actor[node] == traverser
     sigma = torch.zeros(len(node), game.encoding.num_actions, device=node.device)
     for player, places in ((traverser, mine.nonzero()[:, 0]), (1 - traverser, (~mine).nonzero()[:, 0])):
         if len(places):
-            sigma[places] = strategies[player](node[places], row[places])
+            sigma[places] = batch.strategies[player](node[places], row[places])
     legal = game.legal[node]
-    mixed = exploration * (legal / legal.sum(1, keepdim=True)) + (1 - exploration) * sigma
+    e = batch.exploration
+    mixed = e * (legal / legal.sum(1, keepdim=True)) + (1 - e) * sigma
     played = torch.where(mine[:, None], mixed, sigma)
-    address = deals.traversal[row]
-    taken = sample_actions(played, addressed_uniforms(stream, address, node))
+    address = batch.deals.traversal[row]
+    taken = sample_actions(played, addressed_uniforms(batch.stream, address, node))
     drawn = torch.where(mine, played.take_along_dim(taken[:, None], 1)[:, 0].double(), 1.0)
     # stochastic rounding: the mean number of copies is exactly the weight
-    copies = (inverse + addressed_uniforms(key(stream, "copies"), address, node)).long()
+    copies = (inverse + addressed_uniforms(key(batch.stream, "copies"), address, node)).long()
     if learnt is None:
         return _Level(node, row, mine, sigma, taken, drawn, copies, torch.zeros_like(sigma, dtype=torch.float64))
-    known = learnt.values(node, row).double() * (1.0 if traverser == 0 else -1.0) * legal
+    known = learnt.values(node, row).double() * batch.sign * legal
     return _Level(node, row, mine, sigma, taken, drawn, torch.ones_like(copies) if learnt.alone else copies, known)
 
 
@@ -192,20 +194,20 @@ def _credit(game: Game, levels: list[_Level], payoffs: torch.Tensor, *, alone: b
     return values, advantages
 
 
-def _steps(game: Game, deals: Deals, levels: list[_Level], payoffs: torch.Tensor, iteration: int, sign: int) -> Samples:
+def _steps(batch: _Batch, levels: list[_Level], payoffs: torch.Tensor, iteration: int) -> Samples:
     """The steps of all histories, in the form of `history_views`: targets are to player 0, NaN for other actions."""
     traced = payoffs.clone()
     visits = Visits()
     for level in reversed(levels):
         taken = level.taken[:, None]
         target = torch.full_like(level.sigma, torch.nan)
-        target.scatter_(1, taken, sign * traced[level.row, None].float())
+        target.scatter_(1, taken, batch.sign * traced[level.row, None].float())
         visits.append((level.node, level.row, target))
         missed = traced[level.row] - level.known.take_along_dim(taken, 1)[:, 0]
         share = torch.where(level.mine, level.sigma.take_along_dim(taken, 1)[:, 0].double(), 1.0)
         traced[level.row] = (level.sigma * level.known).sum(1) + share * missed
     node, row, target = (torch.cat(parts) for parts in zip(*visits, strict=True))
-    cards = history_views(deals)[row, game.round[node]]
+    cards = history_views(batch.deals)[row, batch.game.round[node]]
     return Samples(Infosets(node, cards), target, torch.full_like(node, iteration, dtype=torch.int32))
 
 
