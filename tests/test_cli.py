@@ -683,7 +683,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(kuhn: Trained, monkeypatch: py
     def press(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(cli.COMMANDS, "exploitability", (cli.records.Exploit, press))
+    monkeypatch.setitem(cli.COMMANDS, "exploitability", (cli.player_records.Exploit, press))
     outcome = deepcfr("exploitability", kuhn.path)
     assert (outcome.status, outcome.out, outcome.err) == (130, "", "deepcfr: interrupted.\n")
 

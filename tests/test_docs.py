@@ -119,7 +119,7 @@ def test_commands_in_code_blocks_parse(name: str, command: str, monkeypatch: pyt
 
 def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert type(cli.parse_command(shlex.split(command))).__module__ == "deepcfr.cli.records"
+    assert type(cli.parse_command(shlex.split(command))).__module__.startswith("deepcfr.cli.")
 
 
 def test_every_command_has_a_section_with_an_example() -> None:

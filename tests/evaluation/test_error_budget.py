@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from command_line import deepcfr, problem
-from deepcfr.cli.records import BudgetPart
+from deepcfr.cli.player_records import BudgetPart
 from deepcfr.config import (
     ExternalSampling,
     FitConfig,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import subcommand
 
-from deepcfr.cli import measuring, playing, records, reporting, running
+from deepcfr.cli import measuring, player_records, playing, records, reporting, running
 from deepcfr.cli.output import warn
 from deepcfr.config import SAMPLINGS, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
 from deepcfr.defaults import (
@@ -37,19 +37,19 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "solve": (records.Solve, running.solve_command),
     "abstract": (records.Abstract, running.abstract_command),
     "resume": (records.Resume, running.resume_command),
-    "exploitability": (records.Exploit, measuring.exploitability_command),
-    "error-budget": (records.Budget, measuring.error_budget_command),
-    "strategy": (records.StrategyQuery, measuring.strategy_command),
-    "spot": (records.SpotQuery, measuring.spot_command),
-    "match": (records.MatchUp, measuring.match_command),
-    "tournament": (records.Rivals, measuring.tournament_command),
-    "lbr": (records.LowerBound, measuring.lbr_command),
-    "play": (records.Play, playing.play_command),
-    "serve": (records.Serve, playing.serve_command),
-    "api": (records.Api, playing.api_command),
-    "acpc": (records.Acpc, playing.acpc_command),
-    "slumbot": (records.SlumbotMatch, playing.slumbot_command),
-    "dealer": (records.Host, playing.dealer_command),
+    "exploitability": (player_records.Exploit, measuring.exploitability_command),
+    "error-budget": (player_records.Budget, measuring.error_budget_command),
+    "strategy": (player_records.StrategyQuery, measuring.strategy_command),
+    "spot": (player_records.SpotQuery, measuring.spot_command),
+    "match": (player_records.MatchUp, measuring.match_command),
+    "tournament": (player_records.Rivals, measuring.tournament_command),
+    "lbr": (player_records.LowerBound, measuring.lbr_command),
+    "play": (player_records.Play, playing.play_command),
+    "serve": (player_records.Serve, playing.serve_command),
+    "api": (player_records.Api, playing.api_command),
+    "acpc": (player_records.Acpc, playing.acpc_command),
+    "slumbot": (player_records.SlumbotMatch, playing.slumbot_command),
+    "dealer": (player_records.Host, playing.dealer_command),
     "export": (records.Export, running.export_command),
     "reproduce": (records.Reproduce, reporting.reproduce_command),
     "report": (records.Report, reporting.report_command),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
-from deepcfr.cli.records import Acpc, Api, Host, Play, Serve, SlumbotMatch
+from deepcfr.cli.player_records import Acpc, Api, Host, Play, Serve, SlumbotMatch
 
 
 def play_command(command: Play) -> None:

@@ -1,4 +1,7 @@
-"""The commands as records: fields are the arguments, docstrings and comments are the text of --help."""
+"""The commands that make runs and reports as records: fields are the arguments, docstrings and comments the text of --help.
+
+Those that measure and play agents are in `player_records`.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,17 @@ from deepcfr.config import (
     RunConfig,
     RuntimeConfig,
     Sampling,
-    SearchConfig,
     SolveConfig,
     TabularConfig,
     ValueFitConfig,
     validate_config,
 )
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, network_solver
+from deepcfr.defaults import network_solver
 from deepcfr.errors import ConfigError
 
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
 DEFAULT_SHARDS = 8  # of the memories on a cluster
 DEFAULT_WORKERS = 2  # of a cluster
-BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations", "fits"]
-PolicyName = Literal["own", "average", "network", "current", "sd-cfr", "smoothed"]
 
 
 def check_minutes(minutes: float) -> None:
@@ -174,235 +174,6 @@ class Resume:
     workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
     learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
     json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class Exploit:
-    """Compute the exact exploitability of a run's policy: a full-width best response of each player.
-
-    resolve:RUN is a run with search, STYLE:RUN one in another style. See deepcfr match --help.
-    """
-
-    run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    # own: as evaluation.policy of the run; average and network: the average strategy; current: the newest iteration;
-    # sd-cfr: the exact average of the snapshots; smoothed: regret matching on the mean of their later half
-    policy: PolicyName = "own"
-    search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class Budget:
-    """Find the part of a Deep CFR run that limits it: exact NashConv of each part, and gains of deviations by decision."""
-
-    run: Positional[Path]  # a run folder or a shipped agent of a poker game
-    skip: tuple[BudgetPart, ...] = ()  # parts to leave out
-    solve_iterations: int | None = None  # iterations of the tabular solution; default twice the run's, at least 100
-    steps: int | None = None  # steps of the fit to the solution; default those of the run's average network
-    examples: int | None = None  # maximum examples from the solution; default 4,000,000 infosets or 1,000,000 hands
-    deviate: Literal["average", "sd-cfr", "current"] = "average"  # the policy whose deviations are measured
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class StrategyQuery:
-    """Print a run's strategy in a situation, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c".
-
-    resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
-    deepcfr match --help.
-    """
-
-    run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
-    policy: PolicyName = "own"
-    search: SearchConfig = field(default_factory=SearchConfig)
-    json: bool = False
-
-
-@dataclass
-class SpotQuery:
-    """Solve a spot of hold'em exactly, from the board to the end of the hand: ranges, pot, stacks and bet sizes as you say.
-
-    For example: deepcfr spot --board "Qs 7h 2c 9d 4s" --pot 10 --stacks 95 --dealer "22+,A2s+,KTo+" --big-blind
-    "22+,A8s+,KQo:0.5" --sizes "river 33 75 150, raise 100, allin". The big blind acts first. What is
-    not given is as a run has it after some betting: --from models/fhp --line rc.
-    """
-
-    board: str  # three to five cards
-    pot: float | None = None  # big blinds in the pot
-    stacks: float | None = None  # big blinds that each player has left
-    dealer: str | None = None  # the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1
-    big_blind: str | None = None  # the range of the big blind
-    from_: Annotated[str | None, arg(name="from")] = None  # a player of hold'em, as for deepcfr match
-    line: str = ""  # the betting before, rounds apart by /, such as rc or rc/ccrc
-    policy: PolicyName = "own"  # policy of --from
-    search: SearchConfig = field(default_factory=SearchConfig)  # of --from
-    #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size
-    sizes: str = SPOT_SIZES
-    rake: float = 0.0  # percent of the final pot that the house takes from its winner
-    cap: float | None = None  # most of the rake, in big blinds
-    gap: float = (
-        SPOT_GAP  # stop when best responses gain at most so many thousandths of a big blind, both players added
-    )
-    iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier
-    #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies
-    #: of all hands or the probabilities of each; the rest is solved
-    lock: Path | None = None
-    out: Path | None = None  # a file for the whole solution as JSON: every decision on the board, every hand
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class MatchUp:
-    """Play two runs of one game against each other in both seats: exactly, over sampled boards, or over sampled hands.
-
-    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
-    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
-    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
-    """
-
-    first: Positional[str]  # a run
-    second: Positional[str]  # another run
-    #: boards to sample, with all hands on each; all is exact, and so is no option but in raise-ladder games
-    boards: int | Literal["all"] | None = None
-    hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
-    lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
-    seed: int = 0  # seed of boards, deals and actions
-    policy: PolicyName = "own"  # policy of both runs
-    search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class Rivals:
-    """Play several runs of one game against each other, or the first one against all others.
-
-    A run is a folder, a shipped agent, or a scripted style: scripted:uniform, scripted:call or scripted:raise. STYLE:RUN is
-    a run in another style (aggressive, tight, random, calling-machine, tight-aggressive, deterministic, initial),
-    resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
-    """
-
-    runs: Positional[tuple[str, ...]]
-    styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
-    against_first: bool = False  # play only the matches of the first run, in its own style
-    #: boards to sample, with all hands on each; all is exact, and so is no option but in raise-ladder games
-    boards: int | Literal["all"] | None = None
-    hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
-    lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
-    seed: int = 0  # seed of boards, deals and actions; equal in every match
-    policy: PolicyName = "own"  # policy of all runs
-    search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class LowerBound:
-    """Compute a lower bound of a run's exploitability: the gain of a local best response in both seats.
-
-    resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
-    deepcfr match --help.
-    """
-
-    run: Positional[str]  # a poker run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100 (ladders: hands)
-    rounds: tuple[int, ...] | None = None  # rounds, from 0, in which the responder may bet; it calls in others
-    lines: int | None = None  # with --boards N: sampled action sequences of a round; default 256
-    hands: int | None = None  # for raise-ladder games without --boards: deals, each in both seats; default 1,000
-    seed: int = 0  # seed of boards, action sequences and deals
-    policy: PolicyName = "own"
-    search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
-class Play:
-    """Play against a run's policy in the terminal, in both seats.
-
-    resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
-    deepcfr match --help.
-    """
-
-    run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    hands: int | None = None  # number of hands; without it, play until you quit
-    seed: int = 0  # seed of the cards and of the agent's actions
-    policy: PolicyName = "own"
-    search: SearchConfig = field(default_factory=SearchConfig)
-
-
-@dataclass
-class Serve:
-    """Serve web pages and a JSON interface: play agents, read their strategies, watch runs, solve spots.
-
-    For example: deepcfr serve fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN as in deepcfr match)
-    """
-
-    runs: Positional[tuple[str, ...]] = ()  # run folders, shipped agents, or STYLE:RUN; without any, all shipped agents
-    host: str = "127.0.0.1"  # address to listen on; other machines cannot reach a loopback address
-    port: int = 8321  # 0: any free port
-    policy: PolicyName = "own"  # policy that plays and is shown
-    search: SearchConfig = field(default_factory=SearchConfig)
-    matches: tuple[Path, ...] = ()  # files with the --json output of tournaments and matches, for the page of matches
-    spots: Path | None = None  # folder of solved spots, files of deepcfr spot --out; the page of spots writes there too
-
-
-@dataclass
-class Api:
-    """Print the OpenAPI description of the JSON endpoints of `deepcfr serve`."""
-
-
-@dataclass
-class Acpc:
-    """Play a match as a client of a dealer that speaks the ACPC protocol, version 2.0.0."""
-
-    run: Positional[str]  # a player of the dealer's game, as for deepcfr match
-    port: int  # the dealer's port for this player
-    host: str = "127.0.0.1"  # the dealer's address
-    seed: int = 0  # seed of the agent's actions
-    policy: PolicyName = "own"
-    search: SearchConfig = field(default_factory=SearchConfig)
-    stack: int | None = None  # chips of each player in the dealer's no-limit game, if not those of the run's game
-    retries: int = 5  # attempts to reconnect, with pauses that double
-    seconds: float = 7.0  # the dealer's time limit for an answer; slower answers are reported
-    json: bool = False  # print one JSON object
-
-
-@dataclass
-class SlumbotMatch:
-    """Play hands against Slumbot, or another server that speaks its HTTP protocol; only --address gets a request."""
-
-    run: Positional[str]  # a player of no-limit hold'em, as for deepcfr match
-    address: str  # of the server's protocol, to which /new_hand and /act are added
-    hands: int = 100  # number of hands
-    seed: int = 0  # seed of the agent's actions
-    policy: PolicyName = "own"
-    seconds: float = 30.0  # time limit for every answer
-    json: bool = False  # print one JSON object
-
-
-@dataclass
-class Host:
-    """Deal a match over the ACPC protocol: players as in deepcfr match, or - for an external bot that connects."""
-
-    first: Positional[str]  # a run, STYLE:RUN, ensemble:RULE:RUN,RUN, scripted:STYLE, or - for an external bot
-    second: Positional[str]  # the second player, as above
-    hands: int  # number of deals
-    game: str | None = None  # the game, if both players are external bots
-    duplicate: bool = False  # after all deals, play every deal again with exchanged seats
-    seed: int = 0  # seed of the cards and of the actions of runs
-    phh: Path | None = None  # folder for hand histories, each hand checked by pokerkit
-    log: Path | None = None  # file for the dealer's log of all hands
-    host: str = "127.0.0.1"  # address for external bots
-    port: int = 0  # port of the first external bot, the next one for a second; 0: any free ports
-    seconds: float = 60.0  # time limit for every answer and for connecting
-    policy: PolicyName = "own"  # policy of the runs
-    search: SearchConfig = field(default_factory=SearchConfig)
-    json: bool = False  # print one JSON object; everything else goes to standard error
 
 
 @dataclass
