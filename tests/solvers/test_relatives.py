@@ -25,6 +25,7 @@ from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.reservoir import Memory
 from deepcfr.memory.state import SavedState
 from deepcfr.parallel import Workers
+from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.bootstrap import bootstrap, kept_share
 from deepcfr.solvers.deep_cfr import DeepCFR
@@ -178,6 +179,16 @@ def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkey
     events.clear()
     next(DeepCFR(KUHN, brief("escher")).iterations())
     assert events == ["own", "values", "histories", "advantages"] * 2
+
+
+def test_values_are_learnt_from_other_histories_than_the_advantages() -> None:
+    config = brief("escher")
+    current = DeepCFR(KUHN, config).current()
+    own, others = (Traversals(KUHN, config, 1, 0, current, purpose) for purpose in ("values", ""))
+    for name in ("deal", "action"):
+        assert own.stream(name) != others.stream(name)
+    plain = Traversals(KUHN, config, 1, 0, current)
+    assert plain.stream("deal") == others.stream("deal") == key(config.seed, "deal", 1, 0)
 
 
 def test_values_have_no_loss_at_actions_that_were_not_taken() -> None:

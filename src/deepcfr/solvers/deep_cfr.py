@@ -11,7 +11,7 @@ from deepcfr.solvers.deep_cfr_state import DeepCFRState
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.simultaneous import update_simultaneously
-from deepcfr.training.examples import WEIGHTS, InfosetExamples, uniform_weights
+from deepcfr.training.examples import WEIGHTS, InfosetExamples
 from deepcfr.training.fit import FitResult
 
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
@@ -65,8 +65,7 @@ class DeepCFR(DeepCFRState):
     def fit_advantages(self, t: int, player: int) -> FitResult:
         """Fit the advantage network V_p to M_p, from scratch as in Algorithm 1 or from its last weights."""
         config = self.config.advantage
-        weights = uniform_weights if config.target == "bootstrap" else WEIGHTS[self.config.cfr.weighting]
-        examples = self.memories.advantage_examples(player, weights, t, config)
+        examples = self.memories.advantage_examples(player, WEIGHTS[self.config.cfr.weighting], t, config)
         if not len(examples):
             return NO_FIT  # the player has never had to act; its network stays as it is
         from_last = examples if config.target == "bootstrap" and isinstance(examples, InfosetExamples) else None
