@@ -107,6 +107,15 @@ def test_a_good_baseline_leaves_little_variance_and_no_values_leave_the_most() -
     assert spread[1] < 0.5 * spread[2]
 
 
+def test_with_values_alone_a_visit_is_one_sample() -> None:
+    game, profile = load_game("leduc"), RandomTable(load_game("leduc"), 5, interior=True)
+    known = exact_values(game, every_deal(game), profile)
+    found, _ = run(game, profile, 0, known, alone=True, repeats=3)
+    assert len(found.advantages) + len(found.strategies) == int(found.decisions.sum())
+    corrected, _ = run(game, profile, 0, known, alone=False, repeats=3)
+    assert len(corrected.advantages) + len(corrected.strategies) > int(corrected.decisions.sum())
+
+
 def test_values_of_zero_change_no_sample() -> None:
     game, profile = load_game("leduc"), RandomTable(load_game("leduc"), 5)
     zeros = torch.zeros(len(every_deal(game)), len(game.actor), game.encoding.num_actions)

@@ -171,7 +171,7 @@ def _decide(batch: _Batch, node: torch.Tensor, row: torch.Tensor, inverse: torch
     copies = (inverse + addressed_uniforms(key(batch.stream, "copies"), address, node)).long()
     if learnt is None:
         return _Level(node, row, mine, sigma, taken, drawn, copies, torch.zeros_like(sigma, dtype=torch.float64))
-    known = learnt.values(node, row).double() * batch.sign * legal
+    known = learnt.values(node, row).double() * batch.sign
     return _Level(node, row, mine, sigma, taken, drawn, torch.ones_like(copies) if learnt.alone else copies, known)
 
 
