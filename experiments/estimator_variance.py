@@ -5,8 +5,8 @@
 All of them sample the newest strategy of a run with learnt history values. *Noise* is the mean square of the difference
 between a target and the mean target of its infoset, over samples with their copies and over legal actions. It contains the
 opponent's cards, which no estimate can see. *Bias* is the root mean square difference between the mean targets of infosets
-and those of external sampling, over its samples; a second run of external sampling shows how much of it is chance. Both
-are in units of the payoffs, noise in their squares.
+and those of external sampling, over its samples and legal actions; a second run of external sampling shows how much of it
+is chance. Both are in units of the payoffs, noise in their squares.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
             noises.append(noise)
             if len(reference) < len(PLAYERS):
                 reference.append(sums)
-            square, visits = distance(sums, reference[player])
+            square, visits = distance(sums, reference[player], memory.encoding.legal)
             squares, weight = squares + square, weight + visits
         found[name] = {"traversals": count, "noise": sum(noises) / 2, "bias": (squares / weight) ** 0.5}
         print(name, found[name], flush=True)
@@ -88,13 +88,16 @@ def noise_of(memory: Memory) -> tuple[InfosetSums, float]:
     return sums, float((memory.filled("target").double() - mean)[legal].square().mean())
 
 
-def distance(sums: InfosetSums, reference: InfosetSums) -> tuple[float, float]:
-    """The sum of squared differences between mean targets at the infosets of both, by visits of `reference`, and those."""
+def distance(sums: InfosetSums, reference: InfosetSums, legal: torch.Tensor) -> tuple[float, float]:
+    """The sum of squared differences between mean targets at the infosets of both, by visits of `reference`, and those.
+
+    A square is the mean over the legal actions, `legal` [K, A], of an infoset.
+    """
     at = torch.searchsorted(sums.code, reference.code).clamp(max=len(sums.code) - 1)
     both = sums.code[at] == reference.code
     mine, theirs = (s.target / s.weight[:, None] for s in (sums, reference))
-    square = (mine[at] - theirs).square().sum(1) * reference.weight
-    return float(square[both].sum()), float(reference.weight[both].sum())
+    square = (mine[at] - theirs).square().sum(1) / legal[reference.code % len(legal)].sum(1)
+    return float((square * reference.weight)[both].sum()), float(reference.weight[both].sum())
 
 
 if __name__ == "__main__":

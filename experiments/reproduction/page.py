@@ -177,7 +177,8 @@ def _study_section(result: StudyResult) -> Iterator[str]:
         why = "" if found.outcome in ("holds", "cannot be said") else _why(statement, result)
         yield f"{number}. {statement.text} ({statement.source}) **{found.outcome.capitalize()}**: {found.words}.{why}"
     yield ""
-    head = ("arm", "changed", "seeds", f"ours, {result.unit}", "ratio", "the paper", "how read", "iterations",
+    theirs = "the paper" if result.study.figure else "published"
+    head = ("arm", "changed", "seeds", f"ours, {result.unit}", "ratio", theirs, "how read", "iterations",
             "nodes touched", "verdict")  # fmt: skip
     yield from table(head, (_result_row(name, result) for name in result.arms))
     if result.study.growing:

@@ -442,8 +442,10 @@ _RELATIVES: dict[NamedSolver, Published | None] = {
     "escher": None,
     "deep-cfr+": None,
     "deep-dcfr+": None,
+    "deep-pdcfr+": None,
     "vr-deep-cfr+": None,
     "vr-deep-dcfr+": Published("its exploitability of 69 ± 1, twice; by a public re-implementation", 138),
+    "vr-deep-pdcfr+": Published("its exploitability of 77 ± 5, twice; by a public re-implementation", 154),
 }
 
 

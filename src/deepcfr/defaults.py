@@ -216,8 +216,9 @@ _RELATIVES: dict[str, dict[str, Any]] = {
     "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}, "values": {"steps": 400}},
     "deep-cfr+": {"cfr": {"weighting": "uniform", "average_weighting": "linear"}, "advantage": {"target": "bootstrap"}},
     "deep-dcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "bootstrap"}},
+    "deep-pdcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "predict"}},
 }
-_RELATIVES |= {f"vr-{name}": _RELATIVES[name] | {"sampling": _BASELINE} for name in ("deep-cfr+", "deep-dcfr+")}
+_RELATIVES |= {f"vr-{name}": own | {"sampling": _BASELINE} for name, own in _RELATIVES.items() if name.endswith("+")}
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
 # paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the

@@ -420,6 +420,9 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
     tabular = RunFolder.create(tmp_path / "solve", SolveConfig(game="leduc"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*solve' is a run of a tabular solver\."):
         run_budget(tabular, BudgetSettings(), pytest.fail)
+    bootstrapped = RunFolder.create(tmp_path / "plus", default_config("leduc", "deep-cfr+"))
+    with pytest.raises(ConfigError, match=r"'advantage.target' is bootstrap, and such a run forgets its samples\."):
+        run_budget(bootstrapped, BudgetSettings(), pytest.fail)
     listed = RunFolder.create(tmp_path / "dice", RunConfig(game="openspiel:liars_dice"))
     with pytest.raises(GameError, match=r"for limit and pot betting, and 'liars_dice' has neither\."):
         run_budget(listed, BudgetSettings(), pytest.fail)

@@ -24,6 +24,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    OutcomeSampling,
     PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
@@ -615,6 +616,9 @@ def test_using_a_run_leaves_its_memories_in_files_as_they_are(tmp_path: Path) ->
 def test_memories_elsewhere_need_not_fit_here() -> None:
     source = load_source("leduc")
     huge = replace(CONFIG, game="leduc", memory=MemoryConfig(advantage_capacity=10**10, strategy_capacity=10**10))
-    with pytest.raises(ConfigError, match="The memories need up to"):
+    with pytest.raises(ConfigError, match=r"lower memory.advantage_capacity or memory.strategy_capacity\.$"):
         cost_notes(huge, source)
+    dream = replace(huge, sampling=OutcomeSampling(estimate="baseline"))
+    with pytest.raises(ConfigError, match=r"lower .* or memory.strategy_capacity or values.capacity\.$"):
+        cost_notes(dream, source)
     assert cost_notes(huge, source, elsewhere=True)[0].startswith("memories take up to")

@@ -1,5 +1,7 @@
 """History values in outcome sampling: exact ones against enumeration, what is learnt from, and the variance they leave."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -92,6 +94,46 @@ def test_exact_values_are_what_their_steps_teach(traverser: int) -> None:
             errors.append(value - float(known[codes[1, tuple(cards)], node, a]))
     assert abs(np.mean(errors)) < 5 * np.std(errors) / np.sqrt(len(errors)) + 1e-6
     assert again.numel() == 60 * len(every)
+
+
+@pytest.mark.parametrize("exploration", [1.0, 0.5])
+def test_the_mean_target_of_a_step_is_the_value_under_the_profile(exploration: float) -> None:
+    """From values of 0, so that the sampled history alone teaches it, however the traverser explores."""
+    game = load_game("kuhn")
+    every, profile = every_deal(game), RandomTable(game, 4, interior=True)
+    exact = exact_values(game, every, profile)
+    found, _ = run(game, profile, 0, torch.zeros_like(exact), alone=exploration == 1, repeats=4_000)
+    assert found.histories is not None
+    steps = found.histories
+    views = [tuple(cards.tolist()) for cards in history_views(every)[:, 0]]
+    at = torch.tensor([views.index(tuple(cards.tolist())) for cards in steps.infosets.cards])
+    taken = (~steps.target.isnan()).long().argmax(1)
+    target = steps.target.gather(1, taken[:, None])[:, 0].double()
+    place = (at * len(game.actor) + steps.infosets.node.long()) * exact.shape[2] + taken
+    count, total, square = (
+        torch.zeros(exact.numel(), dtype=torch.float64).index_add_(0, place, part)
+        for part in (torch.ones_like(target), target, target.square())
+    )
+    met = count > 200
+    assert met.sum() > 30
+    mean = total[met] / count[met]
+    error = ((square[met] / count[met] - mean.square()).clamp(min=0) / count[met]).sqrt()
+    assert ((mean - exact.flatten()[met]).abs() < 5 * error + 1e-5).all()
+
+
+def test_steps_are_stored_history_by_history() -> None:
+    """So a full window drops whole histories, and not the deepest steps of all."""
+    game = load_game("leduc")
+    known = torch.zeros(len(every_deal(game)), len(game.actor), game.encoding.num_actions)
+    found, again = run(game, RandomTable(game, 6), 0, known, alone=False, repeats=2)
+    assert found.histories is not None
+    nodes = found.histories.infosets.node.tolist()
+    parent = {int(child): node for node in range(len(game.actor)) for child in game.tree.child[node] if child >= 0}
+    roots = [place for place, node in enumerate(nodes) if node == 0]
+    assert len(roots) == len(again)
+    assert nodes[-1] == 0
+    for earlier, later in pairwise(nodes):
+        assert later == parent[earlier] if earlier else True, "a step follows the one that it led to"
 
 
 def test_a_good_baseline_leaves_little_variance_and_no_values_leave_the_most() -> None:

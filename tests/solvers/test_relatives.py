@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -27,14 +27,15 @@ from deepcfr.memory.state import SavedState
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.bootstrap import bootstrap, kept_share
+from deepcfr.solvers.bootstrap import bootstrapped, kept_share
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import Traversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
 from deepcfr.solvers.memories import Found, InfosetMemories, memory_bytes
 from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
+from deepcfr.training.fit import FitResult
 from deepcfr.training.losses import advantage_loss, value_loss
-from deepcfr.training.networks import build_network
+from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import TERMINAL, Infosets, Samples
 
 KUHN = load_game("kuhn")
@@ -43,8 +44,10 @@ NAMES = {
     "escher": "ESCHER",
     "deep-cfr+": "DeepCFR+",
     "deep-dcfr+": "DeepDCFR+",
+    "deep-pdcfr+": "DeepPDCFR+",
     "vr-deep-cfr+": "VR-DeepCFR+",
     "vr-deep-dcfr+": "VR-DeepDCFR+",
+    "vr-deep-pdcfr+": "VR-DeepPDCFR+",
 }
 
 
@@ -227,10 +230,10 @@ def test_bootstrapped_targets_are_the_last_positive_part_and_the_new_sample() ->
         examples = InfosetExamples(
             memory, Objective(KUHN.encoding.legal, advantage_loss, uniform_weights, 5, unit), config.advantage
         )
-        bootstrap(examples, network, 0.25)
+        targets = bootstrapped(examples, network, 0.25)
         kept = network(infosets).detach().clamp(min=0) * 2.0 * legal
         by = torch.ones(4) if unit is None else unit[infosets.node]
-        torch.testing.assert_close(examples.targets, fresh + 0.25 * kept * by[:, None])
+        torch.testing.assert_close(targets, fresh + 0.25 * kept * by[:, None])
         assert (kept > 0).any()
 
 
@@ -238,6 +241,28 @@ def test_what_is_kept_of_earlier_iterations_depends_on_the_weighting() -> None:
     assert [kept_share(t, "uniform") for t in (1, 2, 9)] == [1.0, 1.0, 1.0]
     assert [kept_share(t, "linear") for t in (2, 3, 9)] == pytest.approx([1 / 2, 2 / 3, 8 / 9])
     assert [kept_share(t, "discounted") for t in (2, 5)] == pytest.approx([1 / 2, 8 / 9])
+
+
+def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The targets of both fits of iteration 2: d_2 max(R^1, 0) + r, then d_3 max(R^2, 0) + r, with the same samples r."""
+    solver = DeepCFR(KUHN, brief("deep-pdcfr+", 2))
+    fits: list[tuple[SplitNetwork, torch.Tensor, torch.Tensor]] = []  # network, targets, positive part of the sums
+    plain = solver.collector.fit
+
+    def fit(network: SplitNetwork, examples: InfosetExamples, *rest: Any) -> FitResult:
+        sums, infosets = solver.sum_networks[1], examples.memory[slice(None)].infosets
+        kept = sums(infosets).detach().clamp(min=0) * sums.scale * KUHN.encoding.legal[infosets.node]
+        fits.append((network, examples.targets.clone(), kept))
+        return plain(network, examples, *rest)
+
+    monkeypatch.setattr(solver.collector, "fit", fit)
+    solved(solver)
+    (summed, added, before), (predicted, again, after) = fits[-2:]
+    assert (summed, predicted) == (solver.sum_networks[1], solver.advantage_networks[1])
+    assert solver.current().matching.networks[1] is predicted
+    fresh = added - kept_share(2, "discounted") * before
+    torch.testing.assert_close(again, fresh + kept_share(3, "discounted") * after, atol=1e-5, rtol=1e-5)
+    assert (before - after).abs().max() > 0.01
 
 
 def test_a_bootstrapped_memory_holds_one_iteration() -> None:
@@ -248,6 +273,21 @@ def test_a_bootstrapped_memory_holds_one_iteration() -> None:
         assert record.strategy_samples > 0
 
 
+def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> None:
+    """Sums at infosets that an iteration does not meet must not change with the unit of its targets."""
+    config = brief("deep-cfr+", 2)
+    solver = DeepCFR(KUHN, replace(config, advantage=replace(config.advantage, learning_rate=1e-12)))
+    decisions = (KUHN.actor != TERMINAL).nonzero()[:, 0]
+    infosets = Infosets(KUHN.infoset[decisions], torch.ones(len(decisions), 1, dtype=torch.uint8))
+    outputs, scales = [], []
+    for _ in solver.iterations():
+        network = solver.advantage_networks[0]
+        outputs.append(network(infosets).detach() * network.scale)
+        scales.append(float(network.scale))
+    assert scales[0] != scales[1]
+    torch.testing.assert_close(outputs[1], outputs[0], atol=1e-4, rtol=1e-4)
+
+
 # Bad input
 
 
@@ -256,7 +296,11 @@ def test_a_bootstrapped_memory_holds_one_iteration() -> None:
     [
         ({"sampling": OutcomeSampling(estimate="values", exploration=0.5)}, "needs 'sampling.exploration' to be 1"),
         ({"values": {"merge_infosets": True}}, "'values.merge_infosets' must be false"),
-        ({"values": {"draw": "balanced"}}, "'values.draw' must be uniform or weighted"),
+        ({"values": {"draw": "balanced"}}, "'values.draw' must be uniform, but is balanced"),
+        (
+            {"sampling": OutcomeSampling(estimate="values", exploration=1.0), "advantage": {"target": "bootstrap"}},
+            "needs 'sampling.estimate' to be payoffs or baseline",
+        ),
         (
             {"advantage": {"target": "bootstrap"}, "cfr": {"first_round": "table"}},
             "needs 'cfr.first_round' to be network",

@@ -369,3 +369,14 @@ def test_the_encoding_is_copied_and_not_shared() -> None:
     before = network.encode_nodes().detach().clone()
     encoding.node_features.zero_()
     assert torch.equal(network.encode_nodes(), before)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_outputs_stay_in_another_unit(config: NetworkConfig) -> None:
+    network, infosets = build(FHP, config), infosets_of(FHP)
+    network.scale.fill_(3.0)
+    before = network(infosets).detach() * network.scale
+    network.keep_outputs_in(0.5)
+    assert float(network.scale) == 0.5
+    torch.testing.assert_close(network(infosets).detach() * 0.5, before)
+    assert before.abs().max() > 0.1

@@ -119,7 +119,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     else:
         sampling = config.sampling
         panel = isinstance(sampling, PublicChanceSampling) and sampling.panel
-        if config.cfr.weighting == "discounted" and not panel and config.advantage.target == "mean":
+        if config.cfr.weighting == "discounted" and not panel and not config.advantage.bootstrapped:
             yield (
                 "'cfr.weighting' is discounted, which needs a panel: set sampling.kind to public-chance and "
                 "sampling.panel, or cfr.weighting to linear."
@@ -129,27 +129,33 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield from _kept_networks_problems(config)
 
 
+_ONE_PLACE = "which needs all of a memory in one place: set 'memory.shards' to 1, and do without --ray."
+
+
 def _family_problems(config: RunConfig) -> Iterator[str]:
     """One sentence for every setting that history values and bootstrapped targets do not offer."""
-    sampling = config.sampling
+    sampling, bootstrapped = config.sampling, config.advantage.bootstrapped
+    target = f"'advantage.target' is {config.advantage.target}"
     if sampling.kind == "outcome" and sampling.estimate == "values" and sampling.exploration != 1:
         share = number(sampling.exploration)
         yield f"'sampling.estimate' is values, which needs 'sampling.exploration' to be 1, but it is {share}."
     if config.has_values and config.values.merge_infosets:
         yield "'values.merge_infosets' must be false: steps of one history lead to different values."
-    if config.has_values and config.values.draw == "balanced":
-        yield "'values.draw' must be uniform or weighted, but is balanced."
-    if config.advantage.target == "bootstrap" and config.cfr.first_round == "table":
-        yield "'advantage.target' is bootstrap, which needs 'cfr.first_round' to be network: a table keeps plain sums."
-    if config.advantage.target == "bootstrap" and sampling.kind == "public-chance":
-        yield "'advantage.target' is bootstrap, which needs 'sampling.kind' to be external or outcome."
+    if config.has_values and config.values.draw != "uniform":
+        yield f"'values.draw' must be uniform, but is {config.values.draw}."
+    if bootstrapped and config.cfr.first_round == "table":
+        yield f"{target}, which needs 'cfr.first_round' to be network: a table keeps plain sums."
+    if bootstrapped and sampling.kind == "outcome" and sampling.estimate == "values":
+        yield f"{target}, which needs 'sampling.estimate' to be payoffs or baseline."
+    if bootstrapped and sampling.kind == "public-chance":
+        yield f"{target}, which needs 'sampling.kind' to be external or outcome."
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
-        "'advantage.target' is bootstrap": config.advantage.target == "bootstrap",
+        target: bootstrapped,
     }
     for what, needed in needs.items():
         if needed and config.memory.shards > 1:
-            yield f"{what}, which needs all of a memory in one place: set 'memory.shards' to 1."
+            yield f"{what}, {_ONE_PLACE}"
         if needed and config.cfr.updates == "simultaneous":
             yield f"{what}, which needs 'cfr.updates' to be alternating."
 
@@ -161,11 +167,10 @@ def _shard_problems(config: RunConfig) -> Iterator[str]:
         yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
     if shards == 1:
         return
-    one_place = "which needs all of a memory in one place: set 'memory.shards' to 1."
     if config.cfr.average_smoothing > 0:
-        yield f"'cfr.average_smoothing' is {number(config.cfr.average_smoothing)}, {one_place}"
+        yield f"'cfr.average_smoothing' is {number(config.cfr.average_smoothing)}, {_ONE_PLACE}"
     if config.sampling.kind == "public-chance":
-        yield f"'sampling.kind' is public-chance, {one_place}"
+        yield f"'sampling.kind' is public-chance, {_ONE_PLACE}"
         return
     least = min(config.sampling.traversals, config.memory.advantage_capacity, config.memory.strategy_capacity)
     if least < shards <= _LIMITS["memory.shards"][1]:
@@ -237,7 +242,7 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         ),
         "the average network is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if panel else ()),
     }
-    for section in ("advantage", "average"):
+    for section in ("advantage", "average", "values") if config.has_values else ("advantage", "average"):
         unit = "hands" if panel else "infosets"
         names = ("merge_infosets", "draw") if panel else ("decisions",)
         groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)

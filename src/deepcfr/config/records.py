@@ -164,8 +164,14 @@ class AdvantageFitConfig(FitConfig):
     #: of noisy targets; 0 is off
     compress: float = 0.0
     #: mean: the weighted mean of all samples in the memory; bootstrap: this iteration's samples added to the positive part
-    #: of the last network, so that a memory holds one iteration only (Xu et al. 2025). `cfr.weighting` discounts that part
-    target: Literal["mean", "bootstrap"] = "mean"
+    #: of the last network, so that a memory holds one iteration only (Xu et al. 2025). `cfr.weighting` discounts that part.
+    #: predict: bootstrap in a network of its own, and what is played adds this iteration's samples to it once more
+    target: Literal["mean", "bootstrap", "predict"] = "mean"
+
+    @property
+    def bootstrapped(self) -> bool:
+        """Whether a network keeps the sums of earlier iterations, and not a memory."""
+        return self.target != "mean"
 
 
 @dataclass(frozen=True)
@@ -246,7 +252,10 @@ class NFSPConfig:
 #: deep-cfr: Deep CFR and its relatives, which are settings of it; nfsp: its own section and not those of Deep CFR
 NetworkSolver = Literal["deep-cfr", "nfsp"]
 #: names of `train --solver`: `deep-cfr` and `nfsp`, and relatives of Deep CFR as settings (`deepcfr.defaults`)
-NamedSolver = Literal["deep-cfr", "nfsp", "dream", "escher", "deep-cfr+", "deep-dcfr+", "vr-deep-cfr+", "vr-deep-dcfr+"]
+NamedSolver = Literal[
+    "deep-cfr", "nfsp", "dream", "escher",
+    "deep-cfr+", "deep-dcfr+", "deep-pdcfr+", "vr-deep-cfr+", "vr-deep-dcfr+", "vr-deep-pdcfr+",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -283,8 +292,9 @@ class RunConfig:
         if self.solver == "nfsp":
             return "NFSP"
         varied = "VR-" if self.has_values else ""
-        if self.advantage.target == "bootstrap":
-            return f"{varied}Deep{_PLUS[self.cfr.weighting]}+"
+        if self.advantage.bootstrapped:
+            predictive = "P" if self.advantage.target == "predict" else ""
+            return f"{varied}Deep{predictive}{_PLUS[self.cfr.weighting]}+"
         if self.sampling.kind == "outcome" and self.has_values:
             return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
         return "Deep CFR"

@@ -28,6 +28,11 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
     config = run.config
     if not isinstance(config, RunConfig):
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of a tabular solver.")
+    if config.advantage.bootstrapped:
+        raise ConfigError(
+            "An error budget compares fits with a memory of all iterations, but 'advantage.target' is "
+            f"{config.advantage.target}, and such a run forgets its samples."
+        )
     if not isinstance(run.source, PokerRules):
         raise GameError(f"An error budget is for limit and pot betting, and '{run.source.name}' has neither.")
     if is_exact(settings) and (reason := refusal(run.source)):

@@ -12,7 +12,7 @@ import torch
 from deepcfr.abstraction.buckets import table_bytes
 from deepcfr.abstraction.files import read_counts, read_description
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
-from deepcfr.config import AnyConfig, PublicChanceSampling, SolveConfig, unread_settings
+from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games import strength
@@ -29,6 +29,7 @@ from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
+from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 
 AnyGame = PokerGame | OpenSpielGame | LadderGame
@@ -60,12 +61,11 @@ def cost_notes(
     assert isinstance(poker, PokerGame)
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
     if config.memory.files and not is_nfsp and not elsewhere:
-        _require_disk(Path(config.memory.files), needed)
+        _require_disk(Path(config.memory.files), needed - value_memory_bytes(poker, config), _capacities(config))
     elif available and needed > 0.9 * available:
-        names = "nfsp.reservoir_capacity or nfsp.replay" if is_nfsp else "memory.advantage_capacity or memory.strategy"
+        names = "nfsp.reservoir_capacity or nfsp.replay_capacity" if is_nfsp else _capacities(config)
         raise ConfigError(
-            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: "
-            f"lower {names}_capacity."
+            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {names}."
         )
     notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
     if config.sampling.kind == "public-chance" and not is_nfsp:
@@ -85,14 +85,20 @@ def cost_notes(
     return [*notes, reason] if reason else notes
 
 
-def _require_disk(folder: Path, needed: int) -> None:
+def _capacities(config: RunConfig) -> str:
+    """The settings that memories shrink with."""
+    of_values = ["values.capacity"] if config.has_values else []
+    return " or ".join(["memory.advantage_capacity", "memory.strategy_capacity", *of_values])
+
+
+def _require_disk(folder: Path, needed: int, names: str) -> None:
     """Raise ConfigError if files of memories do not fit into the folder, which need not exist yet."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = disk_usage(there).free
     if needed > free:
         raise ConfigError(
             f"The memories need up to {needed / 1e9:.1f} GB in '{folder}', where {free / 1e9:.1f} GB are free: lower "
-            "memory.advantage_capacity or memory.strategy_capacity, or set memory.files to another folder."
+            f"{names}, or set memory.files to another folder."
         )
 
 

@@ -237,8 +237,8 @@ class RunFolder:
             parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
             if self.config.has_values:
                 parts += [{"values": self.config.values.capacity}]
-            if self.config.advantage.target == "bootstrap":
-                parts += [{"target": "bootstrap"}]
+            if self.config.advantage.bootstrapped:
+                parts += [{"target": self.config.advantage.target}]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]

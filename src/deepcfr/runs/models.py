@@ -84,7 +84,7 @@ def _facts(path: Path, name: str) -> dict[str, Any]:
     return {
         "model": name,
         "game": game.get("name", config.game),
-        "solver": config.solver if isinstance(config, RunConfig) else config.solve.algorithm,
+        "solver": config.method if isinstance(config, RunConfig) else config.solve.algorithm,
         "iterations": lines[-1]["iteration"] if lines else 0,
         "nodes_touched": lines[-1].get("total_nodes_touched") if lines else None,
         "nash_conv": evaluation.get("nash_conv"),

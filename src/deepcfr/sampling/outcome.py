@@ -41,7 +41,7 @@ The values are learnt from the same histories: a step (h, a) has the target w(h 
 
     w(h) = sum_a sigma(I, a) b(h, a) + c (w(h a) - b(h, a)) ,
 
-with c = sigma(I, a) at the traverser's decisions (tree backup: Precup, Sutton and Singh 2000) and c = 1 elsewhere.
+with c = sigma(I, a) / q(I, a) at the traverser's decisions and c = 1 elsewhere: its mean is the value under sigma.
 """
 
 from __future__ import annotations
@@ -204,9 +204,12 @@ def _steps(batch: _Batch, levels: list[_Level], payoffs: torch.Tensor, iteration
         target.scatter_(1, taken, batch.sign * traced[level.row, None].float())
         visits.append((level.node, level.row, target))
         missed = traced[level.row] - level.known.take_along_dim(taken, 1)[:, 0]
-        share = torch.where(level.mine, level.sigma.take_along_dim(taken, 1)[:, 0].double(), 1.0)
+        ratio = level.sigma.take_along_dim(taken, 1)[:, 0] / level.drawn
+        share = torch.where(level.mine, ratio, 1.0)
         traced[level.row] = (level.sigma * level.known).sum(1) + share * missed
     node, row, target = (torch.cat(parts) for parts in zip(*visits, strict=True))
+    whole = row.argsort(stable=True)  # history by history, so that a full window drops whole histories
+    node, row, target = node[whole], row[whole], target[whole]
     cards = history_views(batch.deals)[row, batch.game.round[node]]
     return Samples(Infosets(node, cards), target, torch.full_like(node, iteration, dtype=torch.int32))
 

@@ -4,7 +4,9 @@ A network R^t is fitted to the samples r of iteration t alone, with targets
 
     d_t max(R^(t-1)(I, .), 0) + r ,
 
-so it is the positive part of a cumulative advantage as in CFR+, discounted by d_t.
+so it is the positive part of a cumulative advantage as in CFR+, discounted by d_t. Predictive CFR+ (Farina et al. 2021)
+plays d_(t+1) max(R^t(I, .), 0) + r in iteration t + 1, as if the next samples were like the last ones; another network is
+fitted to that.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ def kept_share(t: int, weighting: Weighting) -> float:
 
 
 @torch.no_grad()
-def bootstrap(examples: InfosetExamples, network: SplitNetwork, share: float) -> None:
-    """Add `share` times the positive outputs of `network` to the targets of `examples`."""
+def bootstrapped(examples: InfosetExamples, network: SplitNetwork, share: float) -> torch.Tensor:
+    """The targets of `examples` and `share` times the positive outputs of `network`, float32 [samples, A]."""
     parts = []
     for first in range(0, len(examples), _AT_ONCE):
         infosets = examples.memory[slice(first, first + _AT_ONCE)].infosets
         kept = network(infosets).clamp(min=0) * network.scale * examples.objective.legal[infosets.node]
         unit = examples.objective.unit
         parts.append(kept if unit is None else kept * unit[infosets.node][:, None])
-    examples.replace_targets(examples.targets + share * torch.cat(parts))
+    return examples.targets + share * torch.cat(parts)

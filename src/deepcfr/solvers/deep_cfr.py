@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from deepcfr.config import FitConfig
-from deepcfr.solvers.bootstrap import bootstrap, kept_share
+from deepcfr.solvers.bootstrap import bootstrapped, kept_share
 from deepcfr.solvers.collector import IterationRecord, Tally, timed
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.simultaneous import update_simultaneously
-from deepcfr.training.examples import WEIGHTS, InfosetExamples
+from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
 from deepcfr.training.fit import FitResult
+from deepcfr.training.networks import SplitNetwork
 
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
 
@@ -68,17 +69,37 @@ class DeepCFR(DeepCFRState):
         examples = self.memories.advantage_examples(player, WEIGHTS[self.config.cfr.weighting], t, config)
         if not len(examples):
             return NO_FIT  # the player has never had to act; its network stays as it is
-        from_last = examples if config.target == "bootstrap" and isinstance(examples, InfosetExamples) else None
-        if from_last is not None:
-            bootstrap(from_last, self.advantage_networks[player], kept_share(t, self.config.cfr.weighting))
-        if config.refit == "scratch" or self.advantage_networks[player].is_zero():
-            self.advantage_networks[player] = self._new_network("advantage", t, player)
-        stream = self._stream("advantage fit", t, player)
-        self.collector.changed(player)
-        result = self.collector.fit(self.advantage_networks[player], examples, config, stream, self.workers)
-        if from_last is not None:
-            from_last.memory.clear()  # the network has the sums of all iterations
+        if not config.bootstrapped:
+            return self._fit_one_of(self.advantage_networks, "advantage", t, player, examples)
+        assert isinstance(examples, InfosetExamples)
+        return self._fit_sums(t, player, examples)
+
+    def _fit_sums(self, t: int, player: int, examples: InfosetExamples) -> FitResult:
+        """Fit the network that keeps a player's sums, and one that predicts the next sums if that is what is played."""
+        weighting, sampled = self.config.cfr.weighting, examples.targets
+        sums = self.sum_networks or self.advantage_networks
+        examples.replace_targets(bootstrapped(examples, sums[player], kept_share(t, weighting)))
+        result = self._fit_one_of(sums, "advantage", t, player, examples)
+        if self.sum_networks:
+            examples.replace_targets(sampled)  # the next iteration's samples may be like these
+            examples.replace_targets(bootstrapped(examples, sums[player], kept_share(t + 1, weighting)))
+            result += self._fit_one_of(self.advantage_networks, "prediction", t, player, examples)
+        examples.memory.clear()  # the networks have the sums of all iterations
         return result
+
+    def _fit_one_of(
+        self, networks: list[SplitNetwork], purpose: str, t: int, player: int, examples: Examples
+    ) -> FitResult:
+        """Fit a player's network in `networks`; other purposes have random streams of their own."""
+        config = self.config.advantage
+        if config.refit == "scratch" or networks[player].is_zero():
+            networks[player] = self._new_network(purpose, t, player)
+        elif config.bootstrapped:  # where no sample corrects it, the network keeps its sums
+            networks[player].keep_outputs_in(examples.scale())
+        self.collector.changed(player)
+        return self.collector.fit(
+            networks[player], examples, config, self._stream(f"{purpose} fit", t, player), self.workers
+        )
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to M_Pi as it is now (Algorithm 1, last line).

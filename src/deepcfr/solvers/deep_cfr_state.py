@@ -42,6 +42,7 @@ class DeepCFRState:
     nodes_touched: int = 0
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)  # V_p of each player p
+    sum_networks: list[SplitNetwork] = field(init=False)  # of each player, where V_p predicts the next sums
     average_network: SplitNetwork | None = field(init=False, default=None)  # Pi
     table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
     collector: Collector = field(init=False)  # runs traversals and fits
@@ -52,6 +53,8 @@ class DeepCFRState:
 
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]
+        predicted = PLAYERS if self.config.advantage.target == "predict" else ()
+        self.sum_networks = [self._new_network("sums", player).zero_() for player in predicted]
         cfr, sampling, game = self.config.cfr, self.config.sampling, self.game
         if self.config.advantage.pot_units or (sampling.kind == "external" and sampling.chance_control_variate):
             poker_game(game)
@@ -135,8 +138,8 @@ class DeepCFRState:
         networks = {"advantage-0": self.advantage_networks[0], "advantage-1": self.advantage_networks[1]}
         if self.average_network is not None:
             networks["average"] = self.average_network
-        if self.values and memories:
-            networks["values"] = self.values.network
+        if memories:
+            networks |= self._learners()
         weights = {
             f"{name}.{key}": tensor.cpu().contiguous()
             for name, network in networks.items()
@@ -165,9 +168,11 @@ class DeepCFRState:
         self.snapshots.restore(saved)
         for name, table in self._tables().items():
             table.copy_(saved.tensors[name])
-        if self.values and memories:
-            self.values.network.load_state_dict(saved.part("values."))
-            self.values.fitted = self.iteration > 0
+        if memories:
+            for name, network in self._learners().items():
+                network.load_state_dict(saved.part(f"{name}."))
+        if self.values:
+            self.values.fitted = memories and self.iteration > 0
         restore_memories(self._stored() if memories else [], saved)
 
     def memory_bytes(self, memories: bool) -> int:
@@ -186,6 +191,11 @@ class DeepCFRState:
     def _stored(self) -> list[tuple[str, Stored]]:
         """All memories with their names in a checkpoint."""
         return [*self.memories.named(), *([("values", self.values.memory)] if self.values else [])]
+
+    def _learners(self) -> dict[str, SplitNetwork]:
+        """Networks that only training reads, with their names in a checkpoint."""
+        values = {"values": self.values.network} if self.values else {}
+        return {f"sums-{player}": network for player, network in enumerate(self.sum_networks)} | values
 
     def _tables(self) -> Tensors:
         """The first round's table, if there is one, in the solver's own memory."""

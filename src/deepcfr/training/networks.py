@@ -177,6 +177,18 @@ class SplitNetwork(nn.Module):
         layers = [module for module in self.modules() if isinstance(module, Linear)]
         return [layer.weight for layer in layers if min(layer.weight.shape) >= _LEAST_HIDDEN]
 
+    @property
+    def last_layer(self) -> Linear:
+        """The layer that outputs are linear in, weights and biases alike."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def keep_outputs_in(self, unit: float) -> None:
+        """Take `unit` for `scale`, and divide the last layer so that outputs times `scale` stay as they are."""
+        for parameter in self.last_layer.parameters():
+            parameter.mul_(self.scale / unit)
+        self.scale.fill_(unit)
+
     def is_zero(self) -> bool:
         """Whether all parameters are 0, as `zero_` sets them."""
         return not any(bool(parameter.any()) for parameter in self.parameters())
@@ -220,6 +232,10 @@ class PaperNetwork(SplitNetwork):
         self.comb3 = Linear(d, d, generator)
         self.head = Linear(d, max(_OUTPUTS, encoding.num_actions), generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), hidden, generator) if tables else None
+
+    @property
+    def last_layer(self) -> Linear:
+        return self.head
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         groups, _, d = self.embedding.shape
@@ -284,6 +300,10 @@ class MLP(SplitNetwork):
         self.head = Linear(d, encoding.num_actions, generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), d, generator) if tables else None
 
+    @property
+    def last_layer(self) -> Linear:
+        return self.head
+
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         if self.counts is None:
             return torch.zeros(len(cards), self.width, device=cards.device)
@@ -327,6 +347,10 @@ class TwoTower(SplitNetwork):
         self.bet1 = Linear(encoding.node_features.shape[1], _BET_FEATURES, generator)
         self.bet2 = Linear(_BET_FEATURES, _BET_FEATURES, generator)
         self.vectors = Linear(_BET_FEATURES, encoding.num_actions * d, generator)
+
+    @property
+    def last_layer(self) -> Linear:
+        return self.vectors
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         x = _with_strength(self.first(self.counts(cards)), self.strength, cards).relu_()
