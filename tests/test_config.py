@@ -31,7 +31,19 @@ from deepcfr.config import (
 )
 from deepcfr.errors import ConfigError
 
-SECTIONS = ("cfr", "sampling", "memory", "network", "advantage", "average", "values", "nfsp", "evaluation", "runtime")
+SECTIONS = (
+    "cfr",
+    "sampling",
+    "memory",
+    "network",
+    "advantage",
+    "average",
+    "values",
+    "nfsp",
+    "ppo",
+    "evaluation",
+    "runtime",
+)
 
 
 BOARDS = {"kind": "public-chance"}

@@ -17,7 +17,7 @@ from command_line import deepcfr
 from deepcfr import cli
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.exploitability import Exploitability
-from deepcfr.nfsp.solver import NFSPRecord
+from deepcfr.reinforcement.nfsp import NFSPRecord
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.tabular import TabularRecord
 

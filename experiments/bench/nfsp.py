@@ -13,7 +13,7 @@ from deepcfr.config import NetworkConfig, NFSPConfig, RunConfig, RuntimeConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.games.presets import load_game
-from deepcfr.nfsp.solver import NFSP
+from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.runs.metrics import environment
 from experiments.bench.deep_cfr import Say
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deepcfr.config import NamedSolver, RunConfig
+from deepcfr.config import UNREAD, NamedSolver, RunConfig
 from deepcfr.defaults import default_cluster_config, default_config
 from deepcfr.runs.study import flat_settings
 from experiments.studies.records import (
@@ -446,6 +446,8 @@ _RELATIVES: dict[NamedSolver, Published | None] = {
     "vr-deep-cfr+": None,
     "vr-deep-dcfr+": Published("its exploitability of 69 ± 1, twice; by a public re-implementation", 138),
     "vr-deep-pdcfr+": Published("its exploitability of 77 ± 5, twice; by a public re-implementation", 154),
+    "ppo": None,
+    "mmd": None,
 }
 
 
@@ -465,7 +467,8 @@ def _family_plan(game: str = "leduc") -> Plan:
         changed = {
             key: value
             for key, value in _as_in_a_file(config).items()
-            if not key.startswith("runtime.") and settings.get(key, plain.get(key)) != value
+            if key.split(".")[0] not in ("runtime", *UNREAD[config.solver])
+            and settings.get(key, plain.get(key)) != value
         }
         arms.append(Arm(name, config.method, changed, published))
     return Plan(shared, tuple(arms), "deep-cfr", ())

@@ -130,7 +130,7 @@ class Agent:
 
 
 class Training(Iterator[Record]):
-    """A run of Deep CFR or NFSP in memory: iterate over it for the records of the iterations, then take its `agent`."""
+    """A run of networks in memory: iterate over it for the records of the iterations, then take its `agent`."""
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config

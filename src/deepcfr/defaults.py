@@ -25,7 +25,9 @@ def default_solve_config() -> SolveConfig:
 
 
 def network_solver(name: NamedSolver) -> NetworkSolver:
-    """The solver behind a name of `train --solver`: relatives of Deep CFR are settings of it."""
+    """The solver behind a name of `train --solver`: others are settings of one."""
+    if name in ("ppo", "mmd"):
+        return "ppo"
     return "nfsp" if name == "nfsp" else "deep-cfr"
 
 
@@ -35,6 +37,11 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     if solver == "nfsp":
         settings = _NFSP["kuhn" if game == "kuhn" else "leduc" if small else "poker"]
         return config_from_table({"game": game, "solver": solver, **settings})
+    if solver in ("ppo", "mmd"):
+        base, own = _SMALL if small else _MODEST, _MMD if solver == "mmd" else _PPO
+        own = own | {"iterations": 600 if small else 1_000, "episodes": 16_384 if small else 65_536}
+        kept = {name: base[name] for name in ("network", "runtime")}
+        return config_from_table({"game": game, "solver": "ppo", "ppo": own, "evaluation": {"every": 150}, **kept})
     if solver not in get_args(NamedSolver):
         raise ConfigError(f"'solver' must be one of {', '.join(get_args(NamedSolver))}, but is {solver}.")
     if solver != "deep-cfr":
@@ -219,6 +226,9 @@ _RELATIVES: dict[str, dict[str, Any]] = {
     "deep-pdcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "predict"}},
 }
 _RELATIVES |= {f"vr-{name}": own | {"sampling": _BASELINE} for name, own in _RELATIVES.items() if name.endswith("+")}
+# Policy gradients by a dozen trials on Leduc; those of other poker games are not tuned.
+_PPO = {"entropy": 0.2, "entropy_end": 0.05, "learning_rate": 5e-4, "clip_ratio": 0.1, "steps": 4}
+_MMD = {"entropy": 0.3, "entropy_end": 0.05, "clip_ratio": 0.0, "kl": 3.0}
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
 # paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the

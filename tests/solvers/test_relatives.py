@@ -74,7 +74,7 @@ def solved(solver: DeepCFR) -> DeepCFR:
 
 
 def test_every_name_of_the_command_line_is_a_valid_set_of_settings() -> None:
-    assert set(get_args(NamedSolver)) == {"deep-cfr", "nfsp", *NAMES}
+    assert set(get_args(NamedSolver)) == {"deep-cfr", "nfsp", "ppo", "mmd", *NAMES}
     for game in ("kuhn", "leduc", "fhp", "hulh", "openspiel:tic_tac_toe"):
         for name, method in NAMES.items():
             config = default_config(game, name)
@@ -320,7 +320,7 @@ def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, 
 
 
 def test_an_unknown_solver_is_refused_by_its_name() -> None:
-    with pytest.raises(ConfigError, match=r"must be one of deep-cfr, nfsp, dream.*but is bogus"):
+    with pytest.raises(ConfigError, match=r"must be one of deep-cfr, nfsp, ppo, mmd, dream.*but is bogus"):
         default_config("leduc", "bogus")  # type: ignore[arg-type]
 
 

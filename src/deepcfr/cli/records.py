@@ -22,6 +22,7 @@ from deepcfr.config import (
     NamedSolver,
     NetworkConfig,
     NFSPConfig,
+    PPOConfig,
     RunConfig,
     RuntimeConfig,
     Sampling,
@@ -70,7 +71,7 @@ class Runs:
 
 @dataclass
 class Train:
-    """Train Deep CFR, a relative of it or NFSP on a game, and compute the exact exploitability where that is feasible.
+    """Train networks on a game by Deep CFR or another solver, and compute the exact exploitability where that is feasible.
 
     Settings have the game's defaults or the values of --config; options override them.
     """
@@ -85,7 +86,8 @@ class Train:
     workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
     learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
     seed: int = 0  # seed of everything random in the run
-    #: nfsp uses its own section and not those of Deep CFR; the other names are relatives of Deep CFR, as settings of it
+    #: nfsp, and ppo with mmd, have sections of their own and not those of Deep CFR; the other names are relatives of Deep
+    #: CFR, as settings of it
     solver: NamedSolver = "deep-cfr"
     cfr: CFRConfig = field(default_factory=CFRConfig)
     sampling: AvoidSubcommands[Sampling] = field(default_factory=ExternalSampling)
@@ -95,6 +97,7 @@ class Train:
     average: FitConfig = field(default_factory=FitConfig)
     values: ValueFitConfig = field(default_factory=ValueFitConfig)
     nfsp: NFSPConfig = field(default_factory=NFSPConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 

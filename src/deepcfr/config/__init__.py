@@ -1,6 +1,6 @@
 """The configuration of a run: plain records, read from TOML and validated once. Imports neither torch nor numba."""
 
-from deepcfr.config.checks import config_problems, unread_settings, validate_config
+from deepcfr.config.checks import UNREAD, config_problems, unread_settings, validate_config
 from deepcfr.config.records import (
     DEFAULT_SEARCH,
     OPENSPIEL,
@@ -17,6 +17,7 @@ from deepcfr.config.records import (
     NetworkConfig,
     NFSPConfig,
     OutcomeSampling,
+    PPOConfig,
     PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
@@ -40,6 +41,7 @@ __all__ = [
     "DEFAULT_SEARCH",
     "OPENSPIEL",
     "SAMPLINGS",
+    "UNREAD",
     "AdvantageFitConfig",
     "AnyConfig",
     "CFRConfig",
@@ -52,6 +54,7 @@ __all__ = [
     "NamedSolver",
     "NetworkConfig",
     "OutcomeSampling",
+    "PPOConfig",
     "PublicChanceSampling",
     "RunConfig",
     "RuntimeConfig",

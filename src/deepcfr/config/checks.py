@@ -11,6 +11,7 @@ from deepcfr.config.records import (
     OPENSPIEL,
     AnyConfig,
     FitConfig,
+    NetworkSolver,
     PublicChanceSampling,
     RunConfig,
     SolveConfig,
@@ -58,6 +59,19 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "nfsp.q_learning_rate": (1e-12, 10.0),
     "nfsp.policy_learning_rate": (1e-12, 10.0),
     "nfsp.clip": (0.0, 1e9),
+    "ppo.iterations": (1, 100_000_000),
+    "ppo.episodes": (1, 100_000_000),
+    "ppo.steps": (1, 1_000_000),
+    "ppo.value_steps": (1, 1_000_000),
+    "ppo.batch_size": (1, 10_000_000),
+    "ppo.trace": (0.0, 1.0),
+    "ppo.clip_ratio": (0.0, 1.0),
+    "ppo.kl": (0.0, 1e9),
+    "ppo.entropy": (1e-9, 1e9),
+    "ppo.entropy_end": (1e-9, 1e9),
+    "ppo.learning_rate": (1e-12, 10.0),
+    "ppo.value_learning_rate": (1e-12, 10.0),
+    "ppo.clip": (0.0, 1e9),
     "solve.iterations": (1, 100_000_000),
     "solve.alpha": (-30.0, 30.0),
     "solve.beta": (-30.0, 30.0),
@@ -113,9 +127,11 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
                 f"{config.game}."
             )
         yield from _solve_problems(config.solve)
-    elif config.solver == "nfsp":
+    elif config.solver != "deep-cfr":
         if config.evaluation.policy != "average":
-            yield f"'evaluation.policy' must be average for NFSP, but is {config.evaluation.policy}."
+            yield f"'evaluation.policy' must be average for {config.method}, but is {config.evaluation.policy}."
+        if config.solver == "ppo" and not config.ppo.clip_ratio and not config.ppo.kl:
+            yield "'ppo.clip_ratio' and 'ppo.kl' are both 0: nothing holds a policy near that of its episodes."
     else:
         sampling = config.sampling
         panel = isinstance(sampling, PublicChanceSampling) and sampling.panel
@@ -180,6 +196,15 @@ def _shard_problems(config: RunConfig) -> Iterator[str]:
         )
 
 
+_OF_DEEP_CFR = ("cfr", "sampling", "memory", "advantage", "average", "values")
+#: sections that a solver does not read
+UNREAD: dict[NetworkSolver, tuple[str, ...]] = {
+    "nfsp": (*_OF_DEEP_CFR, "ppo"),
+    "ppo": (*_OF_DEEP_CFR, "nfsp"),
+    "deep-cfr": ("nfsp", "ppo"),
+}
+
+
 def unread_settings(config: AnyConfig) -> Iterator[str]:
     """One sentence for each group of settings that are changed from their defaults but have no effect.
 
@@ -187,14 +212,15 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
     """
     if isinstance(config, SolveConfig):
         groups = _unread_by_tables(config)
-    elif config.solver == "nfsp":
-        unread = ("cfr", "sampling", "memory", "advantage", "average", "values")
-        names = [
-            name for section in unread for name in _changed(config, section, tuple(vars(getattr(config, section))))
-        ]
-        groups = {"'solver' is nfsp": names}
     else:
-        groups = _unread_by_networks(config)
+        names = [
+            name
+            for section in UNREAD[config.solver]
+            for name in _changed(config, section, tuple(vars(getattr(config, section))))
+        ]
+        groups = {f"'solver' is {config.solver}": names}
+        if config.solver == "deep-cfr":
+            groups |= _unread_by_networks(config)
     for reason, names in groups.items():
         if names:
             yield f"{', '.join(names)}: ignored, because {reason}"

@@ -249,11 +249,36 @@ class NFSPConfig:
     clip: float = 0.0  #: largest gradient norm; 0 is no limit
 
 
-#: deep-cfr: Deep CFR and its relatives, which are settings of it; nfsp: its own section and not those of Deep CFR
-NetworkSolver = Literal["deep-cfr", "nfsp"]
-#: names of `train --solver`: `deep-cfr` and `nfsp`, and relatives of Deep CFR as settings (`deepcfr.defaults`)
+@dataclass(frozen=True)
+class PPOConfig:
+    """Policy gradients by self-play, which read this section, `network`, `evaluation` and `runtime`.
+
+    With a `clip_ratio` it is PPO (Schulman et al. 2017), with `kl` instead magnetic mirror descent (Sokota et al. 2023).
+    Advantages, and so `entropy` and `kl`, are in units of the root mean square payoff of the first episodes.
+    """
+
+    iterations: int = 500  #: batches of episodes, each followed by updates of all networks
+    episodes: int = 16_384  #: episodes in a batch
+    steps: int = 8  #: updates of each policy network in an iteration
+    value_steps: int = 8  #: updates of each value network in an iteration
+    batch_size: int = 4_096  #: decisions in a mini-batch, drawn with replacement from the iteration's
+    trace: float = 0.95  #: lambda of generalised advantage estimates
+    clip_ratio: float = (
+        0.2  #: a probability's gain is counted up to this relative change in an iteration; 0 is no limit
+    )
+    kl: float = 0.0  #: weight of the divergence from the iteration's first policy, 1 / eta of magnetic mirror descent
+    entropy: float = 0.1  #: weight of the policy's entropy in iteration 1
+    entropy_end: float = 0.01  #: in the last iteration; between them it falls by a constant factor for every iteration
+    learning_rate: float = 0.003  #: of policy networks, by Adam; rates fall along a cosine to a tenth
+    value_learning_rate: float = 0.003  #: of value networks
+    clip: float = 1.0  #: largest gradient norm; 0 is no limit
+
+
+#: deep-cfr: Deep CFR and its relatives, which are settings of it; nfsp and ppo have sections of their own instead
+NetworkSolver = Literal["deep-cfr", "nfsp", "ppo"]
+#: names of `train --solver`: solvers, and what is settings of one, such as `mmd` of `ppo` (`deepcfr.defaults`)
 NamedSolver = Literal[
-    "deep-cfr", "nfsp", "dream", "escher",
+    "deep-cfr", "nfsp", "ppo", "mmd", "dream", "escher",
     "deep-cfr+", "deep-dcfr+", "deep-pdcfr+", "vr-deep-cfr+", "vr-deep-dcfr+", "vr-deep-pdcfr+",
 ]  # fmt: skip
 
@@ -264,7 +289,7 @@ class RunConfig:
 
     game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
     seed: int = 0
-    solver: NetworkSolver = "deep-cfr"  #: nfsp uses its own section and not those of Deep CFR
+    solver: NetworkSolver = "deep-cfr"  #: nfsp and ppo use their own sections and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
     sampling: Sampling = field(default_factory=ExternalSampling)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
@@ -273,12 +298,15 @@ class RunConfig:
     average: FitConfig = field(default_factory=FitConfig)
     values: ValueFitConfig = field(default_factory=ValueFitConfig)
     nfsp: NFSPConfig = field(default_factory=NFSPConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
     @property
     def iterations(self) -> int:
-        return self.nfsp.iterations if self.solver == "nfsp" else self.cfr.iterations
+        if self.solver == "deep-cfr":
+            return self.cfr.iterations
+        return self.nfsp.iterations if self.solver == "nfsp" else self.ppo.iterations
 
     @property
     def has_values(self) -> bool:
@@ -291,6 +319,8 @@ class RunConfig:
         """The name of the algorithm that the settings make."""
         if self.solver == "nfsp":
             return "NFSP"
+        if self.solver == "ppo":
+            return "PPO" if self.ppo.clip_ratio else "MMD"
         varied = "VR-" if self.has_values else ""
         if self.advantage.bootstrapped:
             predictive = "P" if self.advantage.target == "predict" else ""

@@ -57,13 +57,14 @@ def _gigabytes(key: str) -> Pick:
     return pick
 
 
-ALL = ("deep-cfr", "nfsp", "tabular")
+ALL = ("deep-cfr", "nfsp", "ppo", "tabular")
 MEASURES = (
     Measure("Exact NashConv over time", "{unit}", (("NashConv", nash_conv),), "seconds", True, True, ALL),
     Measure("Exact NashConv over nodes", "{unit}", (("NashConv", nash_conv),), "total_nodes_touched", True, True, ALL),
     Measure("Loss of advantage fits", "loss", _pair("advantage_loss"), log=True, kept=("deep-cfr",)),
     Measure("Loss of Q fits", "squared payoff", _pair("q_loss"), log=True, kept=("nfsp",)),
     Measure("Loss of policy fits", "cross-entropy", _pair("policy_loss"), log=True, kept=("nfsp",)),
+    Measure("Loss of values", "squared payoff", _pair("value_loss"), log=True, kept=("ppo",)),
     Measure("Nodes touched per second of traversals", "nodes/s", (("nodes/s", _rate),), kept=ALL),
     Measure(
         "Time of an iteration",

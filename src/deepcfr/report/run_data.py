@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import AnyConfig, RunConfig
+from deepcfr.config import UNREAD, AnyConfig, RunConfig
 from deepcfr.defaults import default_config, default_solve_config
 from deepcfr.errors import CheckpointError
 from deepcfr.files import read_json
@@ -27,10 +27,6 @@ _METHODS = {
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
     "xfp": "Fictitious play",
-}
-_UNREAD = {  # sections that a solver does not read
-    "nfsp": ("cfr", "sampling", "memory", "advantage", "average", "values"),
-    "deep-cfr": ("nfsp",),
 }
 
 
@@ -54,7 +50,7 @@ class RunData:
 
     @property
     def family(self) -> str:
-        """The kind of its metrics: of deep-cfr, nfsp or tabular solvers."""
+        """The kind of its metrics: of deep-cfr, nfsp, ppo or tabular solvers."""
         return self.config.solver if isinstance(self.config, RunConfig) else "tabular"
 
     @property
@@ -173,7 +169,7 @@ def default_settings(run: RunData) -> dict[str, Any]:
 
 
 def _flat(config: AnyConfig) -> dict[str, Any]:
-    unread = _UNREAD[config.solver] if isinstance(config, RunConfig) else ()
+    unread = UNREAD[config.solver] if isinstance(config, RunConfig) else ()
     flat: dict[str, Any] = {}
     for section, value in dataclasses.asdict(config).items():
         if not isinstance(value, dict):

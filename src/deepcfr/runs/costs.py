@@ -24,9 +24,9 @@ from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder import solver as ladder
 from deepcfr.machine import physical_memory
-from deepcfr.nfsp import solver as nfsp
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
+from deepcfr.reinforcement import nfsp
 from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
 from deepcfr.solvers.history_values import value_memory_bytes
@@ -55,20 +55,14 @@ def cost_notes(
             return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = 0 if elsewhere else _memory_of(config.runtime.device)
-    poker, is_nfsp = (game or partial(build_game, source, config.network.suits))(), config.solver == "nfsp"
+    poker = (game or partial(build_game, source, config.network.suits))()
     if isinstance(poker, OpenSpielGame):
         return [_size(poker), *unread_settings(config)]
     assert isinstance(poker, PokerGame)
-    needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
-    if config.memory.files and not is_nfsp and not elsewhere:
-        _require_disk(Path(config.memory.files), needed - value_memory_bytes(poker, config), _capacities(config))
-    elif available and needed > 0.9 * available:
-        names = "nfsp.reservoir_capacity or nfsp.replay_capacity" if is_nfsp else _capacities(config)
-        raise ConfigError(
-            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {names}."
-        )
-    notes = [f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"]
-    if config.sampling.kind == "public-chance" and not is_nfsp:
+    notes = []
+    if config.solver != "ppo":  # which has no memories
+        notes.append(_memory_note(poker, config, available, elsewhere=elsewhere))
+    if config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
         notes.append(_board_note(poker, config.sampling))
         if (
             config.sampling.hands
@@ -83,6 +77,20 @@ def cost_notes(
     notes += unread_settings(config)
     reason = refusal(poker.rules)
     return [*notes, reason] if reason else notes
+
+
+def _memory_note(poker: PokerGame, config: RunConfig, available: int, *, elsewhere: bool) -> str:
+    """A sentence on the memories of a run; raises ConfigError if they do not fit into what is `available`, if not 0."""
+    is_nfsp = config.solver == "nfsp"
+    needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
+    if config.memory.files and not is_nfsp and not elsewhere:
+        _require_disk(Path(config.memory.files), needed - value_memory_bytes(poker, config), _capacities(config))
+    elif available and needed > 0.9 * available:
+        names = "nfsp.reservoir_capacity or nfsp.replay_capacity" if is_nfsp else _capacities(config)
+        raise ConfigError(
+            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {names}."
+        )
+    return f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"
 
 
 def _capacities(config: RunConfig) -> str:

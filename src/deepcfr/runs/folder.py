@@ -153,7 +153,7 @@ class RunFolder:
     def extend(self, iterations: int) -> None:
         """Raise the run's number of iterations to `iterations`; its iterations so far stay valid.
 
-        Raises ConfigError for fewer iterations, and for NFSP, whose schedules end with the last one.
+        Raises ConfigError for fewer iterations, and for NFSP and policy gradients, whose schedules end with the last one.
         """
         config = self.config
         if iterations <= config.iterations:
@@ -166,7 +166,9 @@ class RunFolder:
         elif config.solver == "deep-cfr":
             extended = replace(config, cfr=replace(config.cfr, iterations=iterations))
         else:
-            raise ConfigError("A run of NFSP cannot go on past its last iteration, with which its schedules end.")
+            raise ConfigError(
+                f"A run of {config.method} cannot go on past its last iteration, with which its schedules end."
+            )
         self._change(extended)
 
     def allow(self, minutes: float) -> None:

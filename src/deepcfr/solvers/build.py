@@ -12,7 +12,8 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.state import SavedState, State
-from deepcfr.nfsp.solver import NFSP
+from deepcfr.reinforcement.nfsp import NFSP
+from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.fictitious_play import FictitiousPlay
@@ -99,7 +100,9 @@ def build_solver(
     Raises ConfigError and GameError for what the solver does not offer.
     """
     if isinstance(config, RunConfig):
-        return NFSP(game, config) if config.solver == "nfsp" else DeepCFR(game, config, collecting)
+        if config.solver == "deep-cfr":
+            return DeepCFR(game, config, collecting)
+        return NFSP(game, config) if config.solver == "nfsp" else PolicyGradient(game, config)
     settings, threads = config.solve, config.runtime.threads
     if settings.algorithm == "mccfr":
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction

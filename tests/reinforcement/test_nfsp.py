@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
-import deepcfr.nfsp.solver as module
+import deepcfr.reinforcement.nfsp as module
 from command_line import deepcfr, problem, problems
 from deepcfr.config import (
     EvaluationConfig,
@@ -30,18 +30,9 @@ from deepcfr.games.base import Game, infosets_at
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
-from deepcfr.nfsp.q_learning import epsilon_greedy, outputs_at, q_targets
-from deepcfr.nfsp.solver import (
-    AVERAGE,
-    EXPLORE,
-    NFSP,
-    RESPONSE,
-    _mixed,
-    _Player,
-    exploration,
-    memory_bytes,
-    rate_factor,
-)
+from deepcfr.reinforcement.nfsp import AVERAGE, NFSP, RESPONSE, exploration, memory_bytes, rate_factor
+from deepcfr.reinforcement.players import EXPLORE, NetworkPlayer, mixed
+from deepcfr.reinforcement.q_learning import epsilon_greedy, outputs_at, q_targets
 from deepcfr.rng import addressed_uniforms, generator, key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
@@ -343,13 +334,13 @@ def test_each_player_explores_in_a_share_of_the_games_and_its_opponent_does_not_
 def test_exploration_is_the_average_policy_with_half_of_the_actions_at_random(episodes: int) -> None:
     solver = NFSP(load_game("kuhn"), CONFIG)
     deals = solver.game.deal(episodes, 1)
-    average = _Player.of(solver.averages[0].network, masked_softmax)
-    response = _Player.of(solver.values[0].network, epsilon_greedy)
+    average = NetworkPlayer.of(solver.averages[0].network, masked_softmax)
+    response = NetworkPlayer.of(solver.values[0].network, epsilon_greedy)
     root, rows = torch.zeros(episodes, dtype=torch.int64), torch.arange(episodes)
 
     def at_root(mode: int) -> torch.Tensor:
         modes = torch.full((episodes,), mode)
-        return _mixed(solver.game, deals, modes, 0, response, average)(root, rows)
+        return mixed(solver.game, deals, modes, 0, (average, response))(root, rows)
 
     legal = solver.game.legal[root]
     assert torch.equal(at_root(RESPONSE).amax(1), torch.ones(episodes))
@@ -417,7 +408,7 @@ def test_it_converges_on_kuhn() -> None:
 
 def test_a_run_is_the_same_in_one_thread_or_two_and_in_any_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = finished(changed(reservoir_capacity=10_000))
-    monkeypatch.setattr(module, "_CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK", 7)
     assert same(finished(changed(reservoir_capacity=10_000)), whole)  # while it is not full, a reservoir draws nothing
     one = finished(CONFIG)
     two = finished(dataclasses.replace(CONFIG, runtime=RuntimeConfig(threads=2)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -13,7 +14,13 @@ from deepcfr.parallel import flushed_denormals
 from deepcfr.rng import generator
 from deepcfr.training.networks import SplitNetwork
 
+_LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns an average would drift
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of each parameter
+
+
+def cosine(t: int, last: int) -> float:
+    """The factor on a learning rate in iteration t of `last`, which falls along a cosine to a tenth."""
+    return _LEAST_RATE + (1 - _LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * (t - 1) / last))
 
 
 class Learner:

@@ -17,27 +17,23 @@ import torch
 
 from deepcfr.config import NFSPConfig, RunConfig
 from deepcfr.errors import NoPolicy
-from deepcfr.games.base import Deals, Game, card_codes
+from deepcfr.games.base import Deals, Game
 from deepcfr.memory.reservoir import Memory, Store, bytes_per_sample
 from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
-from deepcfr.nfsp.episodes import Episodes, play_episodes
-from deepcfr.nfsp.learner import Learner
-from deepcfr.nfsp.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
-from deepcfr.nfsp.transitions import TransitionMemory, bytes_per_transition
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
-from deepcfr.policies.network import NetworkPerPlayer, ToStrategy
+from deepcfr.policies.network import NetworkPerPlayer
+from deepcfr.reinforcement.episodes import Episodes, play_episodes
+from deepcfr.reinforcement.learner import Learner, cosine
+from deepcfr.reinforcement.players import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, mixed
+from deepcfr.reinforcement.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
+from deepcfr.reinforcement.transitions import TransitionMemory, bytes_per_transition
 from deepcfr.rng import addressed_uniforms, generator, key
-from deepcfr.sampling.external import Strategy
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
 from deepcfr.types import Samples
 
-PLAYERS = (0, 1)
-AVERAGE, RESPONSE, EXPLORE = 0, 1, 2  # modes of a player in a game
-_RANDOM = 0.5  # probability of a random action in the games in which a player explores
-_LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns the average would drift
-_CHUNK = 4096  # episodes that advance together in one thread, so that their data fits in the cache
+AVERAGE, RESPONSE = 0, 1  # modes of a player in a game, besides EXPLORE
 
 
 @dataclass(frozen=True)
@@ -151,20 +147,22 @@ class NFSP:
     def _play(self, t: int) -> Iterator[Episodes]:
         """The episodes of an iteration in order, in chunks."""
         total, epsilon = self.settings.episodes, exploration(self.settings, t)
-        values = [_Player.of(learner.network, partial(epsilon_greedy, epsilon=epsilon)) for learner in self.values]
-        averages = [_Player.of(learner.network, masked_softmax) for learner in self.averages]
+        values = [
+            NetworkPlayer.of(learner.network, partial(epsilon_greedy, epsilon=epsilon)) for learner in self.values
+        ]
+        averages = [NetworkPlayer.of(learner.network, masked_softmax) for learner in self.averages]
         deal, act = self._stream("deal", t), self._stream("action", t)
 
         def run_chunk(first: int) -> Episodes:
-            deals = self.game.deal(min(_CHUNK, total - first), deal, first)
+            deals = self.game.deal(min(CHUNK, total - first), deal, first)
             modes = self.modes(deals, t)
             first_player, second = (
-                _mixed(self.game, deals, modes[:, player], player, values[player], averages[player])
+                mixed(self.game, deals, modes[:, player], player, (averages[player], values[player]))
                 for player in PLAYERS
             )
             return play_episodes(self.game, deals, (first_player, second), modes, act)
 
-        yield from self.workers.map(run_chunk, range(0, total, _CHUNK))
+        yield from self.workers.map(run_chunk, range(0, total, CHUNK))
 
     def modes(self, deals: Deals, t: int) -> torch.Tensor:
         """Draw what each player does in each game, int64 [B, P]: AVERAGE, RESPONSE with probability eta, or EXPLORE.
@@ -314,60 +312,6 @@ class NFSP:
         return key(self.config.seed, "nfsp", *purpose)
 
 
-@dataclass(frozen=True)
-class _Player:
-    """A network with its encoded nodes, and the function that turns its outputs into a strategy."""
-
-    network: SplitNetwork
-    nodes: torch.Tensor  # float32 [K, D]
-    to_strategy: ToStrategy
-
-    @staticmethod
-    @torch.no_grad()
-    def of(network: SplitNetwork, to_strategy: ToStrategy) -> _Player:
-        return _Player(network, network.encode_nodes(), to_strategy)
-
-    def probabilities(self, hands: torch.Tensor, nodes: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        """The strategy [..., A] from card parts and node parts that broadcast."""
-        return self.to_strategy(self.network.joint(hands, nodes), legal)
-
-
-@torch.no_grad()
-def _mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, response: _Player, average: _Player) -> Strategy:
-    """One player's strategy in some episodes with its `modes`, int64 [B].
-
-    It is `response` or `average`, or `average` with random actions where it explores.
-    """
-    rounds, legal = deals.views.shape[2], game.encoding.legal
-    views = deals.views[:, player].flatten(0, 1)
-    # many deals share a hand before the board, so distinct views are encoded once
-    _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
-    example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
-    example[view] = torch.arange(len(view), device=view.device)
-    kinds = [(kind, kind.network.encode_cards(views[example])) for kind in (average, response)]
-    # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
-    small = len(example) * len(response.nodes) < len(deals)
-    tables = [kind.probabilities(hands[:, None], kind.nodes, legal) for kind, hands in kinds if small]
-    uniform = legal / legal.sum(1, keepdim=True)
-
-    @torch.no_grad()
-    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        mode, at, hand = modes[row], game.infoset[node], view[row * rounds + game.round[node]]
-        responds = mode == RESPONSE
-        if small:
-            result = torch.where(responds[:, None], tables[1][hand, at], tables[0][hand, at])
-        else:
-            result = torch.empty(len(node), legal.shape[1], device=node.device)
-            for mine, (kind, hands) in zip((~responds, responds), kinds, strict=True):
-                some = mine.nonzero()[:, 0]
-                if len(some):
-                    places = at[some]
-                    result[some] = kind.probabilities(hands[hand[some]], kind.nodes[places], legal[places])
-        return torch.where((mode == EXPLORE)[:, None], torch.lerp(result, uniform[at], _RANDOM), result)
-
-    return strategy
-
-
 def exploration(settings: NFSPConfig, t: int) -> float:
     """Epsilon in iteration t, in proportion to 1 / sqrt(t) as in the paper."""
     return settings.epsilon_start / math.sqrt(t)
@@ -375,9 +319,7 @@ def exploration(settings: NFSPConfig, t: int) -> float:
 
 def rate_factor(settings: NFSPConfig, t: int) -> float:
     """The factor on learning rates in iteration t."""
-    if settings.schedule == "constant":
-        return 1.0
-    return _LEAST_RATE + (1 - _LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * (t - 1) / settings.iterations))
+    return 1.0 if settings.schedule == "constant" else cosine(t, settings.iterations)
 
 
 def memory_bytes(game: Game, settings: NFSPConfig) -> int:

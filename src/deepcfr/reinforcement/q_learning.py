@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from deepcfr.games.base import card_codes
-from deepcfr.nfsp.episodes import Transitions
+from deepcfr.reinforcement.episodes import Transitions
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Encoding, Infosets
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from deepcfr.memory.reservoir import Store, node_type
-from deepcfr.nfsp.episodes import Transitions
+from deepcfr.reinforcement.episodes import Transitions
 from deepcfr.types import Encoding, Infosets
 
 

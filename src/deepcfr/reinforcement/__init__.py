@@ -1,0 +1,1 @@
+"""Reinforcement learning by self-play: Neural Fictitious Self-Play, and regularised policy gradients."""

@@ -1,0 +1,73 @@
+"""Networks as players of batches of episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from deepcfr.games.base import Deals, Game, card_codes
+from deepcfr.policies.network import ToStrategy
+from deepcfr.sampling.external import Strategy
+from deepcfr.training.networks import SplitNetwork
+
+PLAYERS = (0, 1)
+EXPLORE = -1  # the mode of a player in a game in which it plays the first of its players, with random actions between
+_RANDOM = 0.5  # probability of a random action then
+CHUNK = 4096  # episodes that advance together in one thread, so that their data fits in the cache
+
+
+@dataclass(frozen=True)
+class NetworkPlayer:
+    """A network with its encoded nodes, and the function that turns its outputs into a strategy."""
+
+    network: SplitNetwork
+    nodes: torch.Tensor  # float32 [K, D]
+    to_strategy: ToStrategy
+
+    @staticmethod
+    @torch.no_grad()
+    def of(network: SplitNetwork, to_strategy: ToStrategy) -> NetworkPlayer:
+        """The network as it is."""
+        return NetworkPlayer(network, network.encode_nodes(), to_strategy)
+
+    def probabilities(self, hands: torch.Tensor, nodes: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        """The strategy [..., A] from card parts and node parts that broadcast."""
+        return self.to_strategy(self.network.joint(hands, nodes), legal)
+
+
+@torch.no_grad()
+def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Sequence[NetworkPlayer]) -> Strategy:
+    """One player's strategy in some episodes: in each it plays the one of `kinds` that `modes`, int64 [B], names.
+
+    With mode EXPLORE it plays the first one with random actions.
+    """
+    rounds, legal = deals.views.shape[2], game.encoding.legal
+    views = deals.views[:, player].flatten(0, 1)
+    # many deals share a hand before the board, so distinct views are encoded once
+    _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
+    example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
+    example[view] = torch.arange(len(view), device=view.device)
+    hands = [kind.network.encode_cards(views[example]) for kind in kinds]
+    # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
+    small = len(example) * len(kinds[0].nodes) < len(deals)
+    tables = [
+        kind.probabilities(mine[:, None], kind.nodes, legal) for kind, mine in zip(kinds, hands, strict=True) if small
+    ]
+    uniform = legal / legal.sum(1, keepdim=True)
+
+    @torch.no_grad()
+    def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        mode, at, hand = modes[row], game.infoset[node], view[row * rounds + game.round[node]]
+        result = torch.empty(len(node), legal.shape[1], device=node.device)
+        for number, kind in enumerate(kinds):
+            some = (mode.clamp(min=0) == number).nonzero()[:, 0]
+            if small:
+                result[some] = tables[number][hand[some], at[some]]
+            elif len(some):
+                places = at[some]
+                result[some] = kind.probabilities(hands[number][hand[some]], kind.nodes[places], legal[places])
+        return torch.where((mode == EXPLORE)[:, None], torch.lerp(result, uniform[at], _RANDOM), result)
+
+    return strategy

@@ -1,0 +1,177 @@
+"""Policy gradients: the objective and advantage estimates against plain ones, whole runs, resuming, and bad input."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from command_line import deepcfr
+from deepcfr.config import NamedSolver, PPOConfig, RunConfig, config_problems, unread_settings
+from deepcfr.defaults import default_config
+from deepcfr.errors import ConfigError, NoPolicy
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.openspiel import load_openspiel_game
+from deepcfr.games.presets import load_game
+from deepcfr.memory.state import SavedState
+from deepcfr.reinforcement.policy_gradient import (
+    PolicyGradient,
+    entropy_weight,
+    generalised_advantages,
+    log_softmax,
+    regularised_loss,
+)
+from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers.build import build_solver
+from deepcfr.types import Infosets
+
+KUHN = load_game("kuhn")
+
+
+def brief(name: NamedSolver = "mmd", **changes: float) -> RunConfig:
+    """A short run on Kuhn."""
+    config = default_config("kuhn", name)
+    small: dict[str, Any] = {"iterations": 3, "episodes": 300, "batch_size": 128, **changes}
+    return replace(config, ppo=replace(config.ppo, **small), network=replace(config.network, width=32, layers=2))
+
+
+def solved(config: RunConfig) -> PolicyGradient:
+    solver = build_solver(KUHN, config)
+    assert isinstance(solver, PolicyGradient)
+    for _ in solver.iterations():
+        pass
+    return solver
+
+
+@pytest.mark.parametrize(("name", "method"), [("ppo", "PPO"), ("mmd", "MMD")])
+def test_a_run_is_far_less_exploitable_than_uniform_play(name: NamedSolver, method: str) -> None:
+    config = default_config("kuhn", name)
+    config = replace(config, ppo=replace(config.ppo, iterations=80, episodes=4_096, batch_size=1_024))
+    assert config.method == method
+    solver = solved(config)
+    assert exploitability(solver.policy("average")).nash_conv < 350  # uniform play has 917
+    assert solver.describe().startswith(f"{method} on kuhn: 80 iterations of 4,096 episodes")
+
+
+def test_play_is_uniform_at_first_and_a_record_counts_what_was_done() -> None:
+    solver = PolicyGradient(KUHN, brief())
+    infosets = Infosets(torch.tensor([0, 0, 1]), torch.tensor([[0], [2], [1]], dtype=torch.uint8))
+    legal = KUHN.encoding.legal[infosets.node]
+    rows = solver.policy("current").probabilities(infosets)
+    torch.testing.assert_close(rows, legal / legal.sum(1, keepdim=True), check_dtype=False)
+    record = next(solver.iterations())
+    assert record.episodes == 300
+    assert record.evaluated >= 2 * 300
+    assert record.trained == 128 * 2 * (8 + 8)
+    assert solver.nodes_touched == record.nodes_touched > record.evaluated
+
+
+def test_advantages_are_sums_of_errors_along_a_game() -> None:
+    """GAE by a plain recursion over games of 1 to 4 decisions."""
+    rng = np.random.default_rng(1)
+    lengths = [3, 1, 4, 2, 1]
+    terminal = torch.tensor([i == n - 1 for n in lengths for i in range(n)])
+    reward = torch.tensor(rng.normal(size=len(terminal))).float().masked_fill(~terminal, 0.0)
+    value = torch.tensor(rng.normal(size=len(terminal))).float()
+    for trace in (0.0, 0.9, 1.0):
+        expected, first = [], 0
+        for n in lengths:
+            later, game = 0.0, []
+            for i in reversed(range(first, first + n)):
+                following = 0.0 if i == first + n - 1 else float(value[i + 1])
+                later = float(reward[i]) + following - float(value[i]) + trace * later
+                game.append(later)
+            expected += game[::-1]
+            first += n
+        torch.testing.assert_close(generalised_advantages(reward, value, terminal, trace), torch.tensor(expected))
+
+
+@pytest.mark.parametrize(("clip_ratio", "kl"), [(0.2, 0.0), (0.0, 2.0), (0.2, 0.5)])
+def test_the_objective_is_that_of_ppo_and_of_mirror_descent(clip_ratio: float, kl: float) -> None:
+    rng = torch.Generator().manual_seed(2)
+    legal = torch.tensor([[True, True, True], [True, False, True], [True, True, False], [True, True, True]])
+    old, new = (log_softmax(torch.randn(4, 3, generator=rng), legal) for _ in range(2))
+    action, advantage = torch.tensor([0, 2, 1, 1]), torch.tensor([1.5, -2.0, 0.5, -0.1])
+    expected = 0.0
+    for i in range(4):
+        ratio = float((new[i, action[i]] - old[i, action[i]]).exp())
+        gain = ratio * float(advantage[i])
+        if clip_ratio:
+            gain = min(gain, float(np.clip(ratio, 1 - clip_ratio, 1 + clip_ratio)) * float(advantage[i]))
+        p, q = (row[i][legal[i]].exp().numpy() for row in (new, old))
+        assert p.sum() == pytest.approx(1, abs=1e-5)
+        entropy, divergence = -(p * np.log(p)).sum(), (p * np.log(p / q)).sum()
+        expected += (-gain - 0.3 * entropy + kl * divergence) / 4
+    settings = PPOConfig(clip_ratio=clip_ratio, kl=kl)
+    assert float(regularised_loss(new, old, action, advantage, settings, 0.3, legal)) == pytest.approx(
+        expected, abs=1e-5
+    )
+
+
+def test_the_weight_of_entropy_falls_by_a_constant_factor() -> None:
+    settings = PPOConfig(iterations=3, entropy=0.4, entropy_end=0.1)
+    assert [entropy_weight(settings, t) for t in (1, 2, 3)] == pytest.approx([0.4, 0.2, 0.1])
+    assert entropy_weight(replace(settings, entropy_end=0.4), 2) == 0.4
+    assert entropy_weight(replace(settings, iterations=1), 1) == 0.4
+
+
+@pytest.mark.parametrize("name", ["ppo", "mmd"])
+def test_a_run_goes_on_bit_for_bit_from_its_saved_state(name: NamedSolver) -> None:
+    straight = solved(brief(name))
+    half = PolicyGradient(KUHN, brief(name))
+    next(half.iterations())
+    state = half.state(memories=True)
+    assert not state.arrays
+    again = PolicyGradient(KUHN, brief(name))
+    tensors = {k: v.clone() for k, v in state.tensors.items()}
+    again.restore(SavedState(state.facts, tensors, dict(state.arrays).__getitem__), memories=True)
+    for _ in again.iterations():
+        pass
+    assert again.nodes_touched == straight.nodes_touched
+    for key, tensor in straight.state(memories=False).tensors.items():
+        assert torch.equal(tensor, again.state(memories=False).tensors[key]), key
+
+
+def test_games_of_openspiel_are_learnt_too() -> None:
+    game = load_openspiel_game("kuhn_poker")
+    config = replace(brief(iterations=30, episodes=2_000), game="openspiel:kuhn_poker")
+    solver = PolicyGradient(game, config)
+    for _ in solver.iterations():
+        pass
+    assert exploitability(solver.policy("current")).nash_conv < 600
+
+
+def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    small = ("--ppo.iterations", 4, "--ppo.episodes", 200, "--ppo.batch-size", 64, "--runtime.threads", 1)
+    done = deepcfr("train", "leduc", "--solver", "ppo", "--out", run, *small)
+    assert done.status == 0, done
+    assert "memories take" not in done.out + done.err
+    assert deepcfr("exploitability", run).status == 0
+    with pytest.raises(ConfigError, match="A run of PPO cannot go on past its last iteration"):
+        RunFolder.open(run).extend(9)
+
+
+def test_snapshots_are_refused() -> None:
+    with pytest.raises(NoPolicy, match="has no snapshots"):
+        PolicyGradient(KUHN, brief()).policy("sd-cfr")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"clip_ratio": 0.0, "kl": 0.0}, "'ppo.clip_ratio' and 'ppo.kl' are both 0"),
+        ({"entropy": 0.0}, "'ppo.entropy' must be between"),
+        ({"trace": 1.5}, "'ppo.trace' must be between 0 and 1, but is 1.5"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes: dict[str, float], sentence: str) -> None:
+    assert any(sentence in problem for problem in config_problems(brief("mmd", **changes)))
+
+
+def test_settings_of_other_solvers_are_said_to_be_ignored() -> None:
+    config = brief()
+    changed = replace(config, nfsp=replace(config.nfsp, episodes=5))
+    assert any("nfsp.episodes: ignored, because 'solver' is ppo" in note for note in unread_settings(changed))
