@@ -728,7 +728,7 @@ def test_the_help_of_solve_names_every_setting_and_variant() -> None:
         names += [f"{section}.{item.name}" for item in dataclasses.fields(getattr(default, section))]
     assert len(names) > 15
     assert [name for name in names if not re.search(rf"--{re.escape(name.replace('_', '-'))}[ ,]", text)] == []
-    every = (*ALGORITHMS, "xfp")
+    every = (*ALGORITHMS, "xfp", "egt")
     assert get_args(get_type_hints(TabularConfig)["algorithm"]) == every
     assert "{" + ",".join(every) + "}" in text
 

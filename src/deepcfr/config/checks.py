@@ -121,10 +121,10 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     if isinstance(config, SolveConfig):
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for tabular solvers, but is {config.evaluation.policy}."
-        if config.solve.algorithm == "xfp" and not config.game.startswith(OPENSPIEL):
+        if config.solve.algorithm in ("xfp", "egt") and not config.game.startswith(OPENSPIEL):
             yield (
-                "'solve.algorithm' is xfp, which is for games of OpenSpiel such as openspiel:leduc_poker, but the game is "
-                f"{config.game}."
+                f"'solve.algorithm' is {config.solve.algorithm}, which is for games of OpenSpiel such as "
+                f"openspiel:leduc_poker, but the game is {config.game}."
             )
         yield from _solve_problems(config.solve)
     elif config.solver != "deep-cfr":

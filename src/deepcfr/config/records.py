@@ -334,8 +334,8 @@ class RunConfig:
 class TabularConfig:
     """A tabular solver: full-width CFR in one of its variants, or Monte Carlo CFR."""
 
-    #: xfp, full-width fictitious play, is for games of OpenSpiel
-    algorithm: Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr", "xfp"] = "linear-cfr"
+    #: xfp, full-width fictitious play, and egt, the excessive gap technique, are for games of OpenSpiel
+    algorithm: Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr", "xfp", "egt"] = "linear-cfr"
     iterations: int = 100  #: CFR iterations T
     alpha: float = 1.5  #: dcfr: positive regrets are multiplied by t^alpha / (t^alpha + 1)
     beta: float = 0.0  #: dcfr: negative regrets are multiplied by t^beta / (t^beta + 1)

@@ -43,6 +43,7 @@ _FULL_WIDTH = {
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
     "xfp": "Fictitious play",
+    "egt": "Excessive gap technique",
 }
 
 

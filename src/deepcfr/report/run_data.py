@@ -27,6 +27,7 @@ _METHODS = {
     "linear-cfr": "Linear CFR",
     "dcfr": "Discounted CFR",
     "xfp": "Fictitious play",
+    "egt": "Excessive gap technique",
 }
 
 

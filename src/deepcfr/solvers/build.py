@@ -16,6 +16,7 @@ from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.excessive_gap import ExcessiveGap
 from deepcfr.solvers.fictitious_play import FictitiousPlay
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
@@ -111,7 +112,8 @@ def build_solver(
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: use mccfr.")
     if isinstance(game, PokerGame):
         return VectorCFR(game, settings, threads, config.seed)
-    return FictitiousPlay(game, settings) if settings.algorithm == "xfp" else TreeCFR(game, settings)
+    kind = {"xfp": FictitiousPlay, "egt": ExcessiveGap}.get(settings.algorithm, TreeCFR)
+    return kind(game, settings)
 
 
 def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:
