@@ -536,8 +536,9 @@ STUDIES: dict[StudyName, Study] = {
         Study(
             "family", "", "Relatives of Deep CFR",
             "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations "
-            "and fits of 100 steps. Those that sample single histories have four times as many traversals as external "
-            "sampling, which visits about as many nodes. Ratios are to Deep CFR.", {"quick": _family_plan()},
+            "and fits of 100 steps, but for PPO and MMD, which play 600 batches of episodes. Those that sample single "
+            "histories have four times as many traversals as external sampling, which visits about as many nodes. Ratios "
+            "are to Deep CFR.", {"quick": _family_plan()},
         ),
     )
 }  # fmt: skip

@@ -420,6 +420,9 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
     tabular = RunFolder.create(tmp_path / "solve", SolveConfig(game="leduc"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*solve' is a run of a tabular solver\."):
         run_budget(tabular, BudgetSettings(), pytest.fail)
+    other = RunFolder.create(tmp_path / "nfsp", default_config("leduc", "nfsp"))
+    with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*nfsp' is a run of NFSP\."):
+        run_budget(other, BudgetSettings(), pytest.fail)
     bootstrapped = RunFolder.create(tmp_path / "plus", default_config("leduc", "deep-cfr+"))
     with pytest.raises(ConfigError, match=r"'advantage.target' is bootstrap, and such a run forgets its samples\."):
         run_budget(bootstrapped, BudgetSettings(), pytest.fail)

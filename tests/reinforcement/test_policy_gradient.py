@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from command_line import deepcfr
+from deepcfr.cluster.ray_cluster import RayCluster
 from deepcfr.config import NamedSolver, PPOConfig, RunConfig, config_problems, unread_settings
-from deepcfr.defaults import default_config
+from deepcfr.defaults import default_config, network_solver
 from deepcfr.errors import ConfigError, NoPolicy
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
@@ -150,8 +151,26 @@ def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
     assert done.status == 0, done
     assert "memories take" not in done.out + done.err
     assert deepcfr("exploitability", run).status == 0
+    assert deepcfr("export", run, "--out", tmp_path / "export").status == 0
+    before = deepcfr("exploitability", run, "--json").json["nash_conv"]
+    assert deepcfr("exploitability", tmp_path / "export", "--json").json["nash_conv"] == before
+    refused = deepcfr("resume", tmp_path / "export")
+    assert refused.status == 2
+    assert "cannot go on" in refused.err
     with pytest.raises(ConfigError, match="A run of PPO cannot go on past its last iteration"):
         RunFolder.open(run).extend(9)
+    with pytest.raises(ConfigError, match="--ray is for Deep CFR and tables, but .* is a run of PPO"):
+        RunFolder.open(run).load_solver(pytest.fail, memories=True, cluster=RayCluster(None, 1, 0))
+
+
+def test_a_run_whose_time_was_over_goes_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    small = ("--ppo.iterations", 400, "--ppo.episodes", 200, "--ppo.batch-size", 64, "--runtime.threads", 1)
+    done = deepcfr("train", "kuhn", "--solver", "mmd", "--out", run, *small, "--runtime.minutes", 0.005, "--json").json
+    assert done["iterations"] < 400
+    again = deepcfr("resume", run, "--minutes", 10, "--json").json
+    assert again["iterations"] == 400
+    assert network_solver("mmd") == "ppo"
 
 
 def test_snapshots_are_refused() -> None:

@@ -254,7 +254,7 @@ class PPOConfig:
     """Policy gradients by self-play, which read this section, `network`, `evaluation` and `runtime`.
 
     With a `clip_ratio` it is PPO (Schulman et al. 2017), with `kl` instead magnetic mirror descent (Sokota et al. 2023).
-    Advantages, and so `entropy` and `kl`, are in units of the root mean square payoff of the first episodes.
+    Advantages, and so `entropy` and `kl`, are in units of the root mean square payoff of the player's first episodes.
     """
 
     iterations: int = 500  #: batches of episodes, each followed by updates of all networks

@@ -75,10 +75,10 @@ class Learner:
         self.updates += 1
         return loss.detach()
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors of a checkpoint: weights, the optimizer's state, and the number of steps."""
+    def tensors(self, *, training: bool = True) -> dict[str, torch.Tensor]:
+        """The tensors of a checkpoint: weights, the number of steps, and for `training` the optimizer's state."""
         tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
-        for position, parameter in enumerate(self._parameters):
+        for position, parameter in enumerate(self._parameters if training else []):
             for name, tensor in self._optimizer.state[parameter].items():
                 tensors[f"optimizer.{position}.{name}"] = tensor
         return tensors | {"updates": torch.tensor(self.updates)}

@@ -221,26 +221,26 @@ class PolicyGradient:
     def seconds_per_iteration(self) -> None:
         """None: not known before an iteration has run."""
 
-    def state(self, memories: bool) -> State:  # noqa: ARG002
-        """The state for a checkpoint; there are no memories."""
+    def state(self, memories: bool) -> State:
+        """The state for a checkpoint; without `memories` it can be played but not trained."""
         tensors: Tensors = {
             f"{name}.{part}": tensor.cpu().contiguous()
-            for name, learner in self._learners().items()
-            for part, tensor in learner.tensors().items()
+            for name, learner in self._learners(memories).items()
+            for part, tensor in learner.tensors(training=memories).items()
         }
         facts = {
             "solver": "ppo",
             "game": self.game.name,
             "iteration": self.iteration,
             "nodes_touched": self.nodes_touched,
-            "memories": {},
+            "memories": {name: learner.updates for name, learner in self._learners(memories).items() if memories},
         }
         return State(facts, tensors, {})
 
-    def restore(self, saved: SavedState, memories: bool) -> None:  # noqa: ARG002
-        """Restore the state of a checkpoint."""
+    def restore(self, saved: SavedState, memories: bool) -> None:
+        """Restore the state of a checkpoint; without `memories` only what play needs."""
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
-        for name, learner in self._learners().items():
+        for name, learner in self._learners(memories).items():
             learner.load_tensors(saved.part(f"{name}."))
 
     def memory_bytes(self, memories: bool) -> int:  # noqa: ARG002
@@ -253,8 +253,9 @@ class PolicyGradient:
     def close(self) -> None:
         """Do nothing: there are no other processes."""
 
-    def _learners(self) -> dict[str, Learner]:
-        pairs = {"policy": self.policies, "value": self.values}
+    def _learners(self, training: bool) -> dict[str, Learner]:
+        """The networks by their names in a checkpoint, all of them for `training`."""
+        pairs = {"policy": self.policies, **({"value": self.values} if training else {})}
         return {f"{name}-{player}": pair[player] for name, pair in pairs.items() for player in PLAYERS}
 
     def _learner(self, *purpose: str | int) -> Learner:

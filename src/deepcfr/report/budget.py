@@ -22,12 +22,13 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: Progress | None = None) -> ErrorBudget:
     """The error budget of a Deep CFR run at its newest checkpoint; missing policies are listed as unmeasured.
 
-    Raises ConfigError for runs of tabular solvers, GameError for games without boards or too large, CheckpointError if
-    the run has no checkpoint, and the errors of `error_budget`.
+    Raises ConfigError for runs of other solvers and with bootstrapped advantages, GameError for games without boards or too
+    large, CheckpointError if the run has no checkpoint, and the errors of `error_budget`.
     """
     config = run.config
-    if not isinstance(config, RunConfig):
-        raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of a tabular solver.")
+    if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
+        other = config.method if isinstance(config, RunConfig) else "a tabular solver"
+        raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of {other}.")
     if config.advantage.bootstrapped:
         raise ConfigError(
             "An error budget compares fits with a memory of all iterations, but 'advantage.target' is "

@@ -16,7 +16,6 @@ from deepcfr.config import (
     NetworkConfig,
     RunConfig,
     RuntimeConfig,
-    SolveConfig,
     TabularConfig,
 )
 from deepcfr.games.betting import build_tree
@@ -137,5 +136,4 @@ def _settings(run: RunFolder) -> dict[str, object]:
         if isinstance(values, dict)
         for name, value in values.items()
     }
-    length = "solve.iterations" if isinstance(run.config, SolveConfig) else "cfr.iterations"
-    return {name: value for name, value in flat.items() if name != length}
+    return {name: value for name, value in flat.items() if not name.endswith(".iterations")}

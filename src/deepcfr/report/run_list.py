@@ -63,10 +63,10 @@ def _next(run: RunData, path: str, *, poker: bool, resumable: bool) -> str:
     """The command that goes on with a run: training, or its use where that is over."""
     if resumable and not run.finished:
         return f"resume {path}"
+    if resumable and run.lines[-1]["iteration"] < run.config.iterations:  # its time was over
+        return f"resume {path} --minutes {2 * run.config.runtime.minutes:g}"
     if not resumable or run.family in ("nfsp", "ppo"):  # whose schedules end with its last iteration
         return f"{'play' if poker else 'exploitability'} {path}"
-    if run.lines[-1]["iteration"] < run.config.iterations:  # its time was over
-        return f"resume {path} --minutes {2 * run.config.runtime.minutes:g}"
     return f"resume {path} --iterations {2 * run.config.iterations}"
 
 

@@ -241,6 +241,8 @@ class RunFolder:
                 parts += [{"values": self.config.values.capacity}]
             if self.config.advantage.bootstrapped:
                 parts += [{"target": self.config.advantage.target}]
+            if self.config.solver == "ppo":
+                parts += [{"solver": "ppo"}]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
@@ -277,7 +279,11 @@ class RunFolder:
             config = replace(config, memory=small, nfsp=least, values=replace(config.values, capacity=1))
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
-        collecting = cluster.collecting(self.source) if cluster and isinstance(config, RunConfig) else None
+        collecting = None
+        if cluster and isinstance(config, RunConfig):
+            if config.solver != "deep-cfr":
+                raise ConfigError(f"--ray is for Deep CFR and tables, but '{self.path}' is a run of {config.method}.")
+            collecting = cluster.collecting(self.source)
         device = config.runtime.device if memories else "cpu"
         solver = make_solver(self._any_game(device), config, abstraction, collecting)
         if cluster and isinstance(solver, SampledSolver) and isinstance(config, SolveConfig):

@@ -8,10 +8,10 @@ u_p(x, y) is bilinear in the players' realization plans. With a distance d of pl
 has one maximiser and is smooth. A pair of plans has an excessive gap if f_0(y) + f_1(x) <= 0, and then its NashConv is at
 most mu_0 D_0 + mu_1 D_1, D_p being the largest distance. An iteration lowers one mu and keeps the gap.
 
-d is the dilated entropy: the sum over infosets of own reach times weight times the divergence from uniform play. An infoset's
-weight is 1 plus the largest sum of the weights after one of its actions (Farina, Kroer and Sandholm 2021, "Better
-regularization for sequential decision spaces"). Step sizes are tried, and halved where they would lose the gap (Kroer, Farina
-and Sandholm 2018, "Solving large sequential games with the excessive gap technique").
+d is the dilated entropy: the sum over infosets of own reach times weight times the divergence from uniform play. The weight
+of an infoset is 1 plus the largest sum of the weights after one of its actions (Farina, Kroer and Sandholm 2021, "Better
+regularization for sequential decision spaces"). Step sizes are tried, and halved where they would lose the gap (Kroer,
+Farina and Sandholm 2018, "Solving large sequential games with the excessive gap technique").
 """
 
 from __future__ import annotations
