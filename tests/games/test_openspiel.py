@@ -1,6 +1,8 @@
 """OpenSpiel's games compiled: the same histories, chances, payoffs and infosets, and a `Game` that draws them fairly."""
 
+import logging
 import math
+import re
 import sys
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.games import openspiel_tree
 from deepcfr.games.base import check_game
 from deepcfr.games.explicit import CHANCE
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
@@ -205,3 +208,21 @@ def test_openspiel_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(ConfigError, match=r"pip install 'deepcfr\[openspiel\]'"):
         load_openspiel_game("kuhn_poker")
+
+
+def test_a_long_list_of_histories_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(openspiel_tree, "_FIRST_NOTE", 0.0)
+    monkeypatch.setattr(openspiel_tree, "_BETWEEN_NOTES", 0.0)
+    with caplog.at_level(logging.INFO, "deepcfr"):
+        game = load_openspiel_game("kuhn_poker")
+    said = r"listing the histories of kuhn_poker: (\d+) so far, about (\d+) s left"
+    notes = [re.fullmatch(said, message) for message in caplog.messages]
+    assert len(notes) == game.explicit.num_nodes
+    counts = [int(note[1]) for note in notes if note]
+    assert counts == sorted(counts)
+    assert counts[-1] == game.explicit.num_nodes
+    compiler = openspiel_tree._Compiler(game.spiel_game, "kuhn_poker", 1_000)
+    compiler.compile()
+    assert compiler.done == pytest.approx(1)

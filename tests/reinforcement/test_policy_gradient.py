@@ -159,8 +159,8 @@ def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
     assert "cannot go on" in refused.err
     with pytest.raises(ConfigError, match="A run of PPO cannot go on past its last iteration"):
         RunFolder.open(run).extend(9)
-    with pytest.raises(ConfigError, match="--ray is for Deep CFR and tables, but .* is a run of PPO"):
-        RunFolder.open(run).load_solver(pytest.fail, memories=True, cluster=RayCluster(None, 1, 0))
+    with pytest.raises(ConfigError, match=r"--ray is for Deep CFR and tables, but .* is a run of PPO"):
+        RunFolder.open(run).load_solver(pytest.fail, memories=True, cluster=RayCluster("", 1))
 
 
 def test_a_run_whose_time_was_over_goes_on(tmp_path: Path) -> None:

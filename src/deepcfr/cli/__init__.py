@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 import warnings
 from collections.abc import Callable
@@ -60,6 +61,9 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
 def main() -> None:
     """Entry point: run a command; exit status 2 and plain sentences for anything the user can mend."""
     warnings.showwarning = _show_warning
+    log = logging.getLogger("deepcfr")
+    log.setLevel(logging.INFO)
+    log.handlers = [_Notes()]
     try:
         command = parse_command(sys.argv[1:])
         handlers = dict(COMMANDS.values())
@@ -77,6 +81,13 @@ def main() -> None:
     except OSError as error:
         print(f"deepcfr: '{error.filename}': {error.strerror or error}.", file=sys.stderr)
         sys.exit(2)
+
+
+class _Notes(logging.Handler):
+    """Prints what the library logs, such as the progress of a long start, as sentences on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        warn(record.getMessage())
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import time
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,8 @@ from deepcfr.types import TERMINAL
 
 _ROLLOUTS = 200  # rollouts of the size estimate before a game is compiled
 _ENDLESS = 1e18  # histories at which a rollout of the estimate stops
+_FIRST_NOTE, _BETWEEN_NOTES = 3.0, 10.0  # seconds
+_LOG = logging.getLogger(__name__)
 
 SpielGame = Any  # pyspiel ships no types
 SpielState = Any
@@ -90,6 +94,7 @@ def compile_tree(game: SpielGame, name: str, most: int) -> tuple[ExplicitTree, n
     """The tree of a supported, turn-based game, and the features of its infosets [K, F], F = 0 if OpenSpiel has none.
 
     In a constant-sum game half of the constant is subtracted from every payoff. Raises GameError beyond `most` histories.
+    If it takes long, notes of its progress are logged.
     """
     return _Compiler(game, name, most).compile()
 
@@ -118,6 +123,9 @@ class _Compiler:
 
     def __init__(self, game: SpielGame, name: str, most: int) -> None:
         self.game, self.name, self.most = game, name, most
+        self.begun = time.monotonic()
+        self.next_note = self.begun + _FIRST_NOTE
+        self.done = 0.0  # of the tree, where the subtrees of a history are equal parts of its own
         self.constant: float = game.utility_sum() or 0.0
         self.read_tensor = _tensor_reader(game)
         self.actor, self.num_children, self.infoset = array("b"), array("i"), array("i")
@@ -128,19 +136,30 @@ class _Compiler:
         self.features: list[npt.NDArray[np.float32]] = []
 
     def compile(self) -> tuple[ExplicitTree, npt.NDArray[np.float32]]:
-        stack: list[tuple[SpielState, int]] = [(self.game.new_initial_state(), 0)]
+        stack: list[tuple[SpielState, int, float]] = [(self.game.new_initial_state(), 0, 1.0)]
         self._make_room(-1, [(-1, 1.0)])
         while stack:
-            state, node = stack.pop()
+            if time.monotonic() > self.next_note:
+                self._note_progress()
+            state, node, part = stack.pop()
             if state.is_terminal():
                 self.payoff[node] = self._zero_sum_payoff(state)
+                self.done += part
             else:
-                stack.extend(self._expand(state, node))
+                following = self._expand(state, node)
+                stack.extend((child, place, part / len(following)) for child, place in following)
         if not self.legal:
             raise GameError(f"'{self.name}' has no decisions.")
         tree = self._tree()
         order = [self.infosets[name] for name in tree.infoset_index]  # in the tree's order
         return tree, np.array([self.features[k] for k in order], np.float32).reshape(len(order), -1)
+
+    def _note_progress(self) -> None:
+        """Log how many histories are listed, and how long the rest may take."""
+        now = time.monotonic()
+        self.next_note = now + _BETWEEN_NOTES
+        rest = (now - self.begun) * (1 / max(self.done, 1e-9) - 1)
+        _LOG.info("listing the histories of %s: %s so far, about %.0f s left", self.name, f"{len(self.actor):,}", rest)
 
     def _expand(self, state: SpielState, node: int) -> list[tuple[SpielState, int]]:
         """Record who acts at a history, and return its successors."""
