@@ -15,7 +15,7 @@ from deepcfr.defaults import default_config, network_solver
 from deepcfr.errors import ConfigError, NoPolicy
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.games.presets import load_game
+from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.state import SavedState
 from deepcfr.reinforcement.policy_gradient import (
     PolicyGradient,
@@ -87,6 +87,22 @@ def test_advantages_are_sums_of_errors_along_a_game() -> None:
             expected += game[::-1]
             first += n
         torch.testing.assert_close(generalised_advantages(reward, value, terminal, trace), torch.tensor(expected))
+
+
+def test_values_are_fitted_to_payoffs_where_nothing_is_bootstrapped() -> None:
+    """With lambda = 1 the target of V at every decision is the payoff of its game, in the unit of the first episodes."""
+    solver = PolicyGradient(KUHN, brief(trace=1.0))
+    found = list(solver._play(1))
+    next(solver.iterations())  # the same episodes
+    for player in (0, 1):
+        steps = [episodes.transitions[player] for episodes in found]
+        reward, terminal = (torch.cat([getattr(part, name) for part in steps]) for name in ("reward", "terminal"))
+        payoff = reward[terminal]
+        unit = float(solver.values[player].network.scale)
+        assert unit == pytest.approx(float(payoff.square().mean().sqrt()), rel=1e-5)
+        game = terminal.long().cumsum(0) - terminal.long()  # of each decision
+        returns = solver._experience(player, steps).returns
+        torch.testing.assert_close(returns * unit, payoff[game], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("clip_ratio", "kl"), [(0.2, 0.0), (0.0, 2.0), (0.2, 0.5)])
@@ -171,6 +187,12 @@ def test_a_run_whose_time_was_over_goes_on(tmp_path: Path) -> None:
     again = deepcfr("resume", run, "--minutes", 10, "--json").json
     assert again["iterations"] == 400
     assert network_solver("mmd") == "ppo"
+
+
+def test_a_checkpoint_belongs_to_its_solver(tmp_path: Path) -> None:
+    config = brief()
+    runs = [RunFolder(tmp_path, replace(config, solver=solver), load_rules("kuhn")) for solver in ("ppo", "deep-cfr")]
+    assert runs[0].fingerprint != runs[1].fingerprint
 
 
 def test_snapshots_are_refused() -> None:

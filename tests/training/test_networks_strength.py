@@ -28,7 +28,8 @@ from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.training.networks import BUMPS, SplitNetwork, StrengthLayer, build_network, count_parameters
+from deepcfr.training.card_layers import BUMPS, StrengthLayer
+from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
 from deepcfr.types import NO_CARD, Infosets
 
 FHP = load_game("fhp")

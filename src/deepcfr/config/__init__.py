@@ -15,9 +15,7 @@ from deepcfr.config.records import (
     MemoryConfig,
     NamedSolver,
     NetworkConfig,
-    NFSPConfig,
     OutcomeSampling,
-    PPOConfig,
     PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
@@ -28,6 +26,7 @@ from deepcfr.config.records import (
     ValueFitConfig,
     sampling_of,
 )
+from deepcfr.config.self_play import NFSPConfig, PPOConfig
 from deepcfr.config.toml import (
     config_from_table,
     config_to_toml,

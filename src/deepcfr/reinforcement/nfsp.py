@@ -15,8 +15,7 @@ from functools import partial
 
 import torch
 
-from deepcfr.config import NFSPConfig, RunConfig
-from deepcfr.errors import NoPolicy
+from deepcfr.config import NFSPConfig
 from deepcfr.games.base import Deals, Game
 from deepcfr.memory.reservoir import Memory, Store, bytes_per_sample
 from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
@@ -27,10 +26,11 @@ from deepcfr.reinforcement.episodes import Episodes, play_episodes
 from deepcfr.reinforcement.learner import Learner, cosine
 from deepcfr.reinforcement.players import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
+from deepcfr.reinforcement.self_play import SelfPlay
 from deepcfr.reinforcement.transitions import TransitionMemory, bytes_per_transition
-from deepcfr.rng import addressed_uniforms, generator, key
+from deepcfr.rng import addressed_uniforms
 from deepcfr.training.losses import masked_softmax
-from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
+from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Samples
 
 AVERAGE, RESPONSE = 0, 1  # modes of a player in a game, besides EXPLORE
@@ -75,17 +75,9 @@ class AgentMemories:
 
 
 @dataclass
-class NFSP:
-    """The NFSP solver; iterate over `iterations()` to advance it.
+class NFSP(SelfPlay):
+    """The NFSP solver; iterate over `iterations()` to advance it."""
 
-    An iteration is a batch of episodes with the current networks, then some gradient steps of each network. Every
-    random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
-    """
-
-    game: Game
-    config: RunConfig
-    iteration: int = 0
-    nodes_touched: int = 0
     values: tuple[Learner, Learner] = field(init=False)  # Q
     targets: tuple[SplitNetwork, SplitNetwork] = field(init=False)  # the last copy of Q
     averages: tuple[Learner, Learner] = field(init=False)  # Pi
@@ -241,30 +233,6 @@ class NFSP:
         networks = (self.values[0].network, self.values[1].network)
         return NetworkPerPlayer(self.game, networks, epsilon_greedy, "greedy in NFSP's action-value networks")
 
-    def policy(self, name: str) -> Policy:
-        """The strategy `current`, or the average for other names. Raises NoPolicy for snapshot policies."""
-        if name in ("sd-cfr", "smoothed"):
-            raise NoPolicy("is not a run of Deep CFR and has no snapshots: use --policy average.")
-        return self.current_policy() if name == "current" else self.average_policy()
-
-    @property
-    def average_iteration(self) -> int:
-        """The iteration of the average-policy networks."""
-        return self.iteration
-
-    def fit_average(self) -> None:
-        """Do nothing: the average-policy networks are trained in every iteration."""
-
-    def describe(self) -> str:
-        """One line with game, iterations, episodes, network size and seed."""
-        return (
-            f"NFSP on {self.game.name}: {self.settings.iterations} iterations of {self.settings.episodes:,} episodes, "
-            f"networks of {count_parameters(self.averages[0].network):,} parameters, seed {self.config.seed}"
-        )
-
-    def seconds_per_iteration(self) -> None:
-        """None: not known before an iteration has run."""
-
     def state(self, memories: bool) -> State:
         """The state for a checkpoint, with or without `memories`."""
         tensors: Tensors = {}
@@ -274,18 +242,12 @@ class NFSP:
             for kind, items in parts.items():
                 tensors |= {f"{kind}-{player}.{name}": tensor.cpu().contiguous() for name, tensor in items.items()}
         kept = self.memories.named() if memories else []
-        facts = {
-            "solver": "nfsp",
-            "game": self.game.name,
-            "iteration": self.iteration,
-            "nodes_touched": self.nodes_touched,
-            "memories": {name: memory.seen for name, memory in kept},
-        }
+        facts = self._facts({name: memory.seen for name, memory in kept})
         return State(facts, tensors, memory_arrays(kept))
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         """Restore the state of a checkpoint, with or without `memories`."""
-        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        self._restore_facts(saved)
         for player in PLAYERS:
             self.values[player].load_tensors(saved.part(f"value-{player}."))
             self.averages[player].load_tensors(saved.part(f"average-{player}."))
@@ -296,20 +258,8 @@ class NFSP:
         """Bytes of the memories in a saved state, 0 without `memories`."""
         return sum(memory.nbytes for _, memory in self.memories.named()) if memories else 0
 
-    def thin(self, keep_networks: int) -> None:
-        """Do nothing: there are no snapshots."""
-
-    def close(self) -> None:
-        """Do nothing: there are no other processes."""
-
     def _learner(self, *purpose: str | int) -> Learner:
         return Learner(self._new_network(*purpose), self.settings.optimizer, self.settings.clip)
-
-    def _new_network(self, *purpose: str | int) -> SplitNetwork:
-        return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
-
-    def _stream(self, *purpose: str | int) -> int:
-        return key(self.config.seed, "nfsp", *purpose)
 
 
 def exploration(settings: NFSPConfig, t: int) -> float:

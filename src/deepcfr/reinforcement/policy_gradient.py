@@ -20,9 +20,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from deepcfr.config import PPOConfig, RunConfig
-from deepcfr.errors import NoPolicy
-from deepcfr.games.base import Game
+from deepcfr.config import PPOConfig
 from deepcfr.memory.state import SavedState, State, Tensors
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
@@ -31,9 +29,8 @@ from deepcfr.reinforcement.episodes import Episodes, Transitions, play_episodes
 from deepcfr.reinforcement.learner import Learner, cosine
 from deepcfr.reinforcement.players import CHUNK, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import outputs_at
-from deepcfr.rng import generator, key
+from deepcfr.reinforcement.self_play import SelfPlay
 from deepcfr.training.losses import masked_softmax
-from deepcfr.training.networks import build_network, count_parameters
 from deepcfr.types import Infosets
 
 
@@ -71,16 +68,9 @@ class _Experience:
 
 
 @dataclass
-class PolicyGradient:
-    """The solver; iterate over `iterations()` to advance it.
+class PolicyGradient(SelfPlay):
+    """The solver; iterate over `iterations()` to advance it."""
 
-    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
-    """
-
-    game: Game
-    config: RunConfig
-    iteration: int = 0
-    nodes_touched: int = 0
     policies: tuple[Learner, Learner] = field(init=False)
     values: tuple[Learner, Learner] = field(init=False)
     workers: Workers = field(init=False)
@@ -196,30 +186,9 @@ class PolicyGradient:
         networks = (self.policies[0].network, self.policies[1].network)
         return NetworkPerPlayer(self.game, networks, masked_softmax, "policy networks")
 
-    def policy(self, name: str) -> Policy:
-        """The newest strategy, which is also the one for the name `average`. Raises NoPolicy for snapshot policies."""
-        if name in ("sd-cfr", "smoothed"):
-            raise NoPolicy("is not a run of Deep CFR and has no snapshots: use --policy current.")
+    def average_policy(self) -> Policy:
+        """The same: there is no average."""
         return self.current_policy()
-
-    @property
-    def average_iteration(self) -> int:
-        """The iteration of the policy networks."""
-        return self.iteration
-
-    def fit_average(self) -> None:
-        """Do nothing: the last strategy is the result."""
-
-    def describe(self) -> str:
-        """One line with game, iterations, episodes, network size and seed."""
-        return (
-            f"{self.config.method} on {self.game.name}: {self.settings.iterations} iterations of "
-            f"{self.settings.episodes:,} episodes, networks of {count_parameters(self.policies[0].network):,} parameters, "
-            f"seed {self.config.seed}"
-        )
-
-    def seconds_per_iteration(self) -> None:
-        """None: not known before an iteration has run."""
 
     def state(self, memories: bool) -> State:
         """The state for a checkpoint; without `memories` it can be played but not trained."""
@@ -228,18 +197,12 @@ class PolicyGradient:
             for name, learner in self._learners(memories).items()
             for part, tensor in learner.tensors(training=memories).items()
         }
-        facts = {
-            "solver": "ppo",
-            "game": self.game.name,
-            "iteration": self.iteration,
-            "nodes_touched": self.nodes_touched,
-            "memories": {name: learner.updates for name, learner in self._learners(memories).items() if memories},
-        }
+        facts = self._facts({name: learner.updates for name, learner in self._learners(memories).items() if memories})
         return State(facts, tensors, {})
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         """Restore the state of a checkpoint; without `memories` only what play needs."""
-        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        self._restore_facts(saved)
         for name, learner in self._learners(memories).items():
             learner.load_tensors(saved.part(f"{name}."))
 
@@ -247,23 +210,13 @@ class PolicyGradient:
         """0: there are no memories."""
         return 0
 
-    def thin(self, keep_networks: int) -> None:
-        """Do nothing: there are no snapshots."""
-
-    def close(self) -> None:
-        """Do nothing: there are no other processes."""
-
     def _learners(self, training: bool) -> dict[str, Learner]:
         """The networks by their names in a checkpoint, all of them for `training`."""
         pairs = {"policy": self.policies, **({"value": self.values} if training else {})}
         return {f"{name}-{player}": pair[player] for name, pair in pairs.items() for player in PLAYERS}
 
     def _learner(self, *purpose: str | int) -> Learner:
-        first = generator(self._stream("network", *purpose))
-        return Learner(build_network(self.game.encoding, self.config.network, first), "adam", self.settings.clip)
-
-    def _stream(self, *purpose: str | int) -> int:
-        return key(self.config.seed, "ppo", *purpose)
+        return Learner(self._new_network(*purpose), "adam", self.settings.clip)
 
 
 def entropy_weight(settings: PPOConfig, t: int) -> float:

@@ -15,9 +15,10 @@ from torch.nn import functional
 
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
-from deepcfr.games.strength import SPREAD, STRENGTHS, HandStrengths, StrengthTables, hats, strength_tables
+from deepcfr.games.strength import StrengthTables, strength_tables
+from deepcfr.training.card_layers import CardCounts, Linear, StrengthLayer, with_strength
 from deepcfr.training.products import PairedProducts
-from deepcfr.types import NO_CARD, Encoding, Infosets
+from deepcfr.types import Encoding, Infosets
 
 _EPSILON = 1e-5  # added to the variance of the last features
 # hands times nodes computed together: on a CPU what stays in the cache of a core, on CUDA what keeps the device busy
@@ -27,84 +28,6 @@ _BET_FEATURES = 64  # of the bet tower
 _FEW_NODES = 512  # in a tree of so many all node parts are computed for every batch
 _OUTPUTS = 4  # of the paper network, which give it the stated 98,948 parameters; surplus ones are ignored
 _LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
-BUMPS = 24  # for each of a hand's strengths, 0.005 apart at the ends and 0.07 in the middle
-
-
-class Linear(nn.Module):
-    """A fully connected layer with torch's default initial distribution, drawn from a given generator."""
-
-    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
-        super().__init__()
-        bound = inputs**-0.5 if inputs else 0.0
-        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
-        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound, generator=generator))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.linear(x, self.weight, self.bias)
-
-
-class CardCounts(nn.Module):
-    """Counts of cards: of each rank, of each suit, and optionally of each card, in every group: [I, C] to [I, counts]."""
-
-    table: torch.Tensor
-    offset: torch.Tensor
-
-    def __init__(self, encoding: Encoding, single_cards: bool) -> None:
-        super().__init__()
-        ranks, suits = encoding.num_ranks, encoding.num_suits
-        cards = torch.arange(ranks * suits)
-        one_hot = [functional.one_hot(cards // suits, ranks), functional.one_hot(cards % suits, suits)]
-        if single_cards:
-            one_hot.append(functional.one_hot(cards, ranks * suits))
-        block = torch.cat(one_hot, dim=1).float()
-        block = torch.cat([block, torch.zeros(1, block.shape[1])])  # the last row stands for NO_CARD
-        groups = len(encoding.card_groups)
-        self.width = block.shape[1]  # counts of each group
-        table = torch.zeros(groups, len(block), groups, self.width)
-        for group in range(groups):
-            table[group, :, group] = block
-        self.register_buffer("table", table.reshape(groups * len(block), groups * self.width), persistent=False)
-        group_of_slot = [group for group, size in enumerate(encoding.card_groups) for _ in range(size)]
-        self.register_buffer("offset", torch.tensor(group_of_slot, dtype=torch.int64) * len(block), persistent=False)
-        self.no_card = ranks * suits
-
-    def forward(self, cards: torch.Tensor) -> torch.Tensor:
-        index = cards.long().clamp(max=self.no_card) + self.offset
-        return functional.embedding_bag(index, self.table, mode="sum")
-
-
-class StrengthLayer(nn.Module):
-    """A layer on how strong hands are, smoothly encoded, uint8 [I, C] to [I, outputs]: domain knowledge, not the paper's.
-
-    Each strength (see `games.strength`) is given as it is and by `hats`, and indicators of the board cards in sight tell
-    the rounds apart. How strength is spread over the cards to come is added if the tables have it.
-    """
-
-    centre: torch.Tensor
-
-    def __init__(self, tables: StrengthTables, board_cards: int, outputs: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.hands, self.board_cards = HandStrengths(tables), board_cards
-        self.register_buffer("centre", torch.arange(BUMPS, dtype=torch.float32), persistent=False)
-        inputs = len(STRENGTHS) * (BUMPS + 1) + board_cards + (0 if tables.spread is None else SPREAD)
-        # few inputs are other than 0 at a time, of each strength the number itself and two hats: only those count
-        bound = (3 * len(STRENGTHS)) ** -0.5
-        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
-
-    def inputs(self, cards: torch.Tensor) -> torch.Tensor:
-        """The inputs of the linear layer, float32 [I, inputs]: the strengths, their hats, the indicators, the spread."""
-        found = self.hands(cards) if self.hands.spread is None else self.hands.with_spread(cards)
-        strength, spread = found[:, : len(STRENGTHS)], found[:, len(STRENGTHS) :]
-        seen = (cards[:, cards.shape[1] - self.board_cards :] != NO_CARD).float()
-        return torch.cat([strength, hats(strength, self.centre).flatten(1), seen, spread], dim=1)
-
-    def forward(self, cards: torch.Tensor) -> torch.Tensor:
-        return functional.linear(self.inputs(cards), self.weight)
-
-
-def _with_strength(x: torch.Tensor, layer: StrengthLayer | None, cards: torch.Tensor) -> torch.Tensor:
-    """The inputs x [I, D] of a layer's activation with the share of hand strength, if the network sees it."""
-    return x if layer is None else x + layer(cards)
 
 
 def _slices(nodes: torch.Tensor, hands: int, grid: Mapping[str, int]) -> Iterator[slice]:
@@ -242,7 +165,7 @@ class PaperNetwork(SplitNetwork):
         by_group = self.card1.weight.view(-1, groups, d)
         first = torch.einsum("gcd,hgd->gch", self.embedding, by_group).flatten(0, 1)  # embedding and card1 in one
         x = torch.addmm(self.card1.bias, self.counts(cards), first)
-        x = _with_strength(x, self.strength, cards).relu_()
+        x = with_strength(x, self.strength, cards).relu_()
         x = self.card2(x).relu_()
         x = self.card3(x).relu_()
         return functional.linear(x, self.comb1.weight[:, :d])
@@ -308,7 +231,7 @@ class MLP(SplitNetwork):
         if self.counts is None:
             return torch.zeros(len(cards), self.width, device=cards.device)
         x = functional.linear(self.counts(cards), self.first.weight[:, : self.card_inputs])
-        return _with_strength(x, self.strength, cards)
+        return with_strength(x, self.strength, cards)
 
     def encode_features(self, features: torch.Tensor) -> torch.Tensor:
         return functional.linear(features, self.first.weight[:, self.card_inputs :], self.first.bias)
@@ -353,7 +276,7 @@ class TwoTower(SplitNetwork):
         return self.vectors
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
-        x = _with_strength(self.first(self.counts(cards)), self.strength, cards).relu_()
+        x = with_strength(self.first(self.counts(cards)), self.strength, cards).relu_()
         for layer in self.hidden:
             x = layer(x).add_(x).relu_()
         features: torch.Tensor = functional.layer_norm(x, (self.width,), eps=_EPSILON) * self.width**-0.5

@@ -1,0 +1,59 @@
+"""The settings of solvers by self-play: NFSP and policy gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class NFSPConfig:
+    """Neural Fictitious Self-Play, which reads this section, `network`, `evaluation` and `runtime`.
+
+    The defaults are those of Heinrich and Silver (2016) on Leduc, who count steps in the game: 2 updates of mini-batches of
+    128 for every 128 steps. Their learning rate of action values is too large for the networks here, whose last features
+    are normalised; the defaults of `train --solver nfsp` are smaller rates, with Adam.
+    """
+
+    iterations: int = 100_000  #: batches of episodes, each followed by updates of all networks
+    episodes: int = 64  #: episodes in a batch; in Leduc a player acts about 2.4 times in each
+    anticipatory: float = 0.1  #: eta, the probability that a player responds to the opponent in an episode
+    #: probability of a uniformly random action of a best response in iteration 1; in iteration t it is divided by sqrt(t)
+    epsilon_start: float = 0.06
+    #: share of the games in which a player explores: it plays its average policy with half of the actions at random, and
+    #: the opponent does not learn from the game; 0 explores by epsilon only, as in the paper
+    exploration: float = 0.0
+    replay_capacity: int = 200_000  #: transitions in each player's replay memory, the newest ones
+    reservoir_capacity: int = 2_000_000  #: best-response samples in each player's reservoir
+    q_steps: int = 2  #: updates of each action-value network in an iteration
+    policy_steps: int = 2  #: updates of each average-policy network in an iteration
+    batch_size: int = 128  #: examples in a mini-batch, drawn with replacement
+    target_every: int = 300  #: updates of an action-value network between copies to its target network
+    optimizer: Literal["sgd", "adam"] = "sgd"  #: plain stochastic gradient descent, or Adam
+    q_learning_rate: float = 0.1  #: learning rate of action-value networks
+    policy_learning_rate: float = 0.005  #: learning rate of average-policy networks
+    schedule: Literal["constant", "cosine"] = "constant"  #: learning rates over the run; cosine decays to a tenth
+    clip: float = 0.0  #: largest gradient norm; 0 is no limit
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Policy gradients by self-play, which read this section, `network`, `evaluation` and `runtime`.
+
+    With a `clip_ratio` it is PPO (Schulman et al. 2017), with `kl` instead magnetic mirror descent (Sokota et al. 2023).
+    Advantages, and so `entropy` and `kl`, are in units of the root mean square payoff of the player's first episodes.
+    """
+
+    iterations: int = 500  #: batches of episodes, each followed by updates of all networks
+    episodes: int = 16_384  #: episodes in a batch
+    steps: int = 8  #: updates of each policy network in an iteration
+    value_steps: int = 8  #: updates of each value network in an iteration
+    batch_size: int = 4_096  #: decisions in a mini-batch, drawn with replacement from the iteration's
+    trace: float = 0.95  #: lambda of generalised advantage estimates
+    clip_ratio: float = 0.2  #: up to this relative change of a probability in an iteration its gain counts; 0: always
+    kl: float = 0.0  #: weight of the divergence from the iteration's first policy, 1 / eta of magnetic mirror descent
+    entropy: float = 0.1  #: weight of the policy's entropy in iteration 1
+    entropy_end: float = 0.01  #: in the last iteration; between them it falls by a constant factor for every iteration
+    learning_rate: float = 0.003  #: of policy networks, by Adam; rates fall along a cosine to a tenth
+    value_learning_rate: float = 0.003  #: of value networks
+    clip: float = 1.0  #: largest gradient norm; 0 is no limit
