@@ -22,6 +22,7 @@ from deepcfr.solvers.vector_cfr import VectorCFR
 KUHN_VALUE = -1000 / 18  # mA/g to the first player
 EXTERNAL = TabularConfig(algorithm="mccfr", iterations=4, traversals=500, precision="float64")
 OUTCOME = replace(EXTERNAL, sampler="outcome")
+BASELINE = replace(OUTCOME, baseline="infoset")
 
 
 def solved(
@@ -32,7 +33,7 @@ def solved(
     return solver
 
 
-@pytest.mark.parametrize("config", [EXTERNAL, OUTCOME, replace(EXTERNAL, weighting="uniform")])
+@pytest.mark.parametrize("config", [EXTERNAL, OUTCOME, BASELINE, replace(EXTERNAL, weighting="uniform")])
 def test_kuhn_is_solved(config: TabularConfig) -> None:
     result = exploitability(solved(load_game("kuhn"), config, 2_000).average_policy())
     assert result.exploitability < 4
@@ -78,7 +79,18 @@ def test_openspiel_kuhn_is_solved_to_the_strategy_of_its_equilibria() -> None:
     assert bet["2"] == pytest.approx(3 * bet["0"], abs=0.08)
 
 
-@pytest.mark.parametrize("config", [EXTERNAL, OUTCOME])
+def test_a_baseline_makes_outcome_sampling_converge_faster() -> None:
+    """At equal traversals, which touch about as many histories (Schmid et al. 2019; of histories, Davis et al. 2020)."""
+    game, config = load_openspiel_game("leduc_poker"), replace(OUTCOME, traversals=10)
+    plain, infosets, histories = (
+        exploitability(solved(game, replace(config, baseline=kind), 10_000).average_policy()).exploitability
+        for kind in ("none", "infoset", "history")
+    )
+    assert infosets < 0.9 * plain
+    assert histories < 0.5 * plain
+
+
+@pytest.mark.parametrize("config", [EXTERNAL, OUTCOME, BASELINE])
 @pytest.mark.parametrize("load", [lambda: load_game("leduc"), lambda: load_openspiel_game("kuhn_poker")])
 def test_a_restored_state_goes_on_bit_for_bit(config: TabularConfig, load: type) -> None:
     game = load()
@@ -157,6 +169,10 @@ def test_memory_is_known_before_it_is_taken() -> None:
     assert memory_bytes(leduc, lossless(leduc.rules).counts, "float64") == memory_bytes(leduc, None, "float64") == taken
     kuhn = load_openspiel_game("kuhn_poker")
     assert memory_bytes(kuhn, None, "float64") == 2 * 8 * 24
+    for kind in ("infoset", "history"):
+        config = replace(OUTCOME, baseline=kind)
+        taken = sum(array.nbytes for array in MCCFR(kuhn, config).arrays().values())
+        assert memory_bytes(kuhn, None, "float64", kind) == taken
 
 
 @pytest.mark.parametrize(
@@ -166,6 +182,7 @@ def test_memory_is_known_before_it_is_taken() -> None:
         ({"algorithm": "cfr+"}, "cfr\\+"),
         ({"sampler": "outcome", "exploration": 0.0}, "exploration.*0.0"),
         ({"sampler": "outcome", "exploration": float("nan")}, "nan"),
+        ({"sampler": "outcome", "baseline": "history"}, "for games of OpenSpiel.* not for 'kuhn'"),
         ({"threshold": 0.4}, "'threshold' is for raise-ladder games, and 'kuhn' is not one"),
     ],
 )

@@ -227,8 +227,8 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
 
 
 _SAMPLED = (
-    "sampler", "traversals", "weighting", "exploration", "exploration_start", "exploration_slope", "exploration_end",
-    "reward_shape", "reward_on", "initial", "initial_weight", "parts", "epoch", "threshold",
+    "sampler", "traversals", "weighting", "exploration", "baseline", "exploration_start", "exploration_slope",
+    "exploration_end", "reward_shape", "reward_on", "initial", "initial_weight", "parts", "epoch", "threshold",
 )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
     algorithm, mccfr = own.algorithm, own.algorithm == "mccfr"
     discounts = () if algorithm == "dcfr" else ("alpha", "beta", "gamma")
     idle = {
-        "'solve.sampler' is external": ("exploration",) if own.sampler == "external" else (),
+        "'solve.sampler' is external": ("exploration", "baseline") if own.sampler == "external" else (),
         "'solve.exploration_start' is 0": () if own.exploration_start else ("exploration_slope", "exploration_end"),
         "'solve.reward_shape' is y1": ("reward_on",) if own.reward_shape == "y1" else (),
         "'solve.parts' is 1": ("epoch",) if own.parts == 1 else (),
@@ -311,6 +311,8 @@ def _solve_problems(settings: TabularConfig) -> Iterator[str]:
         yield "Monte Carlo CFR keeps its tables in float32 or float64, but 'solve.precision' is int16."
     if settings.sampler == "outcome" and settings.exploration == 0:
         yield "'exploration' must be above 0 with outcome sampling, but is 0.0."
+    if settings.baseline != "none" and settings.parts > 1:
+        yield f"'solve.baseline' is learned in one copy of the tables, but 'solve.parts' is {settings.parts}."
 
 
 def _numbers(config: AnyConfig) -> Iterator[tuple[str, str, float]]:

@@ -294,6 +294,9 @@ class TabularConfig:
     traversals: int = 2_000
     weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
     exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
+    #: mccfr with outcome sampling: the learned value of an action that was not taken (VR-MCCFR), by infoset or, in games
+    #: of OpenSpiel, by history; none: 0
+    baseline: Literal["none", "infoset", "history"] = "none"
     abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, texture (Lin 2024, figure 4), or lossless
     #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. The defaults of
     #: the next two are those of Lin (2024, section 6.2), who starts with 0.01

@@ -144,7 +144,11 @@ def _tabular_notes(
         listed = game()
         assert isinstance(listed, OpenSpielGame)
         notes = [_size(listed)]
-        needed = mccfr.memory_bytes(listed, None, settings.precision) if sampled else tree_cfr.memory_bytes(listed)
+        needed = (
+            mccfr.memory_bytes(listed, None, settings.precision, settings.baseline)
+            if sampled
+            else tree_cfr.memory_bytes(listed)
+        )
         buckets = 0
     if reason := tables_refusal(source.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}{_advice(source, sampled)}.")
@@ -206,7 +210,7 @@ def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | Non
         counts = tuple(read_description(abstraction)["counts"]) if abstraction else None
     poker = game()
     assert isinstance(poker, PokerGame)
-    return mccfr.memory_bytes(poker, counts, config.solve.precision)
+    return mccfr.memory_bytes(poker, counts, config.solve.precision, config.solve.baseline)
 
 
 def _size(game: OpenSpielGame) -> str:

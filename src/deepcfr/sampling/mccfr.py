@@ -5,9 +5,9 @@ of siblings are read together, so cache misses overlap, and there is no recursio
 traversal, position), as in `deepcfr.rng`, so the choices of a traversal depend on chunks and threads only through the
 regrets that it reads.
 
-`Learning` holds two variants by Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas
-Heads Up No Limit Poker"): a least probability that decays with the games played, and rewards that weight losses and gains
-differently. Both are off in `PLAIN`.
+Outcome sampling may have a `Baseline`, which takes noise out of it (VR-MCCFR). `Learning` holds two variants by Lin (2024,
+"4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit Poker"): a least probability
+that decays with the games played, and rewards that weight losses and gains differently. Both are off in `PLAIN`.
 """
 
 from __future__ import annotations
@@ -207,13 +207,30 @@ def external_traversals(
     return touched
 
 
-class _Path(NamedTuple):
-    """The traverser's decisions on one sampled path."""
+class Baseline(NamedTuple):
+    """What the actions at a row of the tables, or after a history, are worth to player 0 on average, as learned so far.
 
-    row: Ints  # entry of the tables
+    `values` is empty in plain outcome sampling. Entries belong to histories if `histories`, else to infosets' actions.
+    Source: Schmid et al. 2019, "Variance Reduction in Monte Carlo CFR for Extensive Form Games using Baselines"; of
+    histories, Davis, Schmid and Bowling 2020, "Low-Variance and Zero-Variance Baselines for Extensive-Form Games".
+    """
+
+    values: Floats
+    histories: bool
+
+
+NO_BASELINE = Baseline(np.empty(0), False)
+_RATE = 0.5  # of a new value in a baseline's moving average, as in both papers
+
+
+class _Path(NamedTuple):
+    """The choices on one sampled path: the traverser's, and with a baseline also the opponent's and those of chance."""
+
+    row: Ints  # entry of the tables, -1 where not the traverser acts
+    base: Ints  # entry of the baseline, -1 where there is none
     actions: Ints  # number of actions
     taken: Ints
-    share: Floats  # strategies, concatenated over decisions
+    share: Floats  # strategies, concatenated over choices
     before: Floats  # 1 / probability of the traverser's earlier choices under its sampling policy
     drawn: Floats  # probability of `taken` under the sampling policy
 
@@ -221,59 +238,80 @@ class _Path(NamedTuple):
 @nb.njit(cache=True, nogil=True)
 def _follow(
     tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
-    floor: float, address: np.uint64, path: _Path, mixture: Floats,
+    floor: float, address: np.uint64, baseline: Baseline, path: _Path, mixture: Floats,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Sample one path; returns the terminal position, the traverser's decisions and the nodes touched."""
+    """Sample one path; returns the terminal position, the number of choices in `path` and the nodes touched."""
     node, depth, used = 0, 0, 0
     inverse = 1.0  # 1 / probability of the traverser's choices so far
     touched = tree.histories[0]
     while tree.actor[node] != TERMINAL:
-        first, count = tree.first_child[node], tree.num_children[node]
+        actor, first, count = tree.actor[node], tree.first_child[node], tree.num_children[node]
         uniform = uniform_at(address, node)
-        if tree.actor[node] == CHANCE:
-            action = sample(tree.chance, first, count, uniform)
+        at = -1
+        if actor == CHANCE:
+            for a in range(count):
+                path.share[used + a] = tree.chance[first + a]
         else:
-            at = tree.start[node] + tree.stride[node] * buckets[tree.column[node]]
+            at = int(tree.start[node] + tree.stride[node] * buckets[tree.column[node]])
             _match(regrets, at, count, path.share, used, floor)
-            if tree.actor[node] == traverser:
-                for a in range(count):
-                    mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
-                action = sample(mixture, 0, count, uniform)
-                path.row[depth], path.actions[depth], path.taken[depth] = at, count, action
-                path.before[depth], path.drawn[depth] = inverse, mixture[action]
-                inverse /= mixture[action]
-                depth += 1
-                used += count
-            else:
+        path.before[depth] = inverse
+        if actor == traverser:
+            for a in range(count):
+                mixture[a] = exploration / count + (1.0 - exploration) * path.share[used + a]
+            action = sample(mixture, 0, count, uniform)
+            path.drawn[depth] = mixture[action]
+            inverse /= mixture[action]
+        else:
+            if actor != CHANCE:
                 for a in range(count):
                     averages[at + a] += weight * inverse * path.share[used + a]
-                action = sample(path.share, used, count, uniform)
+            action = sample(path.share, used, count, uniform)
+            path.drawn[depth] = path.share[used + action]
+        if actor == traverser or len(baseline.values) > 0:
+            path.row[depth] = at if actor == traverser else -1
+            path.base[depth] = -1 if len(baseline.values) == 0 else first if baseline.histories else at
+            path.actions[depth], path.taken[depth] = count, action
+            depth += 1
+            used += count
         node = first + action
         touched += tree.histories[node]
     return node, depth, touched
 
 
 @nb.njit(cache=True, nogil=True)
-def _credit(regrets: Table, weight: float, payoff: float, shape: int, depth: int, path: _Path) -> None:
-    """Add the sampled regrets along a path of `depth` decisions that ended in `payoff` to the traverser."""
+def _credit(
+    regrets: Table, weight: float, payoff: float, shape: int, depth: int, sign: float, baseline: Baseline, path: _Path,
+    estimate: Floats,
+) -> None:  # fmt: skip
+    """Add the sampled regrets along a path of `depth` choices that ended in `payoff` to the traverser.
+
+    With a baseline b the estimate for an action is b, and for the one that was taken b + (what follows - b) / q; where
+    there is none, b = 0.
+    """
     used = 0
     for d in range(depth):
         used += path.actions[d]
-    tail = payoff  # times probability of the traverser's later choices: strategy / sampling policy
+    value = payoff  # estimate of what the rest of the path is worth
     for d in range(depth - 1, -1, -1):
         used -= path.actions[d]
-        taken = path.taken[d]
-        value = path.before[d] * tail / path.drawn[d]  # value of `taken`; sampled values of other actions are 0
-        mean = path.share[used + taken] * value
+        taken, base, row = path.taken[d], path.base[d], path.row[d]
+        mean = 0.0
         for a in range(path.actions[d]):
-            regrets[path.row[d] + a] += weight * shaped((value if a == taken else 0.0) - mean, shape)
-        tail *= path.share[used + taken] / path.drawn[d]
+            expected = sign * baseline.values[base + a] if base >= 0 else 0.0
+            estimate[a] = expected + (value - expected) / path.drawn[d] if a == taken else expected
+            mean += path.share[used + a] * estimate[a]
+        if row >= 0:
+            for a in range(path.actions[d]):
+                regrets[row + a] += weight * shaped(path.before[d] * (estimate[a] - mean), shape)
+        if base >= 0:
+            baseline.values[base + taken] += _RATE * (sign * value - baseline.values[base + taken])
+        value = mean
 
 
 @nb.njit(cache=True, nogil=True)
 def outcome_traversals(
     tree: TraversalTree, regrets: Table, averages: Table, situations: Situations, traverser: int, weight: float,
-    stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN,
+    stream: np.uint64, first: int, exploration: float, learning: Learning = PLAIN, baseline: Baseline = NO_BASELINE,
 ) -> int:  # fmt: skip
     """Run the outcome-sampling traversals `first` .. of the stream for one player; returns the nodes touched.
 
@@ -284,18 +322,19 @@ def outcome_traversals(
     """
     most = len(tree.actor)
     path = _Path(
-        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
         np.empty(most), np.empty(most), np.empty(most),
     )  # fmt: skip
-    mixture = np.empty(np.max(tree.num_children))
+    mixture, estimate = np.empty(np.max(tree.num_children)), np.empty(np.max(tree.num_children))
     sign = 1.0 - 2.0 * traverser
     total = 0
     for i in range(len(situations.results)):
         address, floor = address_of(stream, first + i), floor_after(learning, first + i)
         buckets, result = situations.buckets[i], situations.results[i]
         end, depth, touched = _follow(
-            tree, regrets, averages, buckets, traverser, weight, exploration, floor, address, path, mixture
+            tree, regrets, averages, buckets, traverser, weight, exploration, floor, address, baseline, path, mixture
         )
-        _credit(regrets, weight, sign * tree.payoff[end, result], learning.shape, depth, path)
+        payoff = sign * tree.payoff[end, result]
+        _credit(regrets, weight, payoff, learning.shape, depth, sign, baseline, path, estimate)
         total += touched
     return total

@@ -38,11 +38,12 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.memory.state import Array
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.initial import RangeBuckets, poker_table, range_buckets, start_poker, tree_table
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.sampling.mccfr import SHAPES, external_traversals, outcome_traversals, shaped
+from deepcfr.sampling.mccfr import NO_BASELINE, SHAPES, Baseline, external_traversals, outcome_traversals, shaped
 from deepcfr.sampling.traversal_tree import (
     Situations,
     TraversalTree,
@@ -57,13 +58,19 @@ from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, settin
 Floats = npt.NDArray[np.float64]
 
 
-def memory_bytes(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None, precision: str) -> int:
-    """Bytes of a solver's regrets and averages, computed before they are allocated.
+def memory_bytes(
+    game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None, precision: str, baseline: str = "none"
+) -> int:
+    """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
 
     `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not built
     either. Raises ConfigError for a precision that is neither float32 nor float64.
     """
-    return 2 * _entries(game, counts) * _dtype(precision).itemsize
+    entries = _entries(game, counts)
+    values = {"none": 0, "infoset": entries}
+    if isinstance(game, OpenSpielGame):
+        values["history"] = game.explicit.num_nodes
+    return 2 * entries * _dtype(precision).itemsize + 8 * values.get(baseline, 0)
 
 
 def _entries(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None) -> int:
@@ -116,6 +123,10 @@ class MCCFR(SampledSolver):
         self._trees = (tree, tree)  # as each player is paid in them
         if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
             self._trees = (_shaped_tree(tree, 0, config.reward_shape), _shaped_tree(tree, 1, config.reward_shape))
+        self._baseline = NO_BASELINE
+        if config.baseline != "none":
+            histories = config.baseline == "history"
+            self._baseline = Baseline(np.zeros(len(tree.actor) if histories else len(self._regret)), histories)
 
     def _anew(self, config: TabularConfig) -> MCCFR:
         abstraction = self.abstraction if isinstance(self.game, PokerGame) else None
@@ -128,8 +139,13 @@ class MCCFR(SampledSolver):
             chunk.action_stream, chunk.first,
         )  # fmt: skip
         if self.config.sampler == "outcome":
-            return int(outcome_traversals(*where, self.config.exploration, chunk.learning))
+            return int(outcome_traversals(*where, self.config.exploration, chunk.learning, self._baseline))
         return int(external_traversals(*where, chunk.learning))
+
+    def arrays(self) -> dict[str, Array]:
+        """The tables, and the baseline if there is one; only training needs it."""
+        baseline = {} if self.config.baseline == "none" else {"regret-baseline": self._baseline.values}
+        return super().arrays() | baseline
 
     def _situations(self, count: int, stream: int, first: int) -> Situations:
         if isinstance(self.game, PokerGame):
@@ -196,6 +212,11 @@ def _require_supported(
     problems = list(setting_problems(config, threads))
     if config.sampler == "outcome" and not 0 < config.exploration <= 1:
         problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
+    if config.baseline == "history" and isinstance(game, PokerGame):
+        problems.append(
+            f"A baseline of histories is for games of OpenSpiel, which list them, but not for '{game.name}': "
+            "use --baseline infoset."
+        )
     if config.threshold:
         problems.append(f"'threshold' is for raise-ladder games, and '{game.name}' is not one.")
     if problems:
