@@ -1,6 +1,6 @@
 """The table of the first betting round: tabular Linear CFR, from values on boards and from samples of histories."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -26,11 +26,13 @@ KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
 ALL = PublicChanceSampling(boards=1_000, samples=10)
 
 
-@pytest.mark.parametrize("weighting", ["linear", "uniform", "discounted"])
-def test_in_a_game_of_one_round_the_table_is_tabular_cfr(weighting: str) -> None:
-    table = FirstRoundTable(KUHN, CFRConfig(weighting=weighting, fallback="uniform"))  # type: ignore[arg-type]
-    algorithm = {"linear": "linear-cfr", "uniform": "cfr", "discounted": "dcfr"}[weighting]
-    vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))  # type: ignore[arg-type]
+@pytest.mark.parametrize("algorithm", ["linear-cfr", "cfr", "dcfr", "cfr+"])
+def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any) -> None:
+    weighting = {"linear-cfr": "linear", "dcfr": "discounted"}.get(algorithm, "uniform")
+    plus: dict[str, Any] = {"average_weighting": "linear"} if algorithm == "cfr+" else {}
+    settings = CFRConfig(weighting=weighting, fallback="uniform", **plus)  # type: ignore[arg-type]
+    table = FirstRoundTable(KUHN, settings, bootstrapped=algorithm == "cfr+")
+    vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))
     boards = Boards(KUHN, merge=True, keep=True)
     (tree,), ((board,),) = boards.rounds, boards.kept
     for record in vector.iterations():

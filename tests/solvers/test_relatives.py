@@ -11,6 +11,7 @@ from deepcfr.config import (
     NamedSolver,
     NFSPConfig,
     OutcomeSampling,
+    PublicChanceSampling,
     RunConfig,
     config_problems,
     unread_settings,
@@ -237,6 +238,37 @@ def test_bootstrapped_targets_are_the_last_positive_part_and_the_new_sample() ->
         assert (kept > 0).any()
 
 
+def test_bootstrapped_targets_of_several_decisions_of_a_hand() -> None:
+    config = brief("deep-cfr+")
+    network = build_network(KUHN.encoding, config.network, torch.Generator().manual_seed(3))
+    memory = Memory(KUHN.encoding, 10, decisions=2)
+    infosets = Infosets(torch.tensor([[0, 1], [2, 3]]), torch.tensor([[0], [2]], dtype=torch.uint8))
+    legal = KUHN.encoding.legal[infosets.node]
+    fresh = torch.randn(legal.shape, generator=torch.Generator().manual_seed(1)) * legal
+    memory.add(Samples(infosets, fresh, torch.full((2,), 5, dtype=torch.int32)), 0)
+    objective = Objective(KUHN.encoding.legal, advantage_loss, uniform_weights, 5, KUHN.pot)
+    targets = bootstrapped(InfosetExamples(memory, objective, config.advantage), network, 0.5)
+    for hand in range(2):
+        for place in range(2):
+            node = infosets.node[hand, place : place + 1]
+            alone = network(Infosets(node, infosets.cards[hand : hand + 1])).detach()[0].clamp(min=0)
+            kept = alone * network.scale * legal[hand, place] * KUHN.pot[node]
+            torch.testing.assert_close(targets[hand, place], fresh[hand, place] + 0.5 * kept)
+
+
+def test_sums_in_networks_and_a_table_from_boards_that_are_drawn_anew() -> None:
+    config = brief("deep-cfr+", 30)
+    leduc = PokerGame(load_rules("leduc"))
+    sampling = PublicChanceSampling(boards=3, samples=200, decisions=2)
+    table = replace(config.cfr, first_round="table")
+    average = replace(config.average, steps=300, batch_size=256)
+    config = replace(config, game="leduc", sampling=sampling, cfr=table, average=average)
+    solver = solved(DeepCFR(leduc, config))
+    solver.fit_average()
+    found = exploitability(solver.policy("average")).nash_conv
+    assert found < 1_300  # uniform play has 4,747
+
+
 def test_what_is_kept_of_earlier_iterations_depends_on_the_weighting() -> None:
     assert [kept_share(t, "uniform") for t in (1, 2, 9)] == [1.0, 1.0, 1.0]
     assert [kept_share(t, "linear") for t in (2, 3, 9)] == pytest.approx([1 / 2, 2 / 3, 8 / 9])
@@ -303,7 +335,7 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
         ),
         (
             {"advantage": {"target": "bootstrap"}, "cfr": {"first_round": "table"}},
-            "needs 'cfr.first_round' to be network",
+            "needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance",
         ),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
@@ -332,10 +364,10 @@ def test_a_checkpoint_belongs_to_the_estimate_target_and_capacity_that_made_it(t
     assert len({RunFolder(tmp_path, config, rules).fingerprint for config in configs}) == len(configs)
 
 
-def test_bootstrapped_targets_need_sampled_histories() -> None:
+def test_bootstrapped_targets_need_new_samples_in_every_iteration() -> None:
     config = default_config("leduc")
     changed = replace(config, advantage=replace(config.advantage, target="bootstrap"))
-    assert any("external or outcome" in problem for problem in config_problems(changed))
+    assert any("set 'sampling.panel' to false" in problem for problem in config_problems(changed))
 
 
 def test_settings_of_values_are_said_to_be_ignored_without_them() -> None:

@@ -159,12 +159,13 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield "'values.merge_infosets' must be false: steps of one history lead to different values."
     if config.has_values and config.values.draw != "uniform":
         yield f"'values.draw' must be uniform, but is {config.values.draw}."
-    if bootstrapped and config.cfr.first_round == "table":
-        yield f"{target}, which needs 'cfr.first_round' to be network: a table keeps plain sums."
+    on_boards = sampling.kind == "public-chance"
+    if bootstrapped and config.cfr.first_round == "table" and not on_boards:
+        yield f"{target}, which needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance."
     if bootstrapped and sampling.kind == "outcome" and sampling.estimate == "values":
         yield f"{target}, which needs 'sampling.estimate' to be payoffs or baseline."
-    if bootstrapped and sampling.kind == "public-chance":
-        yield f"{target}, which needs 'sampling.kind' to be external or outcome."
+    if bootstrapped and isinstance(sampling, PublicChanceSampling) and sampling.panel:
+        yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false."
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
         target: bootstrapped,

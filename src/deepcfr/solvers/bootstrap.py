@@ -29,11 +29,11 @@ def kept_share(t: int, weighting: Weighting) -> float:
 
 @torch.no_grad()
 def bootstrapped(examples: InfosetExamples, network: SplitNetwork, share: float) -> torch.Tensor:
-    """The targets of `examples` and `share` times the positive outputs of `network`, float32 [samples, A]."""
+    """The targets of `examples` and `share` times the positive outputs of `network`, float32 [samples, ..., A]."""
     parts = []
     for first in range(0, len(examples), _AT_ONCE):
         infosets = examples.memory[slice(first, first + _AT_ONCE)].infosets
         kept = network(infosets).clamp(min=0) * network.scale * examples.objective.legal[infosets.node]
         unit = examples.objective.unit
-        parts.append(kept if unit is None else kept * unit[infosets.node][:, None])
+        parts.append(kept if unit is None else kept * unit[infosets.node][..., None])
     return examples.targets + share * torch.cat(parts)

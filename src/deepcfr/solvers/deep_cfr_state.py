@@ -56,11 +56,12 @@ class DeepCFRState:
         predicted = PLAYERS if self.config.advantage.target == "predict" else ()
         self.sum_networks = [self._new_network("sums", player).zero_() for player in predicted]
         cfr, sampling, game = self.config.cfr, self.config.sampling, self.game
+        bootstrapped = self.config.advantage.bootstrapped
         if self.config.advantage.pot_units or (sampling.kind == "external" and sampling.chance_control_variate):
             poker_game(game)
         on_cores = game.device == "cpu" or sampling.kind == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
-        self.table = FirstRoundTable(poker_game(game), cfr) if cfr.first_round == "table" else None
+        self.table = FirstRoundTable(poker_game(game), cfr, bootstrapped) if cfr.first_round == "table" else None
         self.values = HistoryValues(game, self.config) if self.config.has_values else None
         self.snapshots = Snapshots(game, self.config)
         if self.collecting:

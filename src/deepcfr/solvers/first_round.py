@@ -16,6 +16,7 @@ from deepcfr.policies.first_round import FirstRound, first_board
 from deepcfr.policies.network import regret_matching
 from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
+from deepcfr.solvers.bootstrap import kept_share
 from deepcfr.solvers.memories import Found
 from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.types import Samples
@@ -24,11 +25,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class FirstRoundTable:
-    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; the settings weight."""
+    """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; the settings weight.
 
-    def __init__(self, game: PokerGame, settings: CFRConfig) -> None:
+    With `bootstrapped` regrets are kept as by bootstrapped networks (`solvers.bootstrap`), which needs values on boards.
+    """
+
+    def __init__(self, game: PokerGame, settings: CFRConfig, bootstrapped: bool = False) -> None:
         self.tree, self.board = first_board(game)
-        self._settings, self._fallback = settings, settings.fallback
+        self._settings, self._fallback, self._bootstrapped = settings, settings.fallback, bootstrapped
         self._legal = torch.from_numpy(game.tree.legal[self.tree.nodes])
         shape = (self.tree.num_edges, len(self.board))
         self.regret, self.average = np.zeros(shape), np.zeros(shape)
@@ -60,14 +64,19 @@ class FirstRoundTable:
 
     def add_values(self, values: Floats, player: int, t: int) -> None:
         """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
-        discounted = self._settings.weighting == "discounted"
-        positive, negative, _ = DISCOUNTED.factors(t) if discounted else (1.0, 1.0, 1.0)
-        weight = iteration_weight(t, self._settings.weighting)
+        positive, negative, weight = self._factors(t)
         for edge in np.flatnonzero(self.tree.actor[self.tree.edge_node] == player):
             gain = values[self.tree.edge_slot[edge]] - values[self.tree.edge_node[edge]]
-            if discounted:
-                self.regret[edge] *= np.where(self.regret[edge] > 0, positive, negative)
+            self.regret[edge] *= np.where(self.regret[edge] > 0, positive, negative)
             self.regret[edge] += weight * gain
+
+    def _factors(self, t: int) -> tuple[float, float, float]:
+        """Factors of earlier positive and negative regrets, and the weight of the new ones, in iteration t."""
+        weighting = self._settings.weighting
+        if self._bootstrapped:
+            return kept_share(t, weighting), 0.0, 1.0
+        positive, negative, _ = DISCOUNTED.factors(t) if weighting == "discounted" else (1.0, 1.0, 1.0)
+        return positive, negative, iteration_weight(t, weighting)
 
     def add_strategy(self, player: int, t: int) -> None:
         """Add the player's current strategy, weighted by its reach, to its average."""
