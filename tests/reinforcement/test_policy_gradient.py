@@ -17,15 +17,12 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.state import SavedState
-from deepcfr.reinforcement.policy_gradient import (
-    PolicyGradient,
-    entropy_weight,
-    generalised_advantages,
-    log_softmax,
-    regularised_loss,
-)
+from deepcfr.reinforcement.episodes import Transitions
+from deepcfr.reinforcement.objective import entropy_weight, generalised_advantages, regularised_loss
+from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.build import build_solver
+from deepcfr.training.losses import masked_log_softmax
 from deepcfr.types import Infosets
 
 KUHN = load_game("kuhn")
@@ -101,7 +98,7 @@ def test_values_are_fitted_to_payoffs_where_nothing_is_bootstrapped() -> None:
         unit = float(solver.values[player].network.scale)
         assert unit == pytest.approx(float(payoff.square().mean().sqrt()), rel=1e-5)
         game = terminal.long().cumsum(0) - terminal.long()  # of each decision
-        returns = solver._experience(player, steps).returns
+        returns = solver._experience(player, Transitions.joined(steps)).returns
         torch.testing.assert_close(returns * unit, payoff[game], atol=1e-4, rtol=1e-4)
 
 
@@ -109,7 +106,7 @@ def test_values_are_fitted_to_payoffs_where_nothing_is_bootstrapped() -> None:
 def test_the_objective_is_that_of_ppo_and_of_mirror_descent(clip_ratio: float, kl: float) -> None:
     rng = torch.Generator().manual_seed(2)
     legal = torch.tensor([[True, True, True], [True, False, True], [True, True, False], [True, True, True]])
-    old, new = (log_softmax(torch.randn(4, 3, generator=rng), legal) for _ in range(2))
+    old, new = (masked_log_softmax(torch.randn(4, 3, generator=rng), legal) for _ in range(2))
     action, advantage = torch.tensor([0, 2, 1, 1]), torch.tensor([1.5, -2.0, 0.5, -0.1])
     expected = 0.0
     for i in range(4):

@@ -22,7 +22,7 @@ from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, rest
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
-from deepcfr.reinforcement.episodes import Episodes, play_episodes
+from deepcfr.reinforcement.episodes import Episodes, payoff_unit, play_episodes
 from deepcfr.reinforcement.learner import Learner, cosine
 from deepcfr.reinforcement.players import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
@@ -194,7 +194,7 @@ class NFSP(SelfPlay):
         if not len(memory) or not settings.q_steps:
             return 0.0
         if not learner.updates:
-            unit = _payoff_unit(memory)
+            unit = payoff_unit(memory.filled("reward"), memory.filled("terminal"))
             for network in (learner.network, target):
                 network.scale.fill_(unit)
 
@@ -276,9 +276,3 @@ def memory_bytes(game: Game, settings: NFSPConfig) -> int:
     """Bytes of a run's full memories."""
     replay = bytes_per_transition(game.encoding) * settings.replay_capacity
     return len(PLAYERS) * (replay + bytes_per_sample(game.encoding) * settings.reservoir_capacity)
-
-
-def _payoff_unit(memory: TransitionMemory) -> float:
-    """The root mean square of the payoffs in a memory, the unit of the networks' outputs; 1 if all payoffs are 0."""
-    mean = float(memory.filled("reward")[memory.filled("terminal")].double().square().mean())
-    return math.sqrt(mean) if mean > 0 else 1.0

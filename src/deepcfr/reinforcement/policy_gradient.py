@@ -1,19 +1,11 @@
 """Policy gradients by self-play with a regularised objective: PPO and magnetic mirror descent.
 
-Every player has a policy network pi and a value network V of its own infosets. An iteration plays a batch of episodes and
-then descends on
-
-    - min(rho A, clip(rho, 1 - c, 1 + c) A) - alpha H(pi(I)) + kl KL(pi(I) || pi_old(I)) ,    rho = pi(I, a) / pi_old(I, a),
-
-where A is the generalised advantage estimate (Schulman et al. 2016) and H the entropy. With a clip c > 0 it is PPO
-(Schulman et al. 2017); with kl = 1 / eta and no clip it is magnetic mirror descent towards uniform play (Sokota et al.
-2023). With alpha > 0 there is one equilibrium of the regularised game, and what is played in the end approaches it; alpha
-falls over the run (Rudolph et al. 2025). There is no average: the last strategy is measured and played.
+Every player has a policy network and a value network of its own infosets. An iteration plays a batch of episodes and then
+descends on the objective of `reinforcement.objective`. There is no average: the last strategy is measured and played.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,12 +17,13 @@ from deepcfr.memory.state import SavedState, State, Tensors
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
-from deepcfr.reinforcement.episodes import Episodes, Transitions, play_episodes
+from deepcfr.reinforcement.episodes import Episodes, Transitions, payoff_unit, play_episodes
 from deepcfr.reinforcement.learner import Learner, cosine
+from deepcfr.reinforcement.objective import entropy_weight, generalised_advantages, regularised_loss
 from deepcfr.reinforcement.players import CHUNK, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import outputs_at
 from deepcfr.reinforcement.self_play import SelfPlay
-from deepcfr.training.losses import masked_softmax
+from deepcfr.training.losses import masked_log_softmax, masked_softmax
 from deepcfr.types import Infosets
 
 
@@ -132,17 +125,17 @@ class PolicyGradient(SelfPlay):
         """Update a player's networks; returns the mean squared error of V, None if the player never acts."""
         settings, legal = self.settings, self.game.encoding.legal
         policy, value = self.policies[player], self.values[player]
-        steps = [episodes.transitions[player] for episodes in found]
-        if not sum(map(len, steps)):
+        steps = Transitions.joined([episodes.transitions[player] for episodes in found])
+        if not len(steps):
             return None
         if not value.updates:
-            value.network.scale.fill_(_payoff_unit(steps))
+            value.network.scale.fill_(payoff_unit(steps.reward, steps.terminal))
         seen = self._experience(player, steps)
         alpha, factor = entropy_weight(settings, t), cosine(t, settings.iterations)
 
         def policy_loss(index: torch.Tensor) -> torch.Tensor:
             infosets = seen.infosets[index]
-            new = log_softmax(outputs_at(policy.network, infosets, self.game.encoding), legal[infosets.node])
+            new = masked_log_softmax(outputs_at(policy.network, infosets, self.game.encoding), legal[infosets.node])
             return regularised_loss(
                 new,
                 seen.policy[index],
@@ -166,20 +159,13 @@ class PolicyGradient(SelfPlay):
         return last * float(value.network.scale) ** 2
 
     @torch.no_grad()
-    def _experience(self, player: int, steps: list[Transitions]) -> _Experience:
-        encoding, value = self.game.encoding, self.values[player].network
-        infosets = Infosets(
-            torch.cat([part.infosets.node for part in steps]), torch.cat([part.infosets.cards for part in steps])
-        )
-        action, reward, terminal = (
-            torch.cat([getattr(part, name) for part in steps]) for name in ("action", "reward", "terminal")
-        )
+    def _experience(self, player: int, steps: Transitions) -> _Experience:
+        encoding, value, infosets = self.game.encoding, self.values[player].network, steps.infosets
         predicted = outputs_at(value, infosets, encoding)[:, 0]
-        advantage = generalised_advantages(reward / value.scale, predicted, terminal, self.settings.trace)
         logits = outputs_at(self.policies[player].network, infosets, encoding)
-        return _Experience(
-            infosets, action, log_softmax(logits, encoding.legal[infosets.node]), advantage, predicted + advantage
-        )
+        gains = generalised_advantages(steps.reward / value.scale, predicted, steps.terminal, self.settings.trace)
+        old = masked_log_softmax(logits, encoding.legal[infosets.node])
+        return _Experience(infosets, steps.action, old, gains, predicted + gains)
 
     def current_policy(self) -> Policy:
         """Each player's policy network."""
@@ -217,64 +203,3 @@ class PolicyGradient(SelfPlay):
 
     def _learner(self, *purpose: str | int) -> Learner:
         return Learner(self._new_network(*purpose), "adam", self.settings.clip)
-
-
-def entropy_weight(settings: PPOConfig, t: int) -> float:
-    """alpha in iteration t: from `entropy` to `entropy_end` by a constant factor for every iteration."""
-    if settings.entropy_end == settings.entropy:
-        return settings.entropy
-    done = (t - 1) / max(1, settings.iterations - 1)
-    return float(settings.entropy ** (1 - done) * settings.entropy_end**done)
-
-
-def log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of legal actions, and 0 for the others, float32 [..., A]."""
-    return logits.masked_fill(~legal, -torch.inf).log_softmax(-1).masked_fill(~legal, 0.0)
-
-
-def regularised_loss(
-    new: torch.Tensor,
-    old: torch.Tensor,
-    action: torch.Tensor,
-    advantage: torch.Tensor,
-    settings: PPOConfig,
-    alpha: float,
-    legal: torch.Tensor,
-) -> torch.Tensor:
-    """The mean of the module's objective over decisions; `new` and `old` are log-probabilities [I, A]."""
-    ratio = (new - old).gather(1, action[:, None])[:, 0].exp()
-    gain = ratio * advantage
-    if settings.clip_ratio:
-        clipped = ratio.clamp(1 - settings.clip_ratio, 1 + settings.clip_ratio)
-        gain = torch.minimum(gain, clipped * advantage)
-    probability = new.exp() * legal
-    regular = (probability * (alpha * new + settings.kl * (new - old))).sum(1)
-    return (regular - gain).mean()
-
-
-def generalised_advantages(
-    reward: torch.Tensor, value: torch.Tensor, terminal: torch.Tensor, trace: float
-) -> torch.Tensor:
-    """GAE with discount 1 (Schulman et al. 2016, equation 16) of decisions that stand game by game, float32 [I].
-
-    `value` is V at each decision, and `reward` what follows it before the next decision, or the end where `terminal`.
-    """
-    following = torch.cat([value[1:], value[:1]]).masked_fill(terminal, 0.0)
-    error = reward + following - value
-    advantage = error
-    for _ in range(_longest(terminal) - 1):
-        later = torch.cat([advantage[1:], advantage[:1]]).masked_fill(terminal, 0.0)
-        advantage = error + trace * later
-    return advantage
-
-
-def _longest(terminal: torch.Tensor) -> int:
-    """The most decisions of one game."""
-    ends = terminal.nonzero()[:, 0]
-    return int(torch.diff(ends, prepend=ends.new_tensor([-1])).max())
-
-
-def _payoff_unit(steps: list[Transitions]) -> float:
-    """The root mean square of payoffs, 1 if all are 0."""
-    payoffs = torch.cat([part.reward[part.terminal] for part in steps]).double()
-    return math.sqrt(float(payoffs.square().mean())) or 1.0

@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from deepcfr.games.base import card_codes
 from deepcfr.reinforcement.episodes import Transitions
+from deepcfr.training.losses import masked_log_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Encoding, Infosets
 
@@ -50,8 +51,7 @@ def imitation_loss(logits: torch.Tensor, strategy: torch.Tensor, legal: torch.Te
 
     All are [I, A]; `strategy` is 1 for the chosen action.
     """
-    log_policy = logits.masked_fill(~legal, -torch.inf).log_softmax(1).masked_fill(~legal, 0.0)
-    return -(strategy * log_policy).sum(1).mean()
+    return -(strategy * masked_log_softmax(logits, legal)).sum(1).mean()
 
 
 def epsilon_greedy(values: torch.Tensor, legal: torch.Tensor, epsilon: float = 0.0) -> torch.Tensor:

@@ -33,6 +33,11 @@ def strategy_loss(
     return functional.mse_loss(masked_softmax(logits, legal), strategy, reduction="none").sum(-1).mul(weight).sum()
 
 
+def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities of the legal actions, and 0 elsewhere; shapes as in `masked_softmax`."""
+    return logits.masked_fill(~legal, -torch.inf).log_softmax(-1).masked_fill(~legal, 0.0)
+
+
 def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
     """Softmax over the legal actions, exactly 0 elsewhere; [I, A], or any shapes that broadcast."""
     return logits.masked_fill(~legal, -torch.inf).softmax(-1)
