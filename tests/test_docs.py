@@ -100,7 +100,9 @@ def unknown_keys(text: str) -> list[str]:
     """The `section.key` names in code spans and blocks of a page that no configuration has."""
     code = "\n".join(code_blocks(text) + re.findall(r"`([^`\n]+)`", text))
     found = re.findall(rf"(?<![\w/.\"'])((?:{'|'.join(sorted(SECTIONS))})(?:\.[a-z][a-z_-]*)+)(?![\w/(])", code)
-    names = [name.replace("-", "_") for name in found]  # options are written with hyphens
+    names = [
+        name.replace(".no-", ".").replace("-", "_") for name in found
+    ]  # options have hyphens, and no- turns one off
     return [name for name in names if name not in KEYS | MEASURED and name.rpartition(".")[2] not in FILE_ENDINGS]
 
 
