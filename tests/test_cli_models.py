@@ -9,6 +9,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.games.ladder import LADDERS
 from deepcfr.runs import models
+from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.models import model_facts, read_card, shipped_agents
 from deepcfr.web.site import open_site
@@ -36,6 +37,12 @@ def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
         assert facts["nash_conv"] == last["evaluation"]["nash_conv"]
         assert card["exact NashConv"] == f"{float(card['exact NashConv'].split()[0]):.3f} {facts['unit']}"
         assert float(card["exact NashConv"].split()[0]) == pytest.approx(facts["nash_conv"], abs=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_new_settings_leave_the_checkpoints_of_shipped_models_valid(name: str) -> None:
+    run = RunFolder.open(MODELS / name)
+    assert run.checkpoint(pytest.fail).iteration == read_metrics(run.metrics_path)[-1]["iteration"]
 
 
 def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

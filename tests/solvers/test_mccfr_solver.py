@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deepcfr.abstraction.buckets import lossless
-from deepcfr.config import TabularConfig
+from deepcfr.config import SolveConfig, TabularConfig, config_problems
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
@@ -183,12 +184,29 @@ def test_memory_is_known_before_it_is_taken() -> None:
         ({"sampler": "outcome", "exploration": 0.0}, "exploration.*0.0"),
         ({"sampler": "outcome", "exploration": float("nan")}, "nan"),
         ({"sampler": "outcome", "baseline": "history"}, "for games of OpenSpiel.* not for 'kuhn'"),
+        ({"baseline": "infoset"}, "'baseline' is for outcome sampling"),
+        ({"sampler": "outcome", "baseline": "infoset", "reward_shape": "y2"}, "with payoffs as they are"),
         ({"threshold": 0.4}, "'threshold' is for raise-ladder games, and 'kuhn' is not one"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         MCCFR(load_game("kuhn"), replace(EXTERNAL, **change))
+
+
+@pytest.mark.parametrize(
+    ("change", "game", "sentence"),
+    [
+        ({"sampler": "external", "baseline": "infoset"}, "leduc", "needs 'solve.sampler' to be outcome"),
+        ({"baseline": "infoset", "parts": 2}, "leduc", "learned in one copy of the tables, but 'solve.parts' is 2"),
+        ({"baseline": "infoset", "reward_shape": "y2"}, "leduc", "set 'solve.reward_on' to regret"),
+        ({"baseline": "history"}, "leduc", "the game is leduc: use infoset"),
+        ({"baseline": "history"}, "openspiel:leduc_poker", ""),
+    ],
+)
+def test_baselines_that_cannot_be_are_refused_before_a_run(change: dict[str, Any], game: str, sentence: str) -> None:
+    problems = list(config_problems(SolveConfig(game=game, solve=replace(OUTCOME, **change))))
+    assert any(sentence in problem for problem in problems) if sentence else problems == []
 
 
 def test_abstractions_of_other_games_are_refused() -> None:

@@ -337,6 +337,10 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             {"advantage": {"target": "bootstrap"}, "cfr": {"first_round": "table"}},
             "needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance",
         ),
+        (
+            {"advantage": {"target": "predict"}, "cfr": {"first_round": "table"}, "sampling": PublicChanceSampling()},
+            "needs 'cfr.first_round' to be network: a table predicts nothing",
+        ),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
         ({"values": {"capacity": 0}}, "'values.capacity' must be between"),

@@ -126,7 +126,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
                 f"'solve.algorithm' is {config.solve.algorithm}, which is for games of OpenSpiel such as "
                 f"openspiel:leduc_poker, but the game is {config.game}."
             )
-        yield from _solve_problems(config.solve)
+        yield from _solve_problems(config.solve, config.game)
     elif config.solver != "deep-cfr":
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for {config.method}, but is {config.evaluation.policy}."
@@ -164,6 +164,8 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance."
     if bootstrapped and sampling.kind == "outcome" and sampling.estimate == "values":
         yield f"{target}, which needs 'sampling.estimate' to be payoffs or baseline."
+    if config.advantage.target == "predict" and config.cfr.first_round == "table":
+        yield f"{target}, which needs 'cfr.first_round' to be network: a table predicts nothing."
     if bootstrapped and isinstance(sampling, PublicChanceSampling) and sampling.panel:
         yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false."
     needs = {
@@ -239,7 +241,7 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
     algorithm, mccfr = own.algorithm, own.algorithm == "mccfr"
     discounts = () if algorithm == "dcfr" else ("alpha", "beta", "gamma")
     idle = {
-        "'solve.sampler' is external": ("exploration", "baseline") if own.sampler == "external" else (),
+        "'solve.sampler' is external": ("exploration",) if own.sampler == "external" else (),
         "'solve.exploration_start' is 0": () if own.exploration_start else ("exploration_slope", "exploration_end"),
         "'solve.reward_shape' is y1": ("reward_on",) if own.reward_shape == "y1" else (),
         "'solve.parts' is 1": ("epoch",) if own.parts == 1 else (),
@@ -302,7 +304,7 @@ def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
         )
 
 
-def _solve_problems(settings: TabularConfig) -> Iterator[str]:
+def _solve_problems(settings: TabularConfig, game: str) -> Iterator[str]:
     """One sentence for every setting that contradicts the algorithm."""
     if settings.algorithm != "mccfr":
         if settings.abstraction != "lossless":
@@ -312,8 +314,17 @@ def _solve_problems(settings: TabularConfig) -> Iterator[str]:
         yield "Monte Carlo CFR keeps its tables in float32 or float64, but 'solve.precision' is int16."
     if settings.sampler == "outcome" and settings.exploration == 0:
         yield "'exploration' must be above 0 with outcome sampling, but is 0.0."
-    if settings.baseline != "none" and settings.parts > 1:
-        yield f"'solve.baseline' is learned in one copy of the tables, but 'solve.parts' is {settings.parts}."
+    if settings.baseline == "none":
+        return
+    baseline = f"'solve.baseline' is {settings.baseline}, which"
+    if settings.sampler != "outcome":
+        yield f"{baseline} needs 'solve.sampler' to be outcome, but it is {settings.sampler}."
+    if settings.parts > 1:
+        yield f"{baseline} is learned in one copy of the tables, but 'solve.parts' is {settings.parts}."
+    if settings.reward_shape != "y1" and settings.reward_on == "payoff":
+        yield f"{baseline} needs both players to learn from the same payoffs: set 'solve.reward_on' to regret."
+    if settings.baseline == "history" and not game.startswith(OPENSPIEL):
+        yield f"{baseline} is for games of OpenSpiel, whose histories are listed, but the game is {game}: use infoset."
 
 
 def _numbers(config: AnyConfig) -> Iterator[tuple[str, str, float]]:

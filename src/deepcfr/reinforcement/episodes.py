@@ -50,7 +50,8 @@ class Transitions:
 
 def payoff_unit(reward: torch.Tensor, terminal: torch.Tensor) -> float:
     """The root mean square of the payoffs of games that end where `terminal`, [I] each; 1 if all are 0."""
-    return math.sqrt(float(reward[terminal].double().square().mean())) or 1.0
+    mean = float(reward[terminal].double().square().mean())
+    return math.sqrt(mean) if mean > 0 else 1.0
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def regularised_loss(
     alpha: float,
     legal: torch.Tensor,
 ) -> torch.Tensor:
-    """The mean of the module's objective over decisions; `new` and `old` are log-probabilities [I, A]."""
+    """The mean of the module's objective over decisions; `new` and `old` are log-probabilities [I, A], 0 if not legal."""
     ratio = (new - old).gather(1, action[:, None])[:, 0].exp()
     gain = ratio * advantage
     if settings.clip_ratio:

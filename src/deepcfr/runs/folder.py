@@ -248,6 +248,8 @@ class RunFolder:
                 parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
         else:
             solve = dataclasses.asdict(self.config.solve)
+            if solve["baseline"] == "none":
+                del solve["baseline"]
             parts += [{name: value for name, value in solve.items() if name not in ("iterations", "threshold")}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 

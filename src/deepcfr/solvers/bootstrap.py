@@ -19,7 +19,7 @@ from deepcfr.training.examples import InfosetExamples
 from deepcfr.training.networks import SplitNetwork
 
 _BY_WEIGHTING: dict[Weighting, float] = {"uniform": float("inf"), "linear": 1.0, "discounted": 1.5}  # alpha
-_AT_ONCE = 1 << 16  # samples that the network is asked for
+_AT_ONCE = 1 << 16  # infosets that the network is asked for
 
 
 def kept_share(t: int, weighting: Weighting) -> float:
@@ -30,9 +30,9 @@ def kept_share(t: int, weighting: Weighting) -> float:
 @torch.no_grad()
 def bootstrapped(examples: InfosetExamples, network: SplitNetwork, share: float) -> torch.Tensor:
     """The targets of `examples` and `share` times the positive outputs of `network`, float32 [samples, ..., A]."""
-    parts = []
-    for first in range(0, len(examples), _AT_ONCE):
-        infosets = examples.memory[slice(first, first + _AT_ONCE)].infosets
+    parts, many = [], max(1, _AT_ONCE // examples.targets[0, ..., 0].numel())  # a sample may have several decisions
+    for first in range(0, len(examples), many):
+        infosets = examples.memory[slice(first, first + many)].infosets
         kept = network(infosets).clamp(min=0) * network.scale * examples.objective.legal[infosets.node]
         unit = examples.objective.unit
         parts.append(kept if unit is None else kept * unit[infosets.node][..., None])

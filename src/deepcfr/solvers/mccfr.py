@@ -212,6 +212,9 @@ def _require_supported(
     problems = list(setting_problems(config, threads))
     if config.sampler == "outcome" and not 0 < config.exploration <= 1:
         problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
+    shaped_payoffs = config.reward_shape != SHAPES[0] and config.reward_on == "payoff"
+    if config.baseline != "none" and (config.sampler != "outcome" or config.parts > 1 or shaped_payoffs):
+        problems.append("'baseline' is for outcome sampling of one part, with payoffs as they are.")
     if config.baseline == "history" and isinstance(game, PokerGame):
         problems.append(
             f"A baseline of histories is for games of OpenSpiel, which list them, but not for '{game.name}': "

@@ -212,11 +212,11 @@ class InfosetExamples:
 
     @property
     def targets(self) -> torch.Tensor:
-        """The fitted targets of the samples, float32 [samples, A]."""
+        """The fitted targets of the samples, float32 [samples, A], or [samples, D, A] if a sample has D decisions."""
         return self._targets
 
     def replace_targets(self, targets: torch.Tensor) -> None:
-        """Replace the targets of the samples, float32 [samples, A]."""
+        """Replace the targets of the samples; shape as in `targets`."""
         self._targets = targets
 
     def __len__(self) -> int:
