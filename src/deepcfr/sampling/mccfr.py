@@ -208,7 +208,7 @@ def external_traversals(
 
 
 class Baseline(NamedTuple):
-    """What the actions at a row of the tables, or after a history, are worth to player 0 on average, as learned so far.
+    """Learned mean values to player 0 of the actions at a row of the tables, or after a history.
 
     `values` is empty in plain outcome sampling. Entries belong to histories if `histories`, else to infosets' actions.
     Source: Schmid et al. 2019, "Variance Reduction in Monte Carlo CFR for Extensive Form Games using Baselines"; of
