@@ -423,9 +423,6 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
     other = RunFolder.create(tmp_path / "nfsp", default_config("leduc", "nfsp"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*nfsp' is a run of NFSP\."):
         run_budget(other, BudgetSettings(), pytest.fail)
-    bootstrapped = RunFolder.create(tmp_path / "plus", default_config("leduc", "deep-cfr+"))
-    with pytest.raises(ConfigError, match=r"'advantage.target' is bootstrap, and such a run forgets its samples\."):
-        run_budget(bootstrapped, BudgetSettings(), pytest.fail)
     listed = RunFolder.create(tmp_path / "dice", RunConfig(game="openspiel:liars_dice"))
     with pytest.raises(GameError, match=r"for limit and pot betting, and 'liars_dice' has neither\."):
         run_budget(listed, BudgetSettings(), pytest.fail)
@@ -434,16 +431,18 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
 # The command. -----------------------------------------------------------------------------------------------------------
 
 
+_TINY = (
+    "--cfr.iterations", 3, "--sampling.kind", "external",
+    "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
+    "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4, "--average.batch-size", 16,
+    "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100, "--runtime.threads", 1,
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("budget") / "run"
-    tiny = (
-        "--cfr.iterations", 3, "--cfr.weighting", "linear", "--sampling.kind", "external",
-        "--sampling.traversals", 20, "--network.kind", "mlp", "--network.width", 8,
-        "--advantage.steps", 4, "--advantage.batch-size", 16, "--average.steps", 4, "--average.batch-size", 16,
-        "--memory.advantage-capacity", 100, "--memory.strategy-capacity", 100, "--runtime.threads", 1,
-    )  # fmt: skip
-    assert deepcfr("train", "leduc", "--out", path, *tiny).status == 0
+    assert deepcfr("train", "leduc", "--out", path, *_TINY, "--cfr.weighting", "linear").status == 0
     return path
 
 
@@ -475,6 +474,20 @@ def test_the_command_prints_what_the_object_holds(run: Path) -> None:
     assert facts["deviating"] == "sd-cfr"
     assert all(sentence in outcome.out for sentence in facts["verdict"])
     assert json.dumps(facts["parts"]).count("fitted") == 0
+
+
+def test_a_run_that_forgets_its_samples_has_every_part_but_fits(tmp_path: Path) -> None:
+    path = tmp_path / "plus"
+    assert deepcfr("train", "leduc", "--solver", "deep-cfr+", "--out", path, *_TINY).status == 0
+    facts = deepcfr("error-budget", path, "--json", "--skip", "architecture", "--threads", 1).json
+    tabular, *others = facts["parts"]
+    assert {part["name"] for part in others} == {"sd-cfr", "average", "current"}
+    solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm="cfr+", iterations=3))
+    list(solver.iterations())
+    assert tabular["nash_conv"] == pytest.approx(exploitability(solver.average_policy()).nash_conv)
+    (reason,) = facts["unmeasured"].values()
+    assert facts["unmeasured"] == {"fits": reason}
+    assert reason.endswith("'advantage.target' is bootstrap, and such a run forgets its samples.")
 
 
 def test_the_command_refuses_with_a_sentence(run: Path) -> None:

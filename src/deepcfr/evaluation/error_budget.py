@@ -195,7 +195,10 @@ def is_exact(settings: BudgetSettings) -> bool:
 
 
 def _tabular(config: RunConfig, iterations: int) -> TabularConfig:
-    return TabularConfig(algorithm=_ALGORITHMS[config.cfr.weighting], iterations=iterations)
+    algorithm = _ALGORITHMS[config.cfr.weighting]
+    if config.advantage.bootstrapped and algorithm == "cfr":
+        algorithm = "cfr+"  # sums of which only the positive part stays
+    return TabularConfig(algorithm=algorithm, iterations=iterations)
 
 
 @dataclass(frozen=True)

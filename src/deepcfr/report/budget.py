@@ -22,18 +22,13 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: Progress | None = None) -> ErrorBudget:
     """The error budget of a Deep CFR run at its newest checkpoint; missing policies are listed as unmeasured.
 
-    Raises ConfigError for runs of other solvers and with bootstrapped advantages, GameError for games without boards or too
-    large, CheckpointError if the run has no checkpoint, and the errors of `error_budget`.
+    Raises ConfigError for runs of other solvers, GameError for games without boards or too large, CheckpointError if the
+    run has no checkpoint, and the errors of `error_budget`.
     """
     config = run.config
     if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
         other = config.method if isinstance(config, RunConfig) else "a tabular solver"
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of {other}.")
-    if config.advantage.bootstrapped:
-        raise ConfigError(
-            "An error budget compares fits with a memory of all iterations, but 'advantage.target' is "
-            f"{config.advantage.target}, and such a run forgets its samples."
-        )
     if not isinstance(run.source, PokerRules):
         raise GameError(f"An error budget is for limit and pot betting, and '{run.source.name}' has neither.")
     if is_exact(settings) and (reason := refusal(run.source)):
@@ -48,7 +43,14 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
             policies[name] = newest if name == "current" else run.load_policy(name, warn)[0]
         except CheckpointError as error:
             unmeasured[name] = " ".join(error.problems)
-    fits = [] if "fits" in settings.skip else _fits(run, unmeasured, warn, progress or (lambda *_: None))
+    fits = []
+    if config.advantage.bootstrapped:
+        unmeasured["fits"] = (
+            "Fits are compared with a memory of all iterations, but 'advantage.target' is "
+            f"{config.advantage.target}, and such a run forgets its samples."
+        )
+    elif "fits" not in settings.skip:
+        fits = _fits(run, unmeasured, warn, progress or (lambda *_: None))
     return error_budget(newest.game, config, solver.iteration, policies, settings, unmeasured, progress, fits)
 
 
