@@ -85,9 +85,14 @@ def few(config: RunConfig, traversals: int = 30) -> RunConfig:
 
 
 def applies(config: RunConfig, key: str, value: Any) -> bool:
-    """Whether a configuration takes the setting: discounted sums are for boards, which have no traversals of histories."""
-    if config.cfr.weighting == "discounted" and key == "sampling.kind":
+    """Whether a configuration takes the setting: some sums are for boards, which have no traversals of histories."""
+    on_boards = config.cfr.weighting == "discounted" or (
+        config.advantage.bootstrapped and "table" in (value, config.cfr.first_round)
+    )
+    if key == "sampling.kind" and on_boards:
         return value == "public-chance"
+    if value == "simultaneous" and config.advantage.bootstrapped:
+        return False
     return key != "sampling.traversals" or config.sampling.kind != "public-chance"
 
 
@@ -125,9 +130,9 @@ def test_what_ships_is_read(base: str) -> None:
 )
 def test_an_ablation_is_one_option_of_the_command_line(key: str, value: Any) -> None:
     option = f"--{key.replace('_', '-')}"
-    linear = ["--cfr.weighting", "linear"]  # other samplers have no discounted sums
-    command = cli.parse_command(["train", "fhp", "--out", "runs/x", *linear, option, str(value)])
-    assert command.run_config() == with_key(with_key(default_config("fhp"), "cfr.weighting", "linear"), key, value)
+    mean = ["--advantage.target", "mean"]  # other samplers have no sums of a table's and of networks
+    command = cli.parse_command(["train", "fhp", "--out", "runs/x", *mean, option, str(value)])
+    assert command.run_config() == with_key(with_key(default_config("fhp"), "advantage.target", "mean"), key, value)
 
 
 def tiny(config: RunConfig, game: str) -> RunConfig:
@@ -164,14 +169,15 @@ def test_every_ablation_of_every_base_trains(game: str) -> None:
             solver = DeepCFR(build_game(source, ablated.network.suits), ablated)
             (record,) = solver.iterations()
             assert record.nodes_touched > 0
-            # a table takes all of Kuhn, which has a single round
-            assert bool(sum(record.advantage_samples)) is not (ablated.cfr.first_round == "table" and game == "kuhn")
+            # a table takes all of Kuhn, which has a single round, and networks that keep sums forget their samples
+            table = ablated.cfr.first_round == "table" and game == "kuhn"
+            assert bool(sum(record.advantage_samples)) is not (table or ablated.advantage.bootstrapped)
 
 
 def test_fhp_by_one_key_from_its_defaults() -> None:
-    """The defaults use a panel of boards; with linear weights each other sampler is one key away."""
-    linear = with_key(default_config("fhp"), "cfr.weighting", "linear")
-    small = replace(linear, memory=MemoryConfig("reservoir", 20_000, 20_000))
+    """The defaults draw boards for networks that keep sums; with mean targets each other sampler is one key away."""
+    mean = with_key(default_config("fhp"), "advantage.target", "mean")
+    small = replace(mean, memory=MemoryConfig("reservoir", 20_000, 20_000))
     small = replace(
         small,
         cfr=replace(small.cfr, iterations=1),
@@ -192,7 +198,7 @@ def test_fhp_by_one_key_from_its_defaults() -> None:
 
 
 def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
-    config, source = default_config("fhp"), load_source("fhp")
+    config, source = load_config(CONFIGS / "fhp-strength.toml"), load_source("fhp")  # a panel
     silent = cost_notes(config, source)
     external = cost_notes(with_key(config, "sampling.kind", "external"), source)
     assert not any("ignored" in note for note in silent)

@@ -102,11 +102,12 @@ _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
-        "cfr": {"iterations": 44, "weighting": "discounted", "first_round": "table"},
-        "sampling": {"kind": "public-chance", "boards": 400, "panel": True, "samples": 588},
+        "cfr": {"iterations": 60, "average_weighting": "quadratic", "weighting": "uniform", "first_round": "table"},
+        "sampling": {"kind": "public-chance", "boards": 100, "samples": 256, "decisions": 16},
+        "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 2_000_000},
         "network": {"kind": "two-tower", "width": 256, "layers": 2, "strength": True},
-        "advantage": {"steps": 200, "refit": "fine-tune", "compress": 1.0, **_TOWER_FIT},
-        "average": {"steps": 3_000, **_TOWER_FIT},
+        "advantage": {"steps": 120, "refit": "fine-tune", "target": "bootstrap", **_TOWER_FIT},
+        "average": {"steps": 4_000, **_TOWER_FIT},
     },
     # Scaled from fhp, not tuned: a player has three decisions on the flop instead of 35, so a mini-batch has more hands,
     # and all of their decisions.

@@ -26,7 +26,7 @@ def solve(**settings: object) -> SolveConfig:
 @pytest.mark.parametrize(
     ("config", "label"),
     [
-        (default_config("fhp"), "Deep CFR, 222,592 parameters"),
+        (default_config("fhp"), "DeepCFR+, 222,592 parameters"),
         (RunConfig(), "Deep CFR, 98,948 parameters"),
         (default_config("fhp", "nfsp"), "NFSP, 48,004 parameters"),
         (
