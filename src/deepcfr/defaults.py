@@ -100,12 +100,16 @@ _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
     "pot_units": True,
 }
 _WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
+_BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "schedule": "cosine"}
+_DRAWN_BOARDS = {"kind": "public-chance", "boards": 200, "samples": 64, "hands": 64, "decisions": 8}
+_TOWERS = {"kind": "two-tower", "width": 256, "layers": 2, "strength": True}
+_FOUR_ROUNDS = {"card_width": 1, "card_embedding": True, "strength": True, "runouts": True, "node_embedding": True}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
         "cfr": {"iterations": 60, "average_weighting": "quadratic", "weighting": "uniform", "first_round": "table"},
         "sampling": {"kind": "public-chance", "boards": 100, "samples": 256, "decisions": 16},
         "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 2_000_000},
-        "network": {"kind": "two-tower", "width": 256, "layers": 2, "strength": True},
+        "network": _TOWERS,
         "advantage": {"steps": 120, "refit": "fine-tune", "target": "bootstrap", **_TOWER_FIT},
         "average": {"steps": 4_000, **_TOWER_FIT},
     },
@@ -119,10 +123,26 @@ _TUNED: dict[str, dict[str, Any]] = {
         "average": {"steps": 1_500, **_PANEL_FIT, **_WHOLE_HANDS},
         "evaluation": {"at": [10, 20]},
     },
-    # External sampling, which needs no list of all boards (docs/hulh.md).
+    # Drawn boards with some hands each, and networks that keep sums (docs/hulh.md).
     "hulh": {
         "cfr": {
-            "iterations": 120,
+            "iterations": 280,
+            "weighting": "uniform",
+            "first_round": "table",
+            "average_weighting": "quadratic",
+            "keep_networks": 4,
+        },
+        "sampling": _DRAWN_BOARDS,
+        "memory": {"advantage_capacity": 6_000_000, "strategy_capacity": 6_000_000},
+        "network": _FOUR_ROUNDS | _TOWERS,
+        "advantage": {"steps": 120, "target": "bootstrap", **_HISTORY_FIT, "batch_size": 2_048, "learning_rate": 5e-3},
+        "average": {"steps": 3_000, "batch_size": 2_048, "draw": "balanced", **_ADAM_FIT},
+        "runtime": {"checkpoint_every": 20},
+    },
+    # External sampling. Every raise multiplies the chips by three, so pot units matter more than in hulh. Not tuned.
+    "hunl-pot": {
+        "cfr": {
+            "iterations": 60,
             "first_round": "table",
             "average_weighting": "quadratic",
             "average_smoothing": 0.33,
@@ -130,15 +150,19 @@ _TUNED: dict[str, dict[str, Any]] = {
         },
         "sampling": {"traversals": 30_000, "chunk": 625, "chance_control_variate": True},
         "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
-        "network": {
-            "card_width": 1,
-            "card_embedding": True,
-            "strength": True,
-            "runouts": True,
-            "node_embedding": True,
-        },
+        "network": _FOUR_ROUNDS,
         "advantage": {"steps": 400, **_HISTORY_FIT},
-        "average": {"steps": 12_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
+        "average": {"steps": 6_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
+        "runtime": {"checkpoint_every": 20},
+    },
+    # As hulh with sums of all iterations in the memory (docs/levers.md). Not tuned.
+    "hunl-200": {
+        "cfr": {"iterations": 80, "first_round": "table", "average_weighting": "quadratic"},
+        "sampling": _DRAWN_BOARDS,
+        "memory": {"advantage_capacity": 6_000_000, "strategy_capacity": 6_000_000},
+        "network": _FOUR_ROUNDS | _TOWERS,
+        "advantage": {"steps": 120, "refit": "fine-tune", "pot_units": True, **_BOARD_FIT},
+        "average": {"steps": 3_000, **_BOARD_FIT},
         "runtime": {"checkpoint_every": 20},
     },
     "kuhn": {
@@ -161,22 +185,6 @@ _TUNED: dict[str, dict[str, Any]] = {
         "evaluation": {"every": 100},
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },
-}
-# As hulh with half the training, not tuned. Every raise multiplies the chips by three, so pot units matter more.
-_TUNED["hunl-pot"] = _TUNED["hulh"] | {
-    "cfr": _TUNED["hulh"]["cfr"] | {"iterations": 60},
-    "average": _TUNED["hulh"]["average"] | {"steps": 6_000},
-}
-# Drawn boards with some hands each (docs/levers.md). Pots grow as in hunl-pot. Not tuned.
-_BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "schedule": "cosine"}
-_TUNED["hunl-200"] = {
-    "cfr": {"iterations": 80, "first_round": "table", "average_weighting": "quadratic"},
-    "sampling": {"kind": "public-chance", "boards": 200, "samples": 64, "hands": 64, "decisions": 8},
-    "memory": {"advantage_capacity": 6_000_000, "strategy_capacity": 6_000_000},
-    "network": _TUNED["hulh"]["network"] | {"kind": "two-tower", "width": 256, "layers": 2},
-    "advantage": {"steps": 120, "refit": "fine-tune", "pot_units": True, **_BOARD_FIT},
-    "average": {"steps": 3_000, **_BOARD_FIT},
-    "runtime": {"checkpoint_every": 20},
 }
 # External sampling for Leduc on a cluster and for other small games, which have no boards to visit.
 _SMALL: dict[str, Any] = {
