@@ -44,7 +44,7 @@ def test_a_cluster_changes_no_setting_without_a_sentence(game: str) -> None:
     usual, there = default_config(game), default_cluster_config(game)
     notes = cluster_notes(game)
     assert bool(notes) == (usual != there) == (game in ("leduc", "fhp", "hulh", "hunl-pot"))
-    word = "external" if game in ("fhp", "leduc") else "smoothing"
+    word = "smoothing" if game == "hunl-pot" else "external"
     assert all(word in note for note in notes)
 
 

@@ -60,7 +60,8 @@ def default_cluster_config(game: str) -> RunConfig:
     """The default configuration of `train GAME --ray`: that of `train GAME`, as far as shards support it."""
     config = default_config(game)
     if config.sampling.kind == "public-chance":
-        config = config_from_table({"game": game, **(_SMALL if game == "leduc" else _EXTERNAL)})
+        sampled = {"leduc": _SMALL, "hulh": _TUNED["hunl-pot"], "hunl-200": _TUNED["hunl-pot"]}.get(game, _EXTERNAL)
+        config = config_from_table({"game": game, **sampled})
     return replace(config, cfr=replace(config.cfr, average_smoothing=0.0))
 
 
