@@ -26,7 +26,7 @@ setup: .venv/installed
 	$(BIN)/python -m deepcfr.cli.warm_up
 	touch $@
 
-# Train flop hold'em in 11 to 13 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
+# Train flop hold'em in 6 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
 run: .venv/package
 	$(BIN)/deepcfr train fhp --config configs/fhp-quick.toml --out runs/fhp-quick-$$(date +%Y%m%d-%H%M%S)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import ExternalSampling
+from deepcfr.config import ExternalSampling, PublicChanceSampling
 from deepcfr.files import read_json
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.metrics import read_metrics
@@ -124,9 +124,11 @@ def agent(found: Table) -> str:
     """The configuration and the settings of Deep CFR at a budget."""
     deep = found.plan.deep
     file = f" is `configs/hulh-{found.budget}.toml`" if found.game == "hulh" else ""
-    sampled = (
-        f" of {deep.sampling.traversals:,} traversals a player" if isinstance(deep.sampling, ExternalSampling) else ""
-    )
+    sampled = ""
+    if isinstance(deep.sampling, ExternalSampling):
+        sampled = f" of {deep.sampling.traversals:,} traversals a player"
+    elif isinstance(deep.sampling, PublicChanceSampling):
+        sampled = f" of {deep.sampling.boards:,} drawn boards a player"
     seen = "canonical suits" if deep.network.suits == "canonical" else "cards as dealt"
     fit = deep.advantage
     parts = [
@@ -136,6 +138,8 @@ def agent(found: Table) -> str:
         f"advantage fits {'from scratch' if fit.refit == 'scratch' else 'that are fine-tuned'}, of {fit.steps:,} steps "
         f"of {fit.batch_size:,} by {fit.optimizer.capitalize()}",
     ]
+    if fit.bootstrapped:
+        parts.append(f"networks that keep sums (`advantage.target` = {fit.target})")
     if deep.cfr.average_smoothing:
         parts.append(f"an average of smoothed strategies (`cfr.average_smoothing` = {deep.cfr.average_smoothing:g})")
     return f"*Deep CFR*{file}: {'; '.join(parts)}.{'' if found.budget == 'paper' else _THEIRS}"
