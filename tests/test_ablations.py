@@ -31,6 +31,7 @@ from deepcfr.config import (
     unread_settings,
 )
 from deepcfr.defaults import default_cluster_config, default_config
+from deepcfr.errors import ConfigError
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
@@ -86,9 +87,8 @@ def few(config: RunConfig, traversals: int = 30) -> RunConfig:
 
 def applies(config: RunConfig, key: str, value: Any) -> bool:
     """Whether a configuration takes the setting: some sums are for boards, which have no traversals of histories."""
-    on_boards = config.cfr.weighting == "discounted" or (
-        config.advantage.bootstrapped and "table" in (value, config.cfr.first_round)
-    )
+    kept = config.advantage.bootstrapped and config.cfr.first_round == "table"
+    on_boards = config.cfr.weighting == "discounted" or kept
     if key == "sampling.kind" and on_boards:
         return value == "public-chance"
     if value == "simultaneous" and config.advantage.bootstrapped:
@@ -130,9 +130,17 @@ def test_what_ships_is_read(base: str) -> None:
 )
 def test_an_ablation_is_one_option_of_the_command_line(key: str, value: Any) -> None:
     option = f"--{key.replace('_', '-')}"
-    mean = ["--advantage.target", "mean"]  # other samplers have no sums of a table's and of networks
-    command = cli.parse_command(["train", "fhp", "--out", "runs/x", *mean, option, str(value)])
-    assert command.run_config() == with_key(with_key(default_config("fhp"), "advantage.target", "mean"), key, value)
+    base, first = default_config("fhp"), []
+    if key == "sampling.kind":  # other samplers cannot keep sums beside a table
+        base, first = with_key(base, "advantage.target", "mean"), ["--advantage.target", "mean"]
+    command = cli.parse_command(["train", "fhp", "--out", "runs/x", *first, option, str(value)])
+    assert command.run_config() == with_key(base, key, value)
+
+
+def test_networks_that_keep_sums_beside_a_table_need_boards() -> None:
+    command = cli.parse_command(["train", "fhp", "--out", "runs/x", "--sampling.kind", "external"])
+    with pytest.raises(ConfigError, match=r"'sampling.kind' to be public-chance; or set 'advantage.target' to mean\."):
+        command.run_config()
 
 
 def tiny(config: RunConfig, game: str) -> RunConfig:
@@ -172,6 +180,7 @@ def test_every_ablation_of_every_base_trains(game: str) -> None:
             # a table takes all of Kuhn, which has a single round, and networks that keep sums forget their samples
             table = ablated.cfr.first_round == "table" and game == "kuhn"
             assert bool(sum(record.advantage_samples)) is not (table or ablated.advantage.bootstrapped)
+            assert bool(record.trained) is not table
 
 
 def test_fhp_by_one_key_from_its_defaults() -> None:

@@ -546,7 +546,10 @@ def test_brackets_in_the_name_of_a_folder_are_just_brackets(tmp_path: Path, name
 def hulh(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     path = tmp_path_factory.mktemp("hulh") / "run"
     # the table of hand strengths of this game takes a minute and more than a gigabyte
-    arguments = ("--cfr.iterations", 1, *TINY, "--sampling.traversals", 2, "--network.no-strength")
+    arguments = (
+        "--sampling.kind", "external", "--advantage.target", "mean",
+        "--cfr.iterations", 1, *TINY, "--sampling.traversals", 2, "--network.no-strength",
+    )  # fmt: skip
     return Trained(path, deepcfr("train", "hulh", "--out", path, "--json", *arguments))
 
 

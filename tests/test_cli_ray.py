@@ -30,20 +30,21 @@ def test_resuming_takes_the_same_arguments() -> None:
     assert (command.ray, command.workers, command.learners) == (LOCAL_CLUSTER, 3, 1)
 
 
-@pytest.mark.parametrize("game", ["kuhn", "leduc", "fhp", "fhp-mini", "fhp-pot", "hulh"])
+@pytest.mark.parametrize("game", ["kuhn", "leduc", "fhp", "fhp-mini", "fhp-pot", "hulh", "hunl-pot", "hunl-200"])
 def test_every_game_starts_from_settings_that_shards_offer(game: str) -> None:
     config = parse_command(["train", game, "--ray", *OUT]).run_config()
     assert config.memory.shards > 1
     assert config.sampling.kind == "external"
     assert config.game == game
     assert config.network == default_cluster_config(game).network
+    assert config.network.card_embedding is (game in ("hulh", "hunl-pot", "hunl-200", "fhp-mini"))
 
 
-@pytest.mark.parametrize("game", ["kuhn", "leduc", "fhp", "hulh", "hunl-pot", "openspiel:liars_dice"])
+@pytest.mark.parametrize("game", ["kuhn", "leduc", "fhp", "hulh", "hunl-pot", "hunl-200", "openspiel:liars_dice"])
 def test_a_cluster_changes_no_setting_without_a_sentence(game: str) -> None:
     usual, there = default_config(game), default_cluster_config(game)
     notes = cluster_notes(game)
-    assert bool(notes) == (usual != there) == (game in ("leduc", "fhp", "hulh", "hunl-pot"))
+    assert bool(notes) == (usual != there) == (game in ("leduc", "fhp", "hulh", "hunl-pot", "hunl-200"))
     word = "smoothing" if game == "hunl-pot" else "external"
     assert all(word in note for note in notes)
 

@@ -184,8 +184,8 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         cfr=CFRConfig(iterations=4),
         sampling=ExternalSampling(traversals=15_000),
         memory=MemoryConfig(advantage_capacity=1_000_000, strategy_capacity=1_000_000),
-        advantage=dataclasses.replace(default_config("hulh").advantage, steps=50),
-        average=dataclasses.replace(default_config("hulh").average, steps=50),
+        advantage=dataclasses.replace(default_config("hunl-pot").advantage, steps=50),
+        average=dataclasses.replace(default_config("hunl-pot").average, steps=50),
     )
     game = load_game("fhp")
     _compile(game, config)

@@ -123,7 +123,7 @@ def table_lines(found: Table) -> Iterator[str]:
 def agent(found: Table) -> str:
     """The configuration and the settings of Deep CFR at a budget."""
     deep = found.plan.deep
-    file = f" is `configs/hulh-{found.budget}.toml`" if found.game == "hulh" else ""
+    file = f" is `configs/hulh-{found.budget}.toml` of the commit below" if found.game == "hulh" else ""
     sampled = ""
     if isinstance(deep.sampling, ExternalSampling):
         sampled = f" of {deep.sampling.traversals:,} traversals a player"

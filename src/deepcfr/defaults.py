@@ -60,7 +60,12 @@ def default_cluster_config(game: str) -> RunConfig:
     """The default configuration of `train GAME --ray`: that of `train GAME`, as far as shards support it."""
     config = default_config(game)
     if config.sampling.kind == "public-chance":
-        sampled = {"leduc": _SMALL, "hulh": _TUNED["hunl-pot"], "hunl-200": _TUNED["hunl-pot"]}.get(game, _EXTERNAL)
+        longer = {"cfr": _TUNED["hunl-pot"]["cfr"] | {"iterations": 120}}
+        sampled = {
+            "leduc": _SMALL,
+            "hulh": _TUNED["hunl-pot"] | longer,
+            "hunl-200": _TUNED["hunl-pot"],
+        }.get(game, _EXTERNAL)
         config = config_from_table({"game": game, **sampled})
     return replace(config, cfr=replace(config.cfr, average_smoothing=0.0))
 
@@ -109,13 +114,13 @@ _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
         "cfr": {"iterations": 60, "average_weighting": "quadratic", "weighting": "uniform", "first_round": "table"},
         "sampling": {"kind": "public-chance", "boards": 100, "samples": 256, "decisions": 16},
-        "memory": {"advantage_capacity": 1_000_000, "strategy_capacity": 2_000_000},
+        "memory": {"advantage_capacity": 200_000, "strategy_capacity": 2_000_000},
         "network": _TOWERS,
         "advantage": {"steps": 120, "refit": "fine-tune", "target": "bootstrap", **_TOWER_FIT},
         "average": {"steps": 4_000, **_TOWER_FIT},
     },
-    # Scaled from fhp, not tuned: a player has three decisions on the flop instead of 35, so a mini-batch has more hands,
-    # and all of their decisions.
+    # Scaled from an earlier recipe of fhp, not tuned: a player has three decisions on the flop instead of 35, so a
+    # mini-batch has more hands, and all of their decisions.
     "fhp-pot": {
         "cfr": {"iterations": 40, "first_round": "table"},
         "sampling": {"kind": "public-chance", "boards": 160, "panel": True, "samples": 1_176},
@@ -134,7 +139,7 @@ _TUNED: dict[str, dict[str, Any]] = {
             "keep_networks": 4,
         },
         "sampling": _DRAWN_BOARDS,
-        "memory": {"advantage_capacity": 6_000_000, "strategy_capacity": 6_000_000},
+        "memory": {"advantage_capacity": 200_000, "strategy_capacity": 6_000_000},
         "network": _FOUR_ROUNDS | _TOWERS,
         "advantage": {"steps": 120, "target": "bootstrap", **_HISTORY_FIT, "batch_size": 2_048, "learning_rate": 5e-3},
         "average": {"steps": 3_000, "batch_size": 2_048, "draw": "balanced", **_ADAM_FIT},

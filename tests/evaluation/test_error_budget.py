@@ -423,6 +423,9 @@ def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
     other = RunFolder.create(tmp_path / "nfsp", default_config("leduc", "nfsp"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*nfsp' is a run of NFSP\."):
         run_budget(other, BudgetSettings(), pytest.fail)
+    forgetful = RunFolder.create(tmp_path / "plus", default_config("leduc", "deep-cfr+"))
+    with pytest.raises(ConfigError, match=r"'advantage.target' is bootstrap, and such a run forgets its samples\."):
+        run_budget(forgetful, BudgetSettings(skip=frozenset(SKIPPABLE) - {"fits"}), pytest.fail)
     listed = RunFolder.create(tmp_path / "dice", RunConfig(game="openspiel:liars_dice"))
     with pytest.raises(GameError, match=r"for limit and pot betting, and 'liars_dice' has neither\."):
         run_budget(listed, BudgetSettings(), pytest.fail)
@@ -488,6 +491,8 @@ def test_a_run_that_forgets_its_samples_has_every_part_but_fits(tmp_path: Path) 
     (reason,) = facts["unmeasured"].values()
     assert facts["unmeasured"] == {"fits": reason}
     assert reason.endswith("'advantage.target' is bootstrap, and such a run forgets its samples.")
+    silent = deepcfr("error-budget", path, "--json", "--skip", "architecture", "tabular", "fits", "--threads", 1).json
+    assert silent["unmeasured"] == {}
 
 
 def test_the_command_refuses_with_a_sentence(run: Path) -> None:

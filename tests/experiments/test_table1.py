@@ -22,6 +22,7 @@ from deepcfr.config import (
     MemoryConfig,
     NetworkConfig,
     NFSPConfig,
+    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
     SolveConfig,
@@ -258,6 +259,15 @@ def test_the_table_stands_beside_the_papers(made: tuple[Path, Plan], monkeypatch
     large = "| Linear MCCFR, large abstract decisions | 4 | left out | left out | -11 ± 2 | left out | -55 ± 2 |"
     assert large in lines
     assert any(line.startswith("*Deep CFR*: 2 iterations of 20 traversals a player; a table for the") for line in lines)
+    drawn = replace(
+        plan.deep, sampling=PublicChanceSampling(boards=7), advantage=replace(ADVANTAGE, target="bootstrap")
+    )
+    (sentence,) = (
+        line
+        for line in table_lines(read_table(root, "quick", replace(plan, deep=drawn)))
+        if line.startswith("*Deep CFR*: 2 iterations of 7 drawn boards a player; a table for the first round;")
+    )
+    assert "networks that keep sums (`advantage.target` = bootstrap)" in sentence
     without = list(table_lines(read_table(root, "quick", replace(plan, nfsp=None))))
     assert "| NFSP |  | not played | not played | +43 ± 2 |  |  |" in without
     assert any(line.startswith("* large abstract decisions are not part of this budget") for line in lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepcfr.abstraction.files import save_abstraction
-from deepcfr.config import AnyConfig, ExternalSampling, RunConfig, SolveConfig, TabularConfig
+from deepcfr.config import AnyConfig, ExternalSampling, RunConfig, SolveConfig, TabularConfig, load_config
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
 from deepcfr.report.methods import method_of, methods_of
@@ -65,7 +65,8 @@ def test_what_is_counted_depends_on_the_solver(leduc_runs: dict[str, RunFolder],
 
 
 def test_public_chance_runs_count_hands_on_boards_as_full_width_runs_do(tmp_path: Path) -> None:
-    public = default_config("fhp")
+    public = load_config(Path(__file__).parents[2] / "configs" / "fhp-faithful.toml")
+    public = replace(public, cfr=replace(public.cfr, weighting="linear"))
     external = replace(public, sampling=ExternalSampling())
     nfsp = replace(public, solver="nfsp")  # which does not read how Deep CFR samples
     nodes = [

@@ -137,8 +137,8 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         panel = isinstance(sampling, PublicChanceSampling) and sampling.panel
         if config.cfr.weighting == "discounted" and not panel and not config.advantage.bootstrapped:
             yield (
-                "'cfr.weighting' is discounted, which needs a panel: set sampling.kind to public-chance and "
-                "sampling.panel, or cfr.weighting to linear."
+                "'cfr.weighting' is discounted, which needs a panel or sums: set sampling.kind to public-chance and "
+                "sampling.panel, advantage.target to bootstrap, or cfr.weighting to linear."
             )
         yield from _family_problems(config)
         yield from _shard_problems(config)
@@ -161,13 +161,16 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"'values.draw' must be uniform, but is {config.values.draw}."
     on_boards = sampling.kind == "public-chance"
     if bootstrapped and config.cfr.first_round == "table" and not on_boards:
-        yield f"{target}, which needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance."
+        yield (
+            f"{target}, which needs 'cfr.first_round' to be network, or 'sampling.kind' to be public-chance; or set "
+            "'advantage.target' to mean."
+        )
     if bootstrapped and sampling.kind == "outcome" and sampling.estimate == "values":
         yield f"{target}, which needs 'sampling.estimate' to be payoffs or baseline."
     if config.advantage.target == "predict" and config.cfr.first_round == "table":
         yield f"{target}, which needs 'cfr.first_round' to be network: a table predicts nothing."
     if bootstrapped and isinstance(sampling, PublicChanceSampling) and sampling.panel:
-        yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false."
+        yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
         target: bootstrapped,

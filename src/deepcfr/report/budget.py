@@ -22,13 +22,21 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: Progress | None = None) -> ErrorBudget:
     """The error budget of a Deep CFR run at its newest checkpoint; missing policies are listed as unmeasured.
 
-    Raises ConfigError for runs of other solvers, GameError for games without boards or too large, CheckpointError if the
-    run has no checkpoint, and the errors of `error_budget`.
+    Raises ConfigError for runs of other solvers and for nothing but fits of bootstrapped advantages, GameError for games
+    without boards or too large, CheckpointError if the run has no checkpoint, and the errors of `error_budget`.
     """
     config = run.config
     if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
         other = config.method if isinstance(config, RunConfig) else "a tabular solver"
         raise ConfigError(f"An error budget needs a Deep CFR run, and '{run.path}' is a run of {other}.")
+    forgets = ""
+    if config.advantage.bootstrapped and "fits" not in settings.skip:
+        forgets = (
+            "Fits are compared with a memory of all iterations, but 'advantage.target' is "
+            f"{config.advantage.target}, and such a run forgets its samples."
+        )
+        if not is_exact(settings):
+            raise ConfigError(forgets)
     if not isinstance(run.source, PokerRules):
         raise GameError(f"An error budget is for limit and pot betting, and '{run.source.name}' has neither.")
     if is_exact(settings) and (reason := refusal(run.source)):
@@ -44,11 +52,8 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
         except CheckpointError as error:
             unmeasured[name] = " ".join(error.problems)
     fits = []
-    if config.advantage.bootstrapped:
-        unmeasured["fits"] = (
-            "Fits are compared with a memory of all iterations, but 'advantage.target' is "
-            f"{config.advantage.target}, and such a run forgets its samples."
-        )
+    if forgets:
+        unmeasured["fits"] = forgets
     elif "fits" not in settings.skip:
         fits = _fits(run, unmeasured, warn, progress or (lambda *_: None))
     return error_budget(newest.game, config, solver.iteration, policies, settings, unmeasured, progress, fits)
