@@ -132,7 +132,7 @@ _TUNED: dict[str, dict[str, Any]] = {
     # Drawn boards with some hands each, and networks that keep sums (docs/hulh.md).
     "hulh": {
         "cfr": {
-            "iterations": 280,
+            "iterations": 262,
             "weighting": "uniform",
             "first_round": "table",
             "average_weighting": "quadratic",
