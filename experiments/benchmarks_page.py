@@ -76,8 +76,8 @@ def limit_line() -> str:
         for name, match in load("hulh_model.json")["matches"].items()
     )
     return (
-        "| HULH, the shipped agent `models/hulh` ([hulh.md](hulh.md); `mccfr-3e6` is Linear MCCFR on 200 buckets after 1,000 "
-        f"iterations) | not exact; matches of duplicate deals: {gains} mbb/g | {ceil(last['seconds'] / 60)} min |"
+        "| HULH, the shipped agent `models/hulh` ([hulh.md](hulh.md); `mccfr-3e6` is Linear MCCFR on 200 buckets after "
+        f"1,000 iterations) | not exact; matches of duplicate deals: {gains} mbb/g | {ceil(last['seconds'] / 60)} min |"
     )
 
 
