@@ -1,6 +1,7 @@
 """The command line of runs on a cluster, up to where the cluster begins."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,13 @@ def test_a_cluster_changes_no_setting_without_a_sentence(game: str) -> None:
     assert bool(notes) == (usual != there) == (game in ("leduc", "fhp", "hulh", "hunl-pot", "hunl-200"))
     word = "smoothing" if game == "hunl-pot" else "external"
     assert all(word in note for note in notes)
+
+
+def test_games_of_four_rounds_sample_histories_on_a_cluster_as_before_boards_were_drawn() -> None:
+    limit, pot = default_cluster_config("hulh"), default_config("hunl-pot")
+    assert (limit.cfr.iterations, pot.cfr.iterations) == (120, 60)
+    assert replace(default_cluster_config("hunl-200"), game="hunl-pot") == default_cluster_config("hunl-pot")
+    assert (limit.sampling, limit.network, limit.advantage) == (pot.sampling, pot.network, pot.advantage)
 
 
 @pytest.mark.parametrize("workers, shards", [(2, 8), (12, 12)])
