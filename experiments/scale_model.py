@@ -100,7 +100,7 @@ def iteration(u: Units, workers: int, gpus: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=Path, default=ROOT / "experiments" / "results" / "scale.json")
-    parser.add_argument("--run", type=Path, default=ROOT / "models" / "hulh" / "metrics.jsonl")
+    parser.add_argument("--run", type=Path, default=ROOT / "experiments" / "results" / "hulh_external.json")
     asked = parser.parse_args()
     scale = json.loads(asked.scale.read_text())
     u = units(scale, [json.loads(line) for line in asked.run.read_text().splitlines() if "traversals" in line])
