@@ -1,4 +1,6 @@
-"""Steps as CUDA graphs: the same numbers as run operation by operation."""
+"""Steps: those of torch's plain Adam, and the same numbers as CUDA graphs as run operation by operation."""
+
+from typing import Literal
 
 import pytest
 import torch
@@ -58,6 +60,24 @@ def test_a_step_takes_its_examples_and_rates_by_the_counter(monkeypatch: pytest.
     descent.run(Draw(examples, 1, torch.device("cpu")), [(rate, 1) for rate in rates])
     assert len({tuple(index.tolist()) for index in examples.drawn}) == 3
     torch.testing.assert_close(start - network.head.bias.detach(), torch.full((3,), sum(rates)), atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["paper", "mlp", "two-tower"])
+def test_steps_are_those_of_adam_without_fused_kernels(
+    kind: Literal["paper", "mlp", "two-tower"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, config = advantages(), FitConfig(batch_size=32)
+    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
+    networks, fused = [], torch.optim.Adam
+    for adam in (fused, lambda parameters, lr, **_: fused(parameters, lr=lr, fused=False)):
+        monkeypatch.setattr(torch.optim, "Adam", adam)
+        network = new_network(kind=kind)
+        descent = Descent(network, examples, config, Workers(1))
+        descent.make_room(block=20, batch=32)
+        descent.run(Draw(examples, 1, torch.device("cpu")), [(1e-2, 1)] * 20)
+        networks.append(network)
+    for ours, theirs in zip(*(network.parameters() for network in networks), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
 
 # On CUDA

@@ -12,6 +12,7 @@ from torch import nn
 from deepcfr.errors import TrainingError
 from deepcfr.parallel import flushed_denormals
 from deepcfr.rng import generator
+from deepcfr.training.losses import gradients
 from deepcfr.training.networks import SplitNetwork
 
 _LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns an average would drift
@@ -66,8 +67,7 @@ class Learner:
         return mean
 
     def _step(self, loss: torch.Tensor) -> torch.Tensor:
-        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+        for parameter, gradient in zip(self._parameters, gradients(loss, self._parameters), strict=True):
             parameter.grad = gradient
         if self._clip:
             nn.utils.clip_grad_norm_(self._parameters, self._clip)

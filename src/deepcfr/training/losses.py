@@ -1,6 +1,8 @@
-"""The two losses of Algorithm 1, advantages and average strategy, and that of history values; all weighted and masked."""
+"""The losses of Algorithm 1, advantages and average strategy, and of history values, weighted and masked; gradients."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch.nn import functional
@@ -41,3 +43,13 @@ def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tenso
 def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
     """Softmax over the legal actions, exactly 0 elsewhere; [I, A], or any shapes that broadcast."""
     return logits.masked_fill(~legal, -torch.inf).softmax(-1)
+
+
+def gradients(loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
+    """The gradient of `loss` for each parameter, None for those without a part in it, each stored row by row.
+
+    Torch's fused Adam pairs numbers by their place in memory: on a processor it takes a transposed gradient for another
+    one without a word, and on CUDA it refuses it. `torch.autograd.grad` may return transposed ones.
+    """
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    return tuple(None if gradient is None else gradient.contiguous() for gradient in found)

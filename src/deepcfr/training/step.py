@@ -16,6 +16,7 @@ from deepcfr.config import FitConfig
 from deepcfr.errors import TrainingError
 from deepcfr.parallel import Workers, flushed_denormals
 from deepcfr.training.examples import Drawing, Examples
+from deepcfr.training.losses import gradients
 from deepcfr.training.muon import Muon, TorchMuon
 from deepcfr.training.networks import SplitNetwork
 
@@ -38,7 +39,7 @@ class Descent:
         examples: Examples,
         config: FitConfig,
         workers: Workers,
-        gradients: Gradients | None = None,
+        set_gradients: Gradients | None = None,
     ) -> None:
         self._network, self._examples, self._workers = network, examples, workers
         self.parameters = list(network.parameters())
@@ -52,8 +53,8 @@ class Descent:
         self._muon = (TorchMuon if self._cuda else Muon)(matrices, workers) if matrices else None
         self._muon_rate = config.learning_rate
         self._rate: torch.Tensor = self._adam.param_groups[0]["lr"]
-        self._set_gradients = gradients(network, examples) if gradients else self._gradients_here
-        self._in_graphs = self._cuda and not gradients
+        self._set_gradients = set_gradients(network, examples) if set_gradients else self._gradients_here
+        self._in_graphs = self._cuda and not set_gradients
         self.recent = torch.zeros((), device=self.device)
         self._counter = torch.zeros(1, dtype=torch.int64, device=self.device)
 
@@ -99,9 +100,9 @@ class Descent:
         pieces = self._pieces(index)
         # one piece stays in this thread, which on CUDA is the one whose stream a graph is captured from
         results = self._workers.map(self._gradient, pieces) if len(pieces) > 1 else map(self._gradient, pieces)
-        for loss, gradients in results:
+        for loss, part in results:
             value += loss
-            _accumulate(self.parameters, gradients)
+            _accumulate(self.parameters, part)
         return value
 
     def _pieces(self, index: torch.Tensor) -> list[torch.Tensor]:
@@ -110,10 +111,10 @@ class Descent:
         parts = index.chunk(self._workers.count)
         return [piece for part in parts for piece in torch.split(part, self._examples.share(self._network))]
 
-    def _gradient(self, index: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    def _gradient(self, index: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor | None, ...]]:
         with flushed_denormals():
             value = self._examples.loss(self._network, index) / self._index.shape[1]
-            return value.detach(), torch.autograd.grad(value, self.parameters, allow_unused=True)
+            return value.detach(), gradients(value, self.parameters)
 
     def _replay(self) -> None:
         """Run one step from the graph; the first steps run without it, then it is captured."""
@@ -145,7 +146,7 @@ class Descent:
         return graph
 
 
-def _accumulate(parameters: list[nn.Parameter], gradients: tuple[torch.Tensor | None, ...]) -> None:
-    for parameter, gradient in zip(parameters, gradients, strict=True):
+def _accumulate(parameters: list[nn.Parameter], part: tuple[torch.Tensor | None, ...]) -> None:
+    for parameter, gradient in zip(parameters, part, strict=True):
         if gradient is not None:
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
