@@ -17,7 +17,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.training.card_layers import Linear
-from deepcfr.training.networks import MLP, PaperNetwork, SplitNetwork, build_network, count_parameters
+from deepcfr.training.networks import MLP, PaperNetwork, SplitNetwork, build_network, count_parameters, picked_by_product
 from deepcfr.types import NO_CARD, Encoding, Infosets
 
 GAMES = {name: load_game(name) for name in ("kuhn", "leduc", "fhp", "hulh")}
@@ -332,6 +332,15 @@ def test_the_order_of_cards_within_a_group_does_not_matter(config: NetworkConfig
 
 
 # Initial weights
+
+
+def test_rows_picked_by_a_product_are_those_of_a_look_up_in_value_and_gradient() -> None:
+    draw = generator(key(0, "rows"))
+    table, index = torch.randn(7, 3, generator=draw).requires_grad_(), torch.randint(7, (20, 2), generator=draw)
+    factors = torch.randn(20, 2, 3, generator=draw)
+    (gradient,) = torch.autograd.grad((picked_by_product(table, index) * factors).sum(), table)
+    assert torch.equal(picked_by_product(table, index), table[index])
+    torch.testing.assert_close(gradient, torch.zeros(7, 3).index_add(0, index.flatten(), factors.flatten(0, 1)))
 
 
 @pytest.mark.parametrize("config", CONFIGS)

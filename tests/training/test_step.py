@@ -11,9 +11,9 @@ from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator
-from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, linear_weights
+from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, _score, linear_weights
 from deepcfr.training.fit import fit
-from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.training.losses import advantage_loss, gradients, strategy_loss
 from deepcfr.training.networks import build_network
 from deepcfr.training.step import Descent
 from deepcfr.types import Infosets, Samples
@@ -81,6 +81,23 @@ def test_steps_are_those_of_adam_without_fused_kernels(
 
 
 # On CUDA
+
+
+@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
+def test_the_loss_compiles_whole_and_stays_the_same(loss: Loss, merge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, config = advantages(), FitConfig(batch_size=32, merge_infosets=merge)
+    examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)
+    network, index = new_network(kind="paper"), torch.arange(32)
+    parameters = list(network.parameters())
+    plain = examples.loss(network, index)
+    # this backend traces the loss and its gradient as the one for CUDA does, and needs no compiler of C
+    compiled = torch.compile(_score, backend="aot_eager", fullgraph=True, dynamic=False)
+    monkeypatch.setattr("deepcfr.training.examples._score", compiled)
+    traced = examples.loss(network, index)
+    torch.testing.assert_close(traced, plain)
+    for ours, theirs in zip(gradients(traced, parameters), gradients(plain, parameters), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

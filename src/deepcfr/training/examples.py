@@ -14,7 +14,7 @@ from deepcfr.config.records import Weighting
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.types import Samples
+from deepcfr.types import Infosets, Samples
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 Weights = Callable[[torch.Tensor, int], torch.Tensor]
@@ -129,13 +129,14 @@ class Objective:
 
     def of(self, network: SplitNetwork, batch: Samples, config: FitConfig) -> torch.Tensor:
         """The sum of the losses of a mini-batch drawn with the settings of `config`."""
-        predicted, node = network(batch.infosets), batch.infosets.node
         weights = self.weights if config.draw == "uniform" else uniform_weights
-        targets = self.in_units(batch.target, node) / network.scale
         weight = weights(batch.iteration, self.iteration)
+        node = batch.infosets.node
         if node.dim() == 2:  # a sample is a hand with several decisions, and has the mean of their losses
             weight = (weight / node.shape[1])[:, None]
-        return self.loss(predicted, targets, self.legal[node], weight)
+        targets = self.in_units(batch.target, node)
+        score = _compiled_score if node.is_cuda else _score
+        return score(self.loss, network, batch.infosets, targets, self.legal, weight)
 
     def in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
         """Targets [..., A] at public infosets `node`, int [...], as they are fitted."""
@@ -170,6 +171,22 @@ class Objective:
             by_round = self.mass(memory) if mass is None else mass
             odds /= by_round[self.rounds].float()[first_nodes(memory).int()]
         return odds / odds.max()
+
+
+def _score(
+    loss: Loss,
+    network: SplitNetwork,
+    infosets: Infosets,
+    targets: torch.Tensor,
+    legal: torch.Tensor,
+    weight: torch.Tensor,
+) -> torch.Tensor:
+    """The `loss` of `targets` in the units of `network.scale`, whatever else depends on the iteration is in `weight`."""
+    return loss(network(infosets), targets / network.scale, legal[infosets.node.long()], weight)
+
+
+# its many small operations as few kernels; compiled once for all networks of a shape, at the first step on CUDA
+_compiled_score = torch.compile(_score, dynamic=False)
 
 
 def first_nodes(memory: Memory) -> torch.Tensor:

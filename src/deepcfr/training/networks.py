@@ -36,6 +36,18 @@ def _slices(nodes: torch.Tensor, hands: int, grid: Mapping[str, int]) -> Iterato
     return (slice(start, start + step) for start in range(0, len(nodes), step))
 
 
+def _rows(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """The rows of `table` [n, N] at `index`, int [...]; on CUDA by a product, as the gradient of a look-up sorts there."""
+    if index.is_cuda and len(table) <= _FEW_NODES:
+        return picked_by_product(table, index)
+    return functional.embedding(index, table)
+
+
+def picked_by_product(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """The rows of `table` [n, N] at `index`, int [...], as the product with indicators of rows, [..., N]."""
+    return (index[..., None] == torch.arange(len(table), device=table.device)).to(table.dtype) @ table
+
+
 class SplitNetwork(nn.Module):
     """Outputs for every action at an infoset, as `joint(encode_cards(cards), encode_nodes()[node])`."""
 
@@ -93,7 +105,7 @@ class SplitNetwork(nn.Module):
 
     def paired(self, hands: torch.Tensor, nodes: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         """As `joint` of hands [I, D] with the node parts `nodes`, [n, N], at `place`, int [I] or [I, k], each."""
-        return self.joint(hands if place.dim() == 1 else hands[:, None], functional.embedding(place, nodes))
+        return self.joint(hands if place.dim() == 1 else hands[:, None], _rows(nodes, place))
 
     def hidden_matrices(self) -> list[nn.Parameter]:
         """The matrices between layers of features, whose gradients Muon orthogonalises: not inputs, outputs and biases."""
