@@ -17,7 +17,14 @@ from deepcfr.games.presets import load_game
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.training.card_layers import Linear
-from deepcfr.training.networks import MLP, PaperNetwork, SplitNetwork, build_network, count_parameters, picked_by_product
+from deepcfr.training.networks import (
+    MLP,
+    PaperNetwork,
+    SplitNetwork,
+    build_network,
+    count_parameters,
+    picked_by_product,
+)
 from deepcfr.types import NO_CARD, Encoding, Infosets
 
 GAMES = {name: load_game(name) for name in ("kuhn", "leduc", "fhp", "hulh")}
