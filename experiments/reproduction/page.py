@@ -57,8 +57,8 @@ all 22,100 flops, because suits are raw.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR
 
-`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`. NashConv is exact, and
-exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
+`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick` and of `deepcfr reproduce
+family-fhp --budget quick`. NashConv is exact, and exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
 [the page of the figures](reproduction.md). The methods are on pages of their own: [DREAM](algorithms/dream.md),
 [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md), [SD-CFR](algorithms/sd-cfr.md),
 [policy gradients](algorithms/ppo.md).
@@ -74,7 +74,7 @@ def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
     every = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
     family = [result for result in every if not result.study.figure and result.started]
     results = [result for result in every if result.study.figure and not result.study.growing]
-    growing = [result for result in every if result.study.growing and result.started]
+    growing = [result for result in every if result.study.growing and result.study.figure and result.started]
     theorems = [read_theorem(root, game) for game in GAMES]
     tables, lin = read_tables(root), read_all_lin(root)
     pictures = {found.game: f"{FIGURES}/{THEOREM}-{found.game}.svg" for found in theorems if found.arms}

@@ -8,7 +8,7 @@ with five ranks. Published values are entered only if the paper's text states th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from deepcfr.config import UNREAD, NamedSolver, RunConfig
 from deepcfr.defaults import default_cluster_config, default_config
@@ -474,6 +474,31 @@ def _family_plan(game: str = "leduc") -> Plan:
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
+def _family_fhp_plan(minutes: int = 17) -> Plan:
+    """Every method on flop hold'em for the same time, with the settings of `train fhp --solver NAME`."""
+    game: Literal["fhp"] = "fhp"
+    plain = flat_settings(RunConfig())
+    own = {"runtime.threads": 1, "runtime.minutes": float(minutes), "runtime.checkpoint_every": 1_000}
+    endless = {"cfr.iterations": 2_000, "cfr.keep_networks": 0}
+    mean = {"advantage.target": "mean", "cfr.weighting": "linear", "cfr.average_weighting": "same"}
+    base = _as_in_a_file(default_config(game, "deep-cfr+")) | endless | mean | own
+    # other kinds of sampling have other settings
+    shared = {k: v for k, v in base.items() if not k.startswith("sampling.") or k == "sampling.traversals"}
+    settings = {**QUICK, **shared}
+
+    arms = [Arm("deep-cfr", "Deep CFR, external sampling")]
+    for name in (*_RELATIVES, "nfsp"):
+        config = default_config(game, name)
+        changes = endless if config.solver == "deep-cfr" else {"evaluation.every": 0} if config.solver == "ppo" else {}
+        if name == "dream":  # SD-CFR's average takes longer to measure than the run
+            changes = changes | {"cfr.keep_networks": 5, "evaluation.policy": "average"}
+        found = _as_in_a_file(config) | own | changes
+        read = {key: value for key, value in found.items() if key.split(".")[0] not in UNREAD[config.solver]}
+        differ = {key: value for key, value in read.items() if settings.get(key, plain.get(key)) != value}
+        arms.append(Arm(name, config.method, differ))
+    return Plan(shared, tuple(arms), "deep-cfr", ())
+
+
 def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
     """Settings by dotted key, with lists for tuples."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in flat_settings(config).items()}
@@ -539,6 +564,13 @@ STUDIES: dict[StudyName, Study] = {
             "and fits of 100 steps, but for PPO and MMD, which play 600 batches of episodes. Those that sample single "
             "histories have four times as many traversals as external sampling, which visits about as many nodes. Ratios "
             "are to Deep CFR.", {"quick": _family_plan()},
+        ),
+        Study(
+            "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
+            "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then its "
+            "last fit and evaluation. Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and DREAM is measured "
+            "by an average network. All sample histories and share one network without hand strength. None was tuned for "
+            "this game.", {"quick": _family_fhp_plan()}, growing=True,
         ),
     )
 }  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 
 from deepcfr.abstraction.files import DESCRIPTION, save_abstraction
 from deepcfr.abstraction.make import make_abstraction
-from deepcfr.config import AnyConfig, RuntimeConfig, SolveConfig
+from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.files import cannot_write
@@ -115,9 +115,17 @@ def is_complete(run: RunFolder) -> bool:
 
 
 def difference(found: AnyConfig, asked: AnyConfig) -> str | None:
-    """The settings in which two configurations differ, apart from where and how they run; None if in none."""
+    """The settings in which two configurations differ, apart from where and how they run; None if in none.
+
+    Sections that the solver does not read make no difference.
+    """
     own, other = (flat_settings(config) for config in (found, asked))
-    differing = [key for key in sorted(own.keys() | other.keys()) if own.get(key) != other.get(key)]
+    unread = UNREAD[asked.solver] if isinstance(asked, RunConfig) else ()
+    differing = [
+        key
+        for key in sorted(own.keys() | other.keys())
+        if own.get(key) != other.get(key) and key.split(".")[0] not in unread
+    ]
     if not differing:
         return None
     return ", ".join(f"{key} is {own.get(key)!r} there and {other.get(key)!r} here" for key in differing)
