@@ -8,7 +8,7 @@ with five ranks. Published values are entered only if the paper's text states th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from deepcfr.config import UNREAD, NamedSolver, RunConfig
 from deepcfr.defaults import default_cluster_config, default_config
@@ -364,13 +364,15 @@ _NFSP_CORES: dict[str, Any] = {
 
 
 def _fhp_plan() -> Plan:
-    """Arms with 1,000 steps a fit, of which one goes on to t = 100; the paper's own 4,000 steps to t = 50."""
+    """Arms with 1,000 steps a fit, of which one goes on to t = 100; the paper's own 4,000 steps as far as it goes."""
     fewer, few = {"advantage.steps": 1_000}, "steps-1000"
     short = {**fewer, "cfr.iterations": _AT, "evaluation.at": []}  # an evaluation takes 18 minutes of a core
     arms = (
         Arm(few, "1,000 SGD steps", {**fewer, "cfr.iterations": 100, "evaluation.at": [10, _AT, 50]},
             _STEPS_READ[1_000]),
-        Arm("steps-4000", "4,000 SGD steps", {"cfr.iterations": 50, "evaluation.at": [5, 10, _AT, 30]}, _K_10000),
+        Arm("steps-4000", "4,000 SGD steps",
+            {"cfr.iterations": 450, "cfr.keep_networks": 10,
+             "evaluation.at": [5, 10, _AT, 30, 50, 75, 100, 150, 200, 250]}, _K_10000),
         Arm("appendix-c", "1,000 SGD steps, Appendix C's network",
             {**fewer, "network.card_width": 1, "network.card_embedding": True, "cfr.iterations": 50,
              "evaluation.at": [_AT]}),
@@ -474,22 +476,23 @@ def _family_plan(game: str = "leduc") -> Plan:
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
-def _family_fhp_plan(minutes: int = 17) -> Plan:
+def _family_fhp_plan() -> Plan:
     """Every method on flop hold'em for the same time, with the settings of `train fhp --solver NAME`."""
-    game: Literal["fhp"] = "fhp"
-    plain = flat_settings(RunConfig())
-    own = {"runtime.threads": 1, "runtime.minutes": float(minutes), "runtime.checkpoint_every": 1_000}
+    game, plain = "fhp", flat_settings(RunConfig())
+    own = {"runtime.threads": 1, "runtime.minutes": 17.0, "runtime.checkpoint_every": 1_000}
     endless = {"cfr.iterations": 2_000, "cfr.keep_networks": 0}
     mean = {"advantage.target": "mean", "cfr.weighting": "linear", "cfr.average_weighting": "same"}
     base = _as_in_a_file(default_config(game, "deep-cfr+")) | endless | mean | own
     # other kinds of sampling have other settings
-    shared = {k: v for k, v in base.items() if not k.startswith("sampling.") or k == "sampling.traversals"}
+    shared = {key: value for key, value in base.items() if key.split(".")[0] != "sampling" or key == "sampling.traversals"}
     settings = {**QUICK, **shared}
 
     arms = [Arm("deep-cfr", "Deep CFR, external sampling")]
     for name in (*_RELATIVES, "nfsp"):
         config = default_config(game, name)
-        changes = endless if config.solver == "deep-cfr" else {"evaluation.every": 0} if config.solver == "ppo" else {}
+        changes: dict[str, Any] = endless if config.solver == "deep-cfr" else {}
+        if config.solver == "ppo":
+            changes = {"evaluation.every": 0}
         if name == "dream":  # SD-CFR's average takes longer to measure than the run
             changes = changes | {"cfr.keep_networks": 5, "evaluation.policy": "average"}
         found = _as_in_a_file(config) | own | changes
@@ -548,8 +551,10 @@ STUDIES: dict[StudyName, Study] = {
         ),
         Study(
             "fhp", "3 and 4", "The paper's setting on flop hold'em",
-            "External sampling, cards as dealt, 10,000 traversals, networks from scratch with Adam, on processors and for "
-            "fewer iterations than the paper's 450. Arms are compared at iteration 20.", {"paper": _fhp_plan()},
+            "External sampling, cards as dealt, 10,000 traversals, networks from scratch with Adam, for fewer iterations "
+            "than the paper's 450. Arms are compared at iteration 20. Arms with 1,000 steps, and NFSP, ran before commit "
+            "b6e4615, with wrong gradients of one layer ([the error](differences.md#a-corrected-error)), so must not be "
+            "compared with the arm of 4,000 steps.", {"paper": _fhp_plan()},
             growing=True,
         ),
         Study(
@@ -568,9 +573,10 @@ STUDIES: dict[StudyName, Study] = {
         Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
             "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then its "
-            "last fit and evaluation. Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and DREAM is measured "
-            "by an average network. All sample histories and share one network without hand strength. None was tuned for "
-            "this game.", {"quick": _family_fhp_plan()}, growing=True,
+            "last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 minutes. "
+            "Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is measured, "
+            "not SD-CFR's average. All sample histories, and all networks have one shape, without hand strength. None was "
+            "tuned for this game, and the schedules of PPO, MMD and NFSP end later. All ran side by side on one machine.", {"quick": _family_fhp_plan()}, growing=True,
         ),
     )
 }  # fmt: skip

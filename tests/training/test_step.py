@@ -11,7 +11,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator
-from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, _score, linear_weights
+from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, _batch_loss, linear_weights
 from deepcfr.training.fit import fit
 from deepcfr.training.losses import advantage_loss, gradients, strategy_loss
 from deepcfr.training.networks import build_network
@@ -68,8 +68,8 @@ def test_steps_are_those_of_adam_without_fused_kernels(
 ) -> None:
     data, config = advantages(), FitConfig(batch_size=32)
     examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
-    networks, fused = [], torch.optim.Adam
-    for adam in (fused, lambda parameters, lr, **_: fused(parameters, lr=lr, fused=False)):
+    networks, plain = [], torch.optim.Adam
+    for adam in (plain, lambda parameters, lr, **_: plain(parameters, lr=lr, fused=False)):
         monkeypatch.setattr(torch.optim, "Adam", adam)
         network = new_network(kind=kind)
         descent = Descent(network, examples, config, Workers(1))
@@ -92,8 +92,8 @@ def test_the_loss_compiles_whole_and_stays_the_same(loss: Loss, merge: bool, mon
     parameters = list(network.parameters())
     plain = examples.loss(network, index)
     # this backend traces the loss and its gradient as the one for CUDA does, and needs no compiler of C
-    compiled = torch.compile(_score, backend="aot_eager", fullgraph=True, dynamic=False)
-    monkeypatch.setattr("deepcfr.training.examples._score", compiled)
+    compiled = torch.compile(_batch_loss, backend="aot_eager", fullgraph=True, dynamic=False)
+    monkeypatch.setattr("deepcfr.training.examples._batch_loss", compiled)
     traced = examples.loss(network, index)
     torch.testing.assert_close(traced, plain)
     for ours, theirs in zip(gradients(traced, parameters), gradients(plain, parameters), strict=True):

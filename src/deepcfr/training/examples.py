@@ -135,8 +135,8 @@ class Objective:
         if node.dim() == 2:  # a sample is a hand with several decisions, and has the mean of their losses
             weight = (weight / node.shape[1])[:, None]
         targets = self.in_units(batch.target, node)
-        score = _compiled_score if node.is_cuda else _score
-        return score(self.loss, network, batch.infosets, targets, self.legal, weight)
+        batch_loss = _compiled_batch_loss if node.is_cuda else _batch_loss
+        return batch_loss(self.loss, network, batch.infosets, targets, self.legal, weight)
 
     def in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
         """Targets [..., A] at public infosets `node`, int [...], as they are fitted."""
@@ -173,7 +173,7 @@ class Objective:
         return odds / odds.max()
 
 
-def _score(
+def _batch_loss(
     loss: Loss,
     network: SplitNetwork,
     infosets: Infosets,
@@ -181,12 +181,13 @@ def _score(
     legal: torch.Tensor,
     weight: torch.Tensor,
 ) -> torch.Tensor:
-    """The `loss` of `targets` in the units of `network.scale`, whatever else depends on the iteration is in `weight`."""
+    """The `loss` of a mini-batch, with targets in units of `network.scale`; nothing here depends on the iteration."""
     return loss(network(infosets), targets / network.scale, legal[infosets.node.long()], weight)
 
 
-# its many small operations as few kernels; compiled once for all networks of a shape, at the first step on CUDA
-_compiled_score = torch.compile(_score, dynamic=False)
+# For CUDA: its many small operations as few kernels. Compiled at the first step for a loss, network shape and batch size;
+# torch needs a C compiler for it.
+_compiled_batch_loss = torch.compile(_batch_loss, dynamic=False)
 
 
 def first_nodes(memory: Memory) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The losses of Algorithm 1, advantages and average strategy, and of history values, weighted and masked; gradients."""
+"""The losses of Algorithm 1, advantages and average strategy, and of history values, weighted and masked; their gradients."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def masked_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
 
 
 def gradients(loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
-    """The gradient of `loss` for each parameter, None for those without a part in it, each stored row by row.
+    """The gradient of `loss` for each parameter, stored row by row; None for a parameter that it does not depend on.
 
-    Torch's fused Adam pairs numbers by their place in memory: on a processor it takes a transposed gradient for another
-    one without a word, and on CUDA it refuses it. `torch.autograd.grad` may return transposed ones.
+    Torch's fused Adam pairs numbers by their place in memory. On a processor it silently applies a transposed gradient to
+    the wrong weights, and on CUDA it raises an error. `torch.autograd.grad` returns some gradients transposed.
     """
     found = torch.autograd.grad(loss, parameters, allow_unused=True)
     return tuple(None if gradient is None else gradient.contiguous() for gradient in found)
