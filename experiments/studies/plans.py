@@ -484,7 +484,9 @@ def _family_fhp_plan() -> Plan:
     mean = {"advantage.target": "mean", "cfr.weighting": "linear", "cfr.average_weighting": "same"}
     base = _as_in_a_file(default_config(game, "deep-cfr+")) | endless | mean | own
     # other kinds of sampling have other settings
-    shared = {key: value for key, value in base.items() if key.split(".")[0] != "sampling" or key == "sampling.traversals"}
+    shared = {
+        key: value for key, value in base.items() if key.split(".")[0] != "sampling" or key == "sampling.traversals"
+    }
     settings = {**QUICK, **shared}
 
     arms = [Arm("deep-cfr", "Deep CFR, external sampling")]
@@ -572,11 +574,12 @@ STUDIES: dict[StudyName, Study] = {
         ),
         Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
-            "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then its "
-            "last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 minutes. "
-            "Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is measured, "
-            "not SD-CFR's average. All sample histories, and all networks have one shape, without hand strength. None was "
-            "tuned for this game, and the schedules of PPO, MMD and NFSP end later. All ran side by side on one machine.", {"quick": _family_fhp_plan()}, growing=True,
+            "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then "
+            "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "
+            "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
+            "measured, not SD-CFR's average. All sample histories, and all networks have one shape, without hand strength. "
+            "None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. All ran side by side on one "
+            "machine.", {"quick": _family_fhp_plan()}, growing=True,
         ),
     )
 }  # fmt: skip

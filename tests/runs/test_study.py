@@ -175,7 +175,9 @@ def test_where_a_run_runs_is_no_difference() -> None:
     assert difference(CONFIG, replace(CONFIG, runtime=RuntimeConfig(threads=7, keep=9))) is None
     assert difference(CONFIG, TABULAR) is not None
     nfsp = replace(CONFIG, solver="nfsp")
-    assert difference(nfsp, replace(nfsp, cfr=replace(CONFIG.cfr, iterations=7))) is None  # a section that it does not read
+    assert (
+        difference(nfsp, replace(nfsp, cfr=replace(CONFIG.cfr, iterations=7))) is None
+    )  # a section that it does not read
     assert difference(nfsp, replace(nfsp, nfsp=replace(CONFIG.nfsp, iterations=7))) is not None
     one, other = (replace(TABULAR, solve=TabularConfig("mccfr", abstraction=f"{f}/b-20")) for f in ("here", "there"))
     assert difference(one, other) is None

@@ -1,4 +1,4 @@
-"""The losses of Algorithm 1, advantages and average strategy, and of history values, weighted and masked; their gradients."""
+"""The losses of Algorithm 1, advantages and average strategy, and of history values, weighted and masked; gradients."""
 
 from __future__ import annotations
 

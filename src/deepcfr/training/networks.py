@@ -37,7 +37,7 @@ def _slices(nodes: torch.Tensor, hands: int, grid: Mapping[str, int]) -> Iterato
 
 
 def _rows(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """The rows of `table` [n, N] at `index`, int [...]; in fits on CUDA by a product, as a look-up's gradient sorts there."""
+    """The rows of `table` [n, N] at `index`, int [...]; in fits on CUDA by a product: a look-up's gradient sorts there."""
     if index.is_cuda and len(table) <= _FEW_NODES and torch.is_grad_enabled():
         return picked_by_product(table, index)
     return functional.embedding(index, table)
