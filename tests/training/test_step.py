@@ -1,5 +1,6 @@
 """Steps: those of torch's plain Adam, and the same numbers as CUDA graphs as run operation by operation."""
 
+from functools import partial
 from typing import Literal
 
 import pytest
@@ -10,6 +11,7 @@ from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
+from deepcfr.reinforcement.learner import Learner
 from deepcfr.rng import generator
 from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, _batch_loss, linear_weights
 from deepcfr.training.fit import fit
@@ -76,6 +78,22 @@ def test_steps_are_those_of_adam_without_fused_kernels(
         descent.make_room(block=20, batch=32)
         descent.run(Draw(examples, 1, torch.device("cpu")), [(1e-2, 1)] * 20)
         networks.append(network)
+    for ours, theirs in zip(*(network.parameters() for network in networks), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["paper", "mlp", "two-tower"])
+def test_a_learners_steps_are_those_of_adam_too(
+    kind: Literal["paper", "mlp", "two-tower"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, config, plain = advantages(), FitConfig(batch_size=32), torch.optim.Adam
+    examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
+    networks = [new_network(kind=kind), new_network(kind=kind)]
+    adams = (plain, lambda parameters, **_: plain(parameters, fused=False))
+    for network, adam in zip(networks, adams, strict=True):
+        monkeypatch.setattr(torch.optim, "Adam", adam)
+        learner = Learner(network, "adam", clip=1.0)
+        learner.descend(len(examples), partial(examples.loss, network), 20, 32, 1e-2, stream=1)
     for ours, theirs in zip(*(network.parameters() for network in networks), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
 
