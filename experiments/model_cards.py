@@ -171,6 +171,8 @@ def _made(path: Path, run: RunFolder) -> Iterator[tuple[str, str]]:
     yield "recipe", f"`{made['command']}` at the commit below, seed {run.config.seed}; all settings in `config.toml`"
     threads = "1 thread" if made["threads"] == 1 else f"{made['threads']} threads"
     versions = f"torch {made['versions']['torch']}, {made['processor']}, {threads}"
+    if made["device"] != "cpu":
+        versions += f", fits on {made['device']}"
     later = "".join(f", from iteration {r['iteration']} on {r['commit']}" for r in made.get("resumed", []))
     yield "made with", f"commit {made['commit']}{later}, {versions}"
     yield "size", f"{size / 1e6:.2f} MB, without memories: it plays and is measured, but cannot be trained on"

@@ -15,7 +15,7 @@ from deepcfr.runs.models import model_facts, read_card, shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
-NAMES = ["fhp", "fhp-faithful", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
+NAMES = ["fhp", "fhp-faithful", "fhp-paper", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:

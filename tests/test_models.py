@@ -16,7 +16,7 @@ from deepcfr.runs.metrics import read_metrics
 MODELS = Path(__file__).parents[1] / "models"
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc", "fhp"])
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "fhp", "fhp-paper"])
 def test_a_card_states_the_figure_of_the_models_last_evaluation(name: str) -> None:
     last = read_metrics(MODELS / name / "metrics.jsonl")[-1]
     stated = re.search(r"\*\*exact NashConv\*\* \| \*\*([\d.]+) ", (MODELS / name / "card.md").read_text())
