@@ -185,8 +185,8 @@ def _batch_loss(
     return loss(network(infosets), targets / network.scale, legal[infosets.node.long()], weight)
 
 
-# For CUDA: its many small operations as few kernels. Compiled at the first step for a loss, network shape and batch size;
-# torch needs a C compiler for it.
+# For CUDA, where its many small operations become few kernels. Torch compiles it at the first step, anew for another loss,
+# network shape or batch size, and needs a C compiler for that.
 _compiled_batch_loss = torch.compile(_batch_loss, dynamic=False)
 
 
