@@ -413,6 +413,10 @@ def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, mo
     names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path, pytest.fail)]
     assert names == ["reproduction-fhp.md", "figures/fig4-left-quick.svg"]
     assert "Plain is better than few." in (tmp_path / "reproduction-fhp.md").read_text()
+    relatives = dataclasses.replace(growing, figure="")
+    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: relatives})
+    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path, pytest.fail)]
+    assert names == ["reproduction-family.md", "figures/fig4-left-quick.svg"]
 
 
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
