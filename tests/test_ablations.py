@@ -237,9 +237,6 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     ]
     by_pot = list(unread_settings(with_key(config, "advantage.pot_units", True)))
     assert "advantage.pot_units: ignored, because the decisions of a hand have different pots" in by_pot
-    smooth = replace(RunConfig(), cfr=CFRConfig(average_smoothing=0.2))
-    assert list(unread_settings(smooth)) == ["cfr.average_smoothing: ignored, because 'advantage.refit' is scratch"]
-    assert list(unread_settings(with_key(smooth, "advantage.refit", "fine-tune"))) == []
 
 
 # Two runs that differ in one setting

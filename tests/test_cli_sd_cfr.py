@@ -1,4 +1,4 @@
-"""--policy sd-cfr in every command that takes a policy, and what is said where there is none."""
+"""--policy sd-cfr in every command that takes a policy, as a run's own policy, and what is said where there is none."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_metrics
 
 TINY = (
     "--sampling.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",
@@ -33,6 +34,21 @@ def test_every_command_takes_the_average_of_the_snapshots(run: Path) -> None:
     assert against_itself["value"] == pytest.approx(0, abs=1e-6)
     assert deepcfr("match", run, run, "--policy", "sd-cfr", "--hands", 50, "--json").json["hands"] == 50
     assert "Session: 2 hands" in deepcfr("play", run, "--hands", 2, "--policy", "sd-cfr", answers="c\n" * 9).out
+
+
+def test_a_run_measures_and_plays_what_its_configuration_names(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own"
+    arguments = ("train", "kuhn", "--out", path, "--json", "--cfr.iterations", 4, *TINY)
+    assert deepcfr(*arguments, "--evaluation.policy", "sd-cfr").status == 0
+    own = deepcfr("exploitability", path, "--json").json
+    assert own["nash_conv"] == deepcfr("exploitability", run, "--policy", "sd-cfr", "--json").json["nash_conv"]
+    network = deepcfr("exploitability", path, "--policy", "average", "--json").json
+    assert network["nash_conv"] != pytest.approx(own["nash_conv"], abs=1e-3)
+    last = read_metrics(path / "metrics.jsonl")[-1]
+    assert last["evaluated_policy"] == "sd-cfr"
+    assert last["evaluation"]["nash_conv"] == pytest.approx(own["nash_conv"], abs=1e-6)
+    value = deepcfr("match", path, run, "--json").json["value"]
+    assert value != pytest.approx(deepcfr("match", path, run, "--policy", "average", "--json").json["value"], abs=1e-6)
 
 
 def test_an_export_may_keep_fewer_networks(run: Path, tmp_path: Path) -> None:

@@ -145,7 +145,6 @@ CONFIGS = st.builds(
         ExternalSampling,
         traversals=whole(1, 100_000_000),
         chunk=whole(1, 10_000_000),
-        chance_control_variate=st.booleans(),
     )
     | st.builds(OutcomeSampling, traversals=whole(1, 100_000_000), exploration=real(0.01, 1.0))
     | st.builds(
@@ -253,23 +252,12 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
             {"sampling": {"kind": "outcome", "exploration": 0.0}},
             ["'sampling.exploration'", "between 0.01 and 1", "is 0"],
         ),
-        ({"evaluation": {"policy": "current"}}, ["'evaluation.policy'", "average, sd-cfr, smoothed", "'current'"]),
+        ({"evaluation": {"policy": "current"}}, ["'evaluation.policy'", "average, sd-cfr", "'current'"]),
         (
-            {"evaluation": {"policy": "smoothed"}, "advantage": {"refit": "scratch"}},
-            ["'evaluation.policy'", "smoothed", "'advantage.refit'", "fine-tune"],
+            {"evaluation": {"policy": "sd-cfr"}, "cfr": {"keep_networks": 0}},
+            ["'evaluation.policy'", "sd-cfr", "'cfr.keep_networks'", "above 0"],
         ),
-        (
-            {
-                "evaluation": {"policy": "smoothed"},
-                "advantage": {"refit": "fine-tune"},
-                "cfr": {"keep_networks": 0},
-            },
-            ["'evaluation.policy'", "smoothed", "'cfr.keep_networks'", "above 0"],
-        ),
-        (
-            {"cfr": {"average_smoothing": 0.1, "keep_networks": 0}},
-            ["'cfr.average_smoothing'", "'cfr.keep_networks'", "above 0"],
-        ),
+        ({"cfr": {"average_smoothing": 0.1}}, ["'cfr.average_smoothing'", "is not a setting", "keep_networks"]),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
         ({"average": {"compress": 1.0}}, ["'average.compress'", "is not a setting", "merge_infosets"]),
@@ -318,6 +306,11 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
 )
 def test_ways_of_sampling_that_agree_are_accepted(table: dict[str, Any]) -> None:
     assert list(config_problems(config_from_table(table))) == []
+
+
+def test_settings_of_earlier_versions_are_accepted_where_they_did_nothing() -> None:
+    old = {"cfr": {"average_smoothing": 0.0, "iterations": 7}, "sampling": {"chance_control_variate": False}}
+    assert config_from_table(old) == config_from_table({"cfr": {"iterations": 7}})
 
 
 def test_unknown_names_and_wrong_types_are_reported_together() -> None:

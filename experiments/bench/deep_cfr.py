@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from deepcfr.config import CFRConfig, ExternalSampling, MemoryConfig, NetworkConfig, RunConfig
-from deepcfr.defaults import default_cluster_config, default_config
+from deepcfr.defaults import default_cluster_config
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
@@ -184,8 +184,8 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         cfr=CFRConfig(iterations=4),
         sampling=ExternalSampling(traversals=15_000),
         memory=MemoryConfig(advantage_capacity=1_000_000, strategy_capacity=1_000_000),
-        advantage=dataclasses.replace(default_config("hunl-pot").advantage, steps=50),
-        average=dataclasses.replace(default_config("hunl-pot").average, steps=50),
+        advantage=dataclasses.replace(default_cluster_config("fhp").advantage, steps=50),
+        average=dataclasses.replace(default_cluster_config("fhp").average, steps=50),
     )
     game = load_game("fhp")
     _compile(game, config)
@@ -195,7 +195,7 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
     say(f"{sum(r.traversals for r in records) / seconds:,.0f} traversals/s")
     fitted = solver.fit_average()
     step = 1000 * sum(r.fit_seconds for r in records) / (2 * len(records) * config.advantage.steps)
-    say(f"{step:.1f} ms for a step of {config.advantage.batch_size:,} samples with Adam")
+    say(f"{step:.1f} ms for a step of {config.advantage.batch_size:,} samples with {config.advantage.optimizer}")
     muon = solver.fit_average(dataclasses.replace(config.average, optimizer="muon"))
     muon_step = 1000 * muon.seconds / config.average.steps
     orthogonalisation = {dtype: _orthogonalisation_ms(dtype, seed) for dtype in (torch.float32, torch.bfloat16)}

@@ -33,7 +33,7 @@ from experiments.table1.runs import (
 EQUILIBRIUM = {"hulh": (87.7, 89.7)}  # player 0's value, mbb/g (Bowling et al., Science 2015)
 _THEIRS = (
     " The paper has cards as dealt, networks in all rounds, and fits from scratch of 32,000 steps of 20,000 by Adam "
-    "(sections 5.1 and 5.2); its inputs are cards and bets only, and averages are not smoothed."
+    "(sections 5.1 and 5.2); its inputs are cards and bets only."
 )
 
 
@@ -140,8 +140,6 @@ def agent(found: Table) -> str:
     ]
     if fit.bootstrapped:
         parts.append(f"networks that keep sums (`advantage.target` = {fit.target})")
-    if deep.cfr.average_smoothing:
-        parts.append(f"an average of smoothed strategies (`cfr.average_smoothing` = {deep.cfr.average_smoothing:g})")
     return f"*Deep CFR*{file}: {'; '.join(parts)}.{'' if found.budget == 'paper' else _THEIRS}"
 
 

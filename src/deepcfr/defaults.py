@@ -5,7 +5,6 @@ The files in configs/ have the same settings and state the expected results.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 from deepcfr.config import OPENSPIEL, NamedSolver, RunConfig, RuntimeConfig, SolveConfig, config_from_table
@@ -59,31 +58,20 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
 def default_cluster_config(game: str) -> RunConfig:
     """The default configuration of `train GAME --ray`: that of `train GAME`, as far as shards support it."""
     config = default_config(game)
-    if config.sampling.kind == "public-chance":
-        longer = {"cfr": _TUNED["hunl-pot"]["cfr"] | {"iterations": 120}}
-        sampled = {
-            "leduc": _SMALL,
-            "hulh": _TUNED["hunl-pot"] | longer,
-            "hunl-200": _TUNED["hunl-pot"],
-        }.get(game, _EXTERNAL)
-        config = config_from_table({"game": game, **sampled})
-    return replace(config, cfr=replace(config.cfr, average_smoothing=0.0))
+    if config.sampling.kind != "public-chance":
+        return config
+    sampled = {"leduc": _SMALL} | dict.fromkeys(("hulh", "hunl-pot", "hunl-200"), _EXTERNAL_FOUR_ROUNDS)
+    return config_from_table({"game": game, **sampled.get(game, _EXTERNAL)})
 
 
 def cluster_notes(game: str) -> list[str]:
     """A sentence for each difference of `train GAME --ray` from `train GAME`, where shards do not support a setting."""
-    usual, notes = default_config(game), []
-    if usual.sampling.kind == "public-chance":
-        notes.append(
-            f"With --ray {game} starts from settings of its own, with external sampling, because public-chance traversals "
-            "run in one process."
-        )
-    if usual.cfr.average_smoothing:
-        notes.append(
-            f"With --ray {game} starts from cfr.average_smoothing = 0 instead of {usual.cfr.average_smoothing:g}, because "
-            "smoothing needs all of a memory in one process."
-        )
-    return notes
+    if default_config(game).sampling.kind != "public-chance":
+        return []
+    return [
+        f"With --ray {game} starts from settings of its own, with external sampling, because public-chance traversals run "
+        "in one process."
+    ]
 
 
 _MERGED_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
@@ -110,6 +98,22 @@ _BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "
 _DRAWN_BOARDS = {"kind": "public-chance", "boards": 200, "samples": 64, "hands": 64, "decisions": 8}
 _TOWERS = {"kind": "two-tower", "width": 256, "layers": 2, "strength": True}
 _FOUR_ROUNDS = {"card_width": 1, "card_embedding": True, "strength": True, "runouts": True, "node_embedding": True}
+# Drawn boards with some hands each, and networks that keep sums (docs/hulh.md).
+_FOUR_ROUND_GAME: dict[str, Any] = {
+    "cfr": {
+        "iterations": 262,
+        "weighting": "uniform",
+        "first_round": "table",
+        "average_weighting": "quadratic",
+        "keep_networks": 4,
+    },
+    "sampling": _DRAWN_BOARDS,
+    "memory": {"advantage_capacity": 200_000, "strategy_capacity": 6_000_000},
+    "network": _FOUR_ROUNDS | _TOWERS,
+    "advantage": {"steps": 120, "target": "bootstrap", **_HISTORY_FIT, "batch_size": 2_048, "learning_rate": 5e-3},
+    "average": {"steps": 3_000, "batch_size": 2_048, "draw": "balanced", **_ADAM_FIT},
+    "runtime": {"checkpoint_every": 20},
+}
 _TUNED: dict[str, dict[str, Any]] = {
     "fhp": {
         "cfr": {"iterations": 60, "average_weighting": "quadratic", "weighting": "uniform", "first_round": "table"},
@@ -129,38 +133,8 @@ _TUNED: dict[str, dict[str, Any]] = {
         "average": {"steps": 1_500, **_PANEL_FIT, **_WHOLE_HANDS},
         "evaluation": {"at": [10, 20]},
     },
-    # Drawn boards with some hands each, and networks that keep sums (docs/hulh.md).
-    "hulh": {
-        "cfr": {
-            "iterations": 262,
-            "weighting": "uniform",
-            "first_round": "table",
-            "average_weighting": "quadratic",
-            "keep_networks": 4,
-        },
-        "sampling": _DRAWN_BOARDS,
-        "memory": {"advantage_capacity": 200_000, "strategy_capacity": 6_000_000},
-        "network": _FOUR_ROUNDS | _TOWERS,
-        "advantage": {"steps": 120, "target": "bootstrap", **_HISTORY_FIT, "batch_size": 2_048, "learning_rate": 5e-3},
-        "average": {"steps": 3_000, "batch_size": 2_048, "draw": "balanced", **_ADAM_FIT},
-        "runtime": {"checkpoint_every": 20},
-    },
-    # External sampling. Every raise multiplies the chips by three, so pot units matter more than in hulh. Not tuned.
-    "hunl-pot": {
-        "cfr": {
-            "iterations": 60,
-            "first_round": "table",
-            "average_weighting": "quadratic",
-            "average_smoothing": 0.33,
-            "keep_networks": 4,
-        },
-        "sampling": {"traversals": 30_000, "chunk": 625, "chance_control_variate": True},
-        "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
-        "network": _FOUR_ROUNDS,
-        "advantage": {"steps": 400, **_HISTORY_FIT},
-        "average": {"steps": 6_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
-        "runtime": {"checkpoint_every": 20},
-    },
+    "hulh": _FOUR_ROUND_GAME,
+    "hunl-pot": _FOUR_ROUND_GAME | {"cfr": _FOUR_ROUND_GAME["cfr"] | {"iterations": 150}},
     # As hulh with sums of all iterations in the memory (docs/levers.md). Not tuned.
     "hunl-200": {
         "cfr": {"iterations": 80, "first_round": "table", "average_weighting": "quadratic"},
@@ -217,12 +191,22 @@ _MODEST: dict[str, Any] = {
 # Flop hold'em on a cluster: the paper's traversals, and fits as for heads-up limit hold'em. Not tuned.
 _EXTERNAL: dict[str, Any] = {
     "cfr": {"iterations": 40, "first_round": "table"},
-    "sampling": {"chunk": 625, "chance_control_variate": True},
+    "sampling": {"chunk": 625},
     "memory": {"advantage_capacity": 10_000_000, "strategy_capacity": 10_000_000, "shards": 8},
     "network": {"card_width": 1, "strength": True},
     "advantage": {"steps": 300, **_HISTORY_FIT},
     "average": {"steps": 3_000, "batch_size": 4_096, "draw": "balanced", **_ADAM_FIT},
     "evaluation": {"at": [20]},
+}
+# The same for games of four rounds. Not tuned.
+_EXTERNAL_FOUR_ROUNDS: dict[str, Any] = {
+    "cfr": {"iterations": 120, "first_round": "table", "average_weighting": "quadratic", "keep_networks": 4},
+    "sampling": {"traversals": 30_000, "chunk": 625},
+    "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
+    "network": _FOUR_ROUNDS,
+    "advantage": {"steps": 400, **_HISTORY_FIT},
+    "average": {"steps": 6_000, "batch_size": 8_192, "draw": "balanced", **_ADAM_FIT},
+    "runtime": {"checkpoint_every": 20},
 }
 # Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
 # ESCHER has nothing but its values, which need longer fits to newer histories than a baseline.

@@ -108,7 +108,7 @@ def test_one_process_and_three_hold_and_learn_the_same(draw: Any, updates: Any, 
 @pytest.mark.parametrize("updates", ["alternating", "simultaneous"])
 def test_a_table_of_the_first_round_is_the_same_too(updates: Any) -> None:
     cfr = CFRConfig(iterations=2, first_round="table", updates=updates)
-    sampling = ExternalSampling(traversals=40, chunk=9, chance_control_variate=True)
+    sampling = ExternalSampling(traversals=40, chunk=9)
     config = replace(CONFIG, game="fhp-mini", cfr=cfr, sampling=sampling, network=replace(CONFIG.network, width=8))
     game = load_game("fhp-mini")
     alone, other = finished(config, game=game), finished(config, remote(2), game)

@@ -173,7 +173,6 @@ def test_memories_in_files_hold_the_same(tmp_path: Path) -> None:
     "name, changes",
     [
         ("sampling.kind", {"sampling": PublicChanceSampling()}),
-        ("cfr.average_smoothing", {"cfr": replace(CONFIG.cfr, average_smoothing=0.1)}),
         ("memory.shards", {"memory": replace(CONFIG.memory, shards=51)}),
     ],
 )

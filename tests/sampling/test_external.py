@@ -18,7 +18,6 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import addressed_uniforms, generator, key
-from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy, Traversals, sample_actions, traverse
 from deepcfr.training.networks import build_network
 from deepcfr.types import NO_CARD, TERMINAL, Infosets, Samples
@@ -373,19 +372,13 @@ class SampledLeduc:
     exact: Enumeration
 
 
-@pytest.fixture(scope="module", params=[(0, False), (1, False), (0, True), (1, True)], ids=str)
+@pytest.fixture(scope="module", params=[0, 1])
 def leduc(request: pytest.FixtureRequest) -> SampledLeduc:
-    """With and without the control variate for the board."""
-    game, count, (traverser, controlled) = load_game("leduc"), 100_000, request.param
+    game, count, traverser = load_game("leduc"), 100_000, request.param
     profile, stream = RandomTable(game, 4, interior=True), key(11, "deals", traverser)
     deals = game.deal(count, stream)
     strategies = dense_strategy(game, profile, deals, 0), dense_strategy(game, profile, deals, 1)
-    control_variate = (
-        BoardControlVariate(game, 5).of_histories(game.deal_cards(count, stream), np.arange(count))
-        if controlled
-        else None
-    )
-    found = traverse(game, deals, traverser, strategies, key(11, "actions", traverser), 1, control_variate)
+    found = traverse(game, deals, traverser, strategies, key(11, "actions", traverser), 1)
     exact = Enumeration(game, every_deal(game), traverser, profile).run()
     return SampledLeduc(
         count, found.values.double().numpy(), moments(found.advantages), moments(found.strategies), exact
@@ -406,21 +399,6 @@ def test_mean_regret_of_visits_is_the_advantage_at_every_leduc_infoset(leduc: Sa
     assert len(scores) > 200
     assert 1e-4 < stats.chi2.sf(np.square(scores).sum(), len(scores)) < 1 - 1e-4
     assert abs(np.mean(scores)) < 4 / np.sqrt(len(scores))
-
-
-def test_the_control_variate_of_the_board_is_noise_of_decisions_before_it_and_nothing_else() -> None:
-    game, count = load_game("leduc"), 20_000
-    deals, profile = game.deal(count, 3), RandomTable(game, 4, interior=True)
-    strategies = dense_strategy(game, profile, deals, 0), dense_strategy(game, profile, deals, 1)
-    control_variate = BoardControlVariate(game, 5).of_histories(game.deal_cards(count, 3), np.arange(count))
-    with_it, without = (
-        traverse(game, deals, 0, strategies, 7, 1, taken).advantages for taken in (None, control_variate)
-    )
-    assert torch.equal(with_it.infosets.node, without.infosets.node)
-    late = game.round[with_it.infosets.node.long()] == 1
-    torch.testing.assert_close(with_it.target[late], without.target[late], rtol=1e-5, atol=1e-5)
-    early = [moments(Samples(s.infosets, s.target, s.iteration)[~late]).error for s in (with_it, without)]
-    assert early[1].sum() < 0.9 * early[0].sum()
 
 
 def test_infosets_are_visited_as_often_as_chance_and_the_opponent_reach_them(leduc: SampledLeduc) -> None:

@@ -25,7 +25,6 @@ from deepcfr.policies.network import RegretMatchingPolicy, infoset_owner, regret
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import memory_bytes
-from deepcfr.training.examples import InfosetExamples
 from deepcfr.types import Infosets, Samples
 
 KUHN = load_game("kuhn")
@@ -137,21 +136,6 @@ def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     assert KUHN.pot[0] == 2
     torch.testing.assert_close(found[1] * 2, found[0], atol=0.05, rtol=0.05)
     assert float(found[0].abs().max()) > 0.3
-
-
-def test_with_the_control_variate_for_the_board_first_decisions_are_less_noisy_in_any_chunks() -> None:
-    game, found = load_game("leduc"), []
-    for remove, chunk in ((False, 4_096), (True, 4_096), (True, 97)):
-        cfr = CFRConfig(iterations=1)
-        sampling = ExternalSampling(traversals=500, chunk=chunk, chance_control_variate=remove)
-        found.append(solved(replace(BRIEF, game="leduc", cfr=cfr, sampling=sampling), game).memories)
-    with_it, without, in_pieces = (memories.advantages[0] for memories in found)
-    assert rows(without) == rows(in_pieces)
-    one, other = held(with_it), held(without)
-    assert torch.equal(one.infosets.node, other.infosets.node)
-    late = game.round[one.infosets.node.long()] == 1
-    torch.testing.assert_close(one.target[late], other.target[late], rtol=1e-5, atol=1e-5)
-    assert other.target[~late].std() < 0.95 * one.target[~late].std()
 
 
 def test_the_average_plays_what_every_equilibrium_plays(kuhn: tuple[DeepCFR, list[IterationRecord]]) -> None:
@@ -476,42 +460,3 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
             late += 1
             assert float(solver.advantage_networks[1].state_dict()["head.weight"].abs().max()) > 0
     assert late
-
-
-def test_a_smoothed_average_is_fitted_to_regret_matching_on_means_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Iterates 2, 4 and 6 are kept; within a third of 2, 4 and 6 are those themselves, and 4 beside 6."""
-    cfr = replace(BRIEF.cfr, iterations=6, keep_networks=2, average_smoothing=0.34)
-    solver = solved(replace(BRIEF, cfr=cfr, advantage=replace(ADVANTAGE, refit="fine-tune")))
-    played, owner = held(solver.memories.strategies), infoset_owner(KUHN)
-    policies = {}
-    for t, near in ((2, (2,)), (4, (4,)), (6, (4, 6))):
-        networks = []
-        for player in (0, 1):
-            found = [i.networks[player] for i in solver.snapshots.kept if i.iteration in near]
-            network = solver.new_average_network()
-            network.load_state_dict({k: sum(f[k].float() for f in found) / len(found) for k in found[0]})
-            networks.append(network)
-        policies[t] = RegretMatchingPolicy(KUHN, (networks[0], networks[1]), "highest").probabilities(EVERY)
-    targets: list[torch.Tensor] = []
-    monkeypatch.setattr(InfosetExamples, "replace_targets", lambda _, found: targets.append(found))
-    solver.fit_average()
-    index = 3 * played.infosets.node.long() + played.infosets.cards[:, 0].long()
-    for sample, (t, place) in enumerate(zip(played.iteration.tolist(), index.tolist(), strict=True)):
-        kept = {1: 2, 2: 2, 3: 2, 4: 4, 5: 4, 6: 6}[t]
-        torch.testing.assert_close(targets[0][sample], policies[kept][place], atol=2e-2, rtol=0)
-    assert len(targets[0]) == len(played.iteration)
-    assert not torch.allclose(targets[0], played.target, atol=0.1)
-    assert set(owner.tolist()) == {0, 1}
-
-
-def test_examples_with_other_targets_are_fitted_to_those() -> None:
-    cfr = replace(BRIEF.cfr, average_smoothing=0.3)
-    tuned = replace(ADVANTAGE, refit="fine-tune")
-    networks = [
-        solved(replace(BRIEF, cfr=chosen, advantage=tuned)) for chosen in (replace(BRIEF.cfr, average_smoothing=0), cfr)
-    ]
-    for solver in networks:
-        solver.fit_average()
-    one, other = (solver.average_policy().probabilities(EVERY) for solver in networks)
-    assert torch.equal(*(held(solver.memories.strategies).target for solver in networks))  # the memory stays as it is
-    assert not torch.allclose(one, other, atol=1e-3)

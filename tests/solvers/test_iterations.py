@@ -21,7 +21,6 @@ from deepcfr.config import (
     sampling_of,
 )
 from deepcfr.games.presets import load_game
-from deepcfr.policies.snapshots import Snapshot, mean_snapshot
 from deepcfr.solvers import board_collector, histories
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import Found, HandMemories, InfosetMemories
@@ -173,8 +172,7 @@ def test_the_average_network_is_fitted_with_the_weights_of_averages(
 
 
 @pytest.mark.parametrize("fallback", ["highest", "uniform"])
-@pytest.mark.parametrize("name", ["sd_cfr_policy", "smoothed_policy"])
-def test_policies_of_snapshots_play_the_configured_fallback(name: str, fallback: Any) -> None:
+def test_the_policy_of_snapshots_plays_the_configured_fallback(fallback: Any) -> None:
     """Where no advantage is positive: the highest one, or all actions alike."""
     cfr = replace(CONFIG.cfr, fallback=fallback, keep_networks=1)
     solver = run(DeepCFR(KUHN, replace(CONFIG, game="kuhn", cfr=cfr)))
@@ -188,14 +186,5 @@ def test_policies_of_snapshots_play_the_configured_fallback(name: str, fallback:
     if fallback == "highest":
         highest = torch.where(legal, bias, -torch.inf).argmax(1)
         expected = torch.nn.functional.one_hot(highest, 3)
-    found = getattr(solver, name)().probabilities(EVERY)
+    found = solver.sd_cfr_policy().probabilities(EVERY)
     torch.testing.assert_close(found.float(), expected.float(), atol=1e-5, rtol=0)
-
-
-def test_the_smoothed_policy_has_the_later_half_of_the_snapshots() -> None:
-    def kept(t: int) -> Snapshot:
-        weights = {"head.bias": torch.full((3,), float(t))}
-        return Snapshot(t, float(t), (weights, weights), None)
-
-    assert mean_snapshot([kept(t) for t in (1, 2, 3, 4)]).networks[0]["head.bias"].tolist() == [3.5] * 3
-    assert mean_snapshot([kept(t) for t in (1, 2, 3)]).networks[1]["head.bias"].tolist() == [2.5] * 3

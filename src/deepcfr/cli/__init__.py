@@ -137,7 +137,7 @@ def with_kind(config: RunConfig, arguments: list[str]) -> RunConfig:
 
 def _without_sampling(arguments: list[str]) -> list[str]:
     """The arguments without --sampling options, which are valid or not depending on the settings."""
-    flags = {"panel", "no-panel", "chance-control-variate", "no-chance-control-variate"}
+    flags = {"panel", "no-panel"}
     found, skipped = [], False
     for word in arguments:
         if word.startswith("--sampling."):

@@ -26,7 +26,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.traversals": (1, 100_000_000),
     "sampling.chunk": (1, 10_000_000),
     "sampling.exploration": (0.01, 1.0),  # a sample with probability c has weight 1 / c
-    "cfr.average_smoothing": (0.0, 1.0),
     "cfr.keep_networks": (0, 1_000_000),
     "sampling.boards": (1, 10_000_000),
     "sampling.later_boards": (1, 10_000),
@@ -189,8 +188,6 @@ def _shard_problems(config: RunConfig) -> Iterator[str]:
         yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
     if shards == 1:
         return
-    if config.cfr.average_smoothing > 0:
-        yield f"'cfr.average_smoothing' is {number(config.cfr.average_smoothing)}, {_ONE_PLACE}"
     if config.sampling.kind == "public-chance":
         yield f"'sampling.kind' is public-chance, {_ONE_PLACE}"
         return
@@ -269,10 +266,6 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         if config.has_values
         else _changed(config, "values", tuple(vars(config.values))),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
-        "'advantage.refit' is scratch": _changed(
-            config, "cfr", ("average_smoothing",) if config.advantage.refit == "scratch" else ()
-        ),
-        "the average network is fitted to hands": _changed(config, "cfr", ("average_smoothing",) if panel else ()),
     }
     for section in ("advantage", "average", "values") if config.has_values else ("advantage", "average"):
         unit = "hands" if panel else "infosets"
@@ -291,12 +284,8 @@ def _changed(config: AnyConfig, section: str, names: tuple[str, ...]) -> list[st
 def _kept_networks_problems(config: RunConfig) -> Iterator[str]:
     """A sentence for each setting that needs snapshots which the run does not keep, or not in time."""
     settings, every = config.evaluation, config.cfr.keep_networks
-    if config.cfr.average_smoothing > 0 and every == 0:
-        yield "'cfr.average_smoothing' is above 0, which needs 'cfr.keep_networks' to be above 0."
     if settings.policy == "average":
         return
-    if settings.policy == "smoothed" and config.advantage.refit != "fine-tune":
-        yield "'evaluation.policy' is smoothed, which needs 'advantage.refit' to be fine-tune."
     due = [config.cfr.iterations, *settings.at, *([settings.every] if settings.every else [])]
     if every == 0:
         yield f"'evaluation.policy' is {settings.policy}, which needs 'cfr.keep_networks' to be above 0."

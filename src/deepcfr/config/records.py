@@ -24,9 +24,6 @@ class CFRConfig:
     #: weight of iteration t in the average strategy: `weighting`; t as in CFR+; or t^2 as in Discounted CFR with gamma = 2.
     #: The same for discounted sums is t^2, too
     average_weighting: Literal["same", "linear", "quadratic"] = "same"
-    #: reduce fit noise in the targets of the average network: use regret matching on the mean of the snapshots whose
-    #: iterations differ from the sample's by at most this share; 0, or no snapshots: the strategies that were played
-    average_smoothing: float = 0.0
     fallback: Literal["highest", "uniform"] = "highest"  #: action when no advantage is positive
     #: alternating: fit a player's network before the other player's traversals; simultaneous: both players' traversals use
     #: the strategies of the previous iteration, so the traversals of one can run beside the fit of the other
@@ -50,8 +47,6 @@ class ExternalSampling:
     traversals: int = 10_000  #: traversals K per iteration and player
     #: traversals that one thread runs together; affects the order of samples and which ones a full memory keeps
     chunk: int = 4_096
-    #: subtract from sampled payoffs a control variate of the board, whose mean is 0; this reduces the noise of targets
-    chance_control_variate: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,10 +184,9 @@ class EvaluationConfig:
 
     every: int = 0  #: iterations between evaluations; 0: only at the end
     at: tuple[int, ...] = ()  #: additional iterations to evaluate
-    #: the strategy of Deep CFR that is measured and played: its policy network, the exact average of the snapshots
-    #: (sd-cfr), or regret matching on the mean of the later half of the snapshots (smoothed; needs fine-tuned networks).
-    #: The policy network is fitted in every case
-    policy: Literal["average", "sd-cfr", "smoothed"] = "average"
+    #: the strategy of Deep CFR that is measured and played: its policy network, or the exact average of the snapshots
+    #: (sd-cfr). The policy network is fitted in either case
+    policy: Literal["average", "sd-cfr"] = "average"
 
     def is_due(self, iteration: int) -> bool:
         """Whether to evaluate after an iteration that is not the last one."""

@@ -79,33 +79,6 @@ def thin(snapshots: list[Snapshot], every: int) -> list[Snapshot]:
     return kept[::-1]
 
 
-def mean_weights(snapshots: list[Snapshot], player: int) -> Weights:
-    """The unweighted means of a player's network weights, as in stochastic weight averaging (Izmailov et al. 2018).
-
-    They are meaningful only for networks that were fine-tuned from one another.
-    """
-
-    def mean(name: str) -> torch.Tensor:
-        every = torch.stack([snapshot.networks[player][name] for snapshot in snapshots])
-        return every.float().mean(0).to(every.dtype)
-
-    return {name: mean(name) for name in snapshots[-1].networks[player]}
-
-
-def mean_snapshot(snapshots: list[Snapshot]) -> Snapshot:
-    """The mean of the networks of all snapshots from the later half of the iterations."""
-    newest = snapshots[-1]
-    later = [snapshot for snapshot in snapshots if 2 * snapshot.iteration > newest.iteration]
-    networks = (mean_weights(later, 0), mean_weights(later, 1))
-    return Snapshot(newest.iteration, sum(i.weight for i in later), networks, None)
-
-
-def around(snapshots: list[Snapshot], iteration: int, share: float) -> list[Snapshot]:
-    """The snapshots that differ from `iteration` by at most the fraction `share`; at least the nearest one."""
-    near = [snapshot for snapshot in snapshots if abs(snapshot.iteration - iteration) <= share * iteration]
-    return near or [min(snapshots, key=lambda snapshot: abs(snapshot.iteration - iteration))]
-
-
 def snapshot_tensors(snapshots: list[Snapshot]) -> Weights:
     """All snapshots as a few tensors by name, each stacked over the snapshots; empty without snapshots."""
     if not snapshots:

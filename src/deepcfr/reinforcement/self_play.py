@@ -42,7 +42,7 @@ class SelfPlay(ABC):
 
     def policy(self, name: str) -> Policy:
         """The strategy `current`, or the result for other names. Raises NoPolicy for snapshot policies."""
-        if name in ("sd-cfr", "smoothed"):
+        if name == "sd-cfr":
             raise NoPolicy("is not a run of Deep CFR and has no snapshots: use --policy average.")
         return self.current_policy() if name == "current" else self.average_policy()
 

@@ -306,9 +306,8 @@ class RunFolder:
     def load_player(self, which: str, warn: Warn) -> tuple[Player, Solver]:
         """A strategy of the run, and the solver that it comes from.
 
-        That is its `average` (or `network`), its `current` one, the `sd-cfr` average, the `smoothed` one, or its `own`:
-        the one of these that `evaluation.policy` names. Raises CheckpointError if the run has no such policy yet, and
-        TrainingError for a smoothed one of networks that were fitted from scratch.
+        That is its `average` (or `network`), its `current` one, the `sd-cfr` average, or its `own`: the one of these
+        that `evaluation.policy` names. Raises CheckpointError if the run has no such policy yet.
         """
         which = self.config.evaluation.policy if which == "own" else which
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
@@ -332,8 +331,7 @@ class RunFolder:
     def export(self, target: Path, warn: Warn, keep_networks: int = 1) -> None:
         """Copy the run without its memories. The copy is small; it can play and be measured, but not resumed.
 
-        Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0; of
-        the smoothed policy its networks, if it is the run's own.
+        Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0.
         """
         if keep_networks < 0:
             raise ConfigError(f"--keep-networks must be at least 0, but is {keep_networks}.")

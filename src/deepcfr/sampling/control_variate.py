@@ -4,8 +4,7 @@ When a board is dealt, each player has put in some chips, the stake, and two han
 showdown, 1 for a win and -1 for a loss, over all boards that may follow. The deal changes the equity; over the cards that
 could be dealt, the mean change is zero. So stake times change of equity has mean zero for any earlier and later play. The
 control variate is the sum over a game's deals; players need not be all-in. In a duplicate match both games of a deal share
-their cards, and the terms differ only in rounds with different stakes. In a traversal the actions at a decision differ only
-in the terms of later rounds.
+their cards, and the terms differ only in rounds with different stakes.
 
 If more than `MOST_BOARDS` boards may follow, an equity is the mean over that many boards, sampled for this purpose only;
 the mean change stays zero. Source: Burch, Schmid, Moravčík, Morrill and Bowling (2018), AIVAT: its part for chance, with
@@ -14,13 +13,11 @@ equities as estimates of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import comb
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcfr.games.betting import PublicTree
 from deepcfr.games.hands import strength_of_masks
@@ -34,8 +31,6 @@ MOST_BOARDS = 32  # sampled boards of an equity; more would take more time than 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Cards = npt.NDArray[np.uint8]
-ControlVariate = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""(node [M], row [M]) to the control variate of player 0 in these histories, float64 [M] in units."""
 
 
 class BoardControlVariate:
@@ -65,15 +60,6 @@ class BoardControlVariate:
             found += np.where(differs[round_], stake[:, round_] * (equity - before), 0)
             before = equity
         return found
-
-    def of_histories(self, cards: Cards, numbers: Ints, device: str = "cpu") -> ControlVariate:
-        """The control variate of player 0 on the path to any node in any deal; `cards` and `numbers` as above."""
-        rounds = range(self._rules.num_rounds)
-        # most games deal no board in round 0, and otherwise the stake there is 0
-        equity = np.stack([self._equity(cards, numbers, round_) for round_ in rounds], 1)
-        change = torch.from_numpy(np.diff(equity, axis=1, prepend=equity[:, :1])).to(device)
-        stake = torch.from_numpy(self._stakes).to(device)
-        return lambda node, row: (stake[node] * change[row]).sum(1)
 
     def _equity(self, cards: Cards, numbers: Ints, round_: int) -> Floats:
         rules = self._rules

@@ -13,7 +13,6 @@ import torch
 
 from deepcfr.games.base import Deals, Game, infosets_at
 from deepcfr.rng import addressed_uniforms
-from deepcfr.sampling.control_variate import ControlVariate
 from deepcfr.types import TERMINAL, Samples
 
 Strategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -50,16 +49,14 @@ def traverse(
     strategies: tuple[Strategy, Strategy],
     stream: int,
     iteration: int,
-    control_variate: ControlVariate | None = None,
 ) -> Traversals:
     """Run one external-sampling traversal for every deal.
 
     `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal, node)
-    in `stream`. Samples carry `iteration`. Payoffs are less `control_variate`: means stay the same, variance
-    falls. Source: Algorithm 2; the estimator is that of Lemma 1.
+    in `stream`. Samples carry `iteration`. Source: Algorithm 2; the estimator is that of Lemma 1.
     """
     levels, opponent = _descend(game, deals, traverser, strategies, stream)
-    values, advantages = _ascend(game, deals, traverser, levels, control_variate)
+    values, advantages = _ascend(game, deals, traverser, levels)
     return Traversals(
         advantages=samples_at(game, deals, advantages, iteration),
         strategies=samples_at(game, deals, opponent, iteration),
@@ -109,9 +106,7 @@ def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.T
     return torch.minimum(action, last)
 
 
-def _ascend(
-    game: Game, deals: Deals, traverser: int, levels: list[_Level], control_variate: ControlVariate | None
-) -> tuple[torch.Tensor, Visits]:
+def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> tuple[torch.Tensor, Visits]:
     sign = 1.0 if traverser == 0 else -1.0
     advantages = Visits()
     below: _Level | None = None
@@ -123,10 +118,7 @@ def _ascend(
         values = (level.weight * action_values).sum(1)
         actor = game.actor[level.node]
         over = (actor == TERMINAL).nonzero()[:, 0]
-        paid = game.payoff(level.node[over], level.row[over], deals)
-        if control_variate:
-            paid = paid - control_variate(level.node[over], level.row[over]).to(paid)
-        values[over] = sign * paid
+        values[over] = sign * game.payoff(level.node[over], level.row[over], deals)
         mine = (actor == traverser).nonzero()[:, 0]
         if len(mine):
             node = level.node[mine]

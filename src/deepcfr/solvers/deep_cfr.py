@@ -117,7 +117,6 @@ class DeepCFR(DeepCFRState):
         if not len(examples):
             self.average_network = self._new_network("average", t).zero_()
             return NO_FIT
-        self.snapshots.smooth(examples)
         self.average_network = self._new_network("average", t)
         self.average_iteration = t
         return self.collector.fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)

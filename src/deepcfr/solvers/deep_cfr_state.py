@@ -57,7 +57,7 @@ class DeepCFRState:
         self.sum_networks = [self._new_network("sums", player).zero_() for player in predicted]
         cfr, sampling, game = self.config.cfr, self.config.sampling, self.game
         bootstrapped = self.config.advantage.bootstrapped
-        if self.config.advantage.pot_units or (sampling.kind == "external" and sampling.chance_control_variate):
+        if self.config.advantage.pot_units:
             poker_game(game)
         on_cores = game.device == "cpu" or sampling.kind == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
@@ -98,20 +98,15 @@ class DeepCFRState:
         return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
 
     def sd_cfr_policy(self) -> Policy:
-        """The exact average of the snapshots; there must be one."""
+        """The exact average of the snapshots. Raises NoPolicy if there are none."""
         return self.snapshots.sd_cfr_policy()
-
-    def smoothed_policy(self) -> Policy:
-        """Regret matching on the mean of the later networks; with a table, its average plays the first round."""
-        return self.snapshots.smoothed_policy(self.table.average_strategy() if self.table else None)
 
     def policy(self, name: str) -> Policy:
         """The strategy with the given name; names and errors as in `Solver.policy`."""
         if name == "current":
             return self.current_policy()
-        if name in ("sd-cfr", "smoothed"):
-            self.snapshots.require(name)
-            return self.sd_cfr_policy() if name == "sd-cfr" else self.smoothed_policy()
+        if name == "sd-cfr":
+            return self.sd_cfr_policy()
         if self.average_network is None:
             raise NoPolicy(
                 "has no average-strategy network yet: 'deepcfr resume {run}' fits one at its end, and --policy current "

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 
 from deepcfr.config import HistorySampling, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes
-from deepcfr.games.poker import poker_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import key
-from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
 from deepcfr.solvers.collector import Current, Fitting
@@ -73,9 +70,7 @@ class Traversals:
     ) -> None:
         self._purpose = (purpose,) if purpose else ()
         self._game, self._config, self._t, self._traverser, self._current = game, config, t, traverser, current
-        self._sampling = sampling = history_sampling(config)
-        corrected = sampling.kind == "external" and sampling.chance_control_variate
-        self._control_variate = BoardControlVariate(poker_game(game), self.stream("luck")) if corrected else None
+        self._sampling = history_sampling(config)
 
     def stream(self, purpose: str, *more: int) -> int:
         """The random stream for one purpose in these traversals."""
@@ -90,11 +85,7 @@ class Traversals:
         deals = game.deal(count, self.stream("deal"), first)
         mine, theirs = (self._strategy(current.matching.networks[player], player, deals) for player in PLAYERS)
         if sampling.kind == "external":
-            off = None
-            if self._control_variate:
-                cards = poker_game(game).deal_cards(count, self.stream("deal"), first)
-                off = self._control_variate.of_histories(cards, np.arange(first, first + count), game.device)
-            found = traverse(game, deals, self._traverser, (mine, theirs), self.stream("action"), self._t, off)
+            found = traverse(game, deals, self._traverser, (mine, theirs), self.stream("action"), self._t)
         else:
             learnt = Learnt(current.values.of(deals), sampling.estimate == "values") if current.values else None
             stream, e = self.stream("action"), sampling.exploration

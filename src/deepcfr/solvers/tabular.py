@@ -60,8 +60,10 @@ class TabularSolver(ABC):
 
     def policy(self, name: str) -> Any:
         """The strategy with the given name; names and errors as in `Solver.policy`."""
-        if name in ("sd-cfr", "smoothed"):
-            raise NoPolicy(NOT_DEEP_CFR[name])
+        if name == "sd-cfr":
+            raise NoPolicy(
+                "is not a run of Deep CFR, and the average of SD-CFR needs networks of Deep CFR: use --policy average."
+            )
         return self.current_policy() if name == "current" else self.average_policy()
 
     def state(self, memories: bool) -> State:
@@ -97,13 +99,6 @@ class TabularSolver(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Does nothing: there are no other processes."""
-
-
-NOT_DEEP_CFR = {
-    name: f"is not a run of Deep CFR, and {what} needs networks of Deep CFR: use --policy average."
-    for name, what in (("sd-cfr", "the average of SD-CFR"), ("smoothed", "a smoothed policy"))
-}
-"""The message for runs without snapshots, by the name of a policy."""
 
 
 @dataclass(frozen=True)
