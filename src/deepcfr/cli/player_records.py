@@ -12,7 +12,7 @@ from deepcfr.config import SearchConfig
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations", "fits"]
-PolicyName = Literal["own", "average", "network", "current", "sd-cfr"]
+PolicyName = Literal["own", "average", "current", "sd-cfr"]
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Exploit:
     """
 
     run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    # own: as evaluation.policy of the run; average and network: the average strategy; current: the newest iteration;
+    # own: as evaluation.policy of the run; average: the average strategy; current: the newest iteration;
     # sd-cfr: the exact average of the snapshots
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)

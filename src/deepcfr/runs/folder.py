@@ -306,7 +306,7 @@ class RunFolder:
     def load_player(self, which: str, warn: Warn) -> tuple[Player, Solver]:
         """A strategy of the run, and the solver that it comes from.
 
-        That is its `average` (or `network`), its `current` one, the `sd-cfr` average, or its `own`: the one of these
+        That is its `average`, its `current` one, the `sd-cfr` average, or its `own`: the one of these
         that `evaluation.policy` names. Raises CheckpointError if the run has no such policy yet.
         """
         which = self.config.evaluation.policy if which == "own" else which
