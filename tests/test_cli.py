@@ -649,10 +649,14 @@ def test_an_export_is_small_measures_the_same_and_cannot_be_resumed(run: Path, t
     assert names == {
         "config.toml", "game.json", "environment.json", "metrics.jsonl", "latest", "networks.safetensors", "state.json",
     }  # fmt: skip
-    measured = deepcfr("exploitability", small, "--json").json
-    assert measured | {"seconds": 0} == deepcfr("exploitability", kuhn.path, "--json").json | {"seconds": 0}
+    measured, whole = (deepcfr("exploitability", path, "--json").json for path in (small, kuhn.path))
+    assert measured["nash_conv"] == pytest.approx(whole["nash_conv"], rel=0.02)  # weights have 16 bits
+    assert {name for name in whole if measured[name] != whole[name]} <= {
+        "nash_conv", "exploitability", "best_response_values", "value", "seconds",
+    }  # fmt: skip
     for policy in ("average", "current"):
         asked = [deepcfr("strategy", p, "J / r", "--json", "--policy", policy).json for p in (small, run)]
+        assert asked[0].pop("probabilities") == pytest.approx(asked[1].pop("probabilities"), abs=5e-3)
         assert asked[0] == asked[1]
     exported = contents(small)
     assert "without its memories, so training cannot go on" in problem(deepcfr("resume", small))
@@ -660,7 +664,8 @@ def test_an_export_is_small_measures_the_same_and_cannot_be_resumed(run: Path, t
     assert "is not empty" in problem(deepcfr("export", run, "--out", small))
     assert contents(small) == exported
     assert deepcfr("export", small, "--out", tmp_path / "again").status == 0
-    assert deepcfr("strategy", tmp_path / "again", "J / r", "--json", "--policy", "current").json == asked[0]
+    twice = [deepcfr("strategy", p, "J / r", "--json", "--policy", "current").json for p in (small, tmp_path / "again")]
+    assert twice[0] == twice[1]
 
 
 def test_an_export_to_a_file_is_one_sentence(run: Path, tmp_path: Path) -> None:

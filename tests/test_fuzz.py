@@ -103,9 +103,14 @@ def refused_in_sentences(read: Callable[[Any], object], value: Any) -> None:
     except DeepCFRError as error:
         problems = list(error.problems)
         assert problems  # or nothing would be said
-    assert [problem for problem in problems if not problem.endswith(".")] == []
-    # each names what was read, or what is not there
-    assert [problem for problem in problems if not re.search(r"['\"\d]|missing|at end of", problem)] == []
+    for problem in problems:
+        assert_sentence(problem)
+
+
+def assert_sentence(problem: str) -> None:
+    """A refusal is a sentence, and names what was read or what is not there."""
+    assert problem.endswith(".")
+    assert re.search(r"['\"\d]|missing|needs a value|at end of", problem), problem
 
 
 def fuzz(amount: int, inputs: st.SearchStrategy[Any], read: Callable[[Any], object]) -> None:
@@ -208,7 +213,7 @@ def test_bodies_of_the_api(amount: int) -> None:
         answer = web.post(address, content=raw, headers={"content-type": "application/json"})
         assert answer.status_code < 500
         if answer.status_code >= 400:
-            assert answer.json()["error"]
+            assert_sentence(answer.json()["error"])
 
     bodies = st.one_of(
         st.tuples(st.just("/api/play/even/act"), damaged_object(act)),

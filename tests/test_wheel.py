@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -96,8 +98,21 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
 
     place = run("models", "--json")
     assert [f'"model": "{name}"' in place for name in ("fhp", "kuhn", "leduc", "hulh")] == [True, True, True, False]
-    assert "exact NashConv" in run("exploitability", "kuhn")
+    for name in ("kuhn", "fhp"):
+        assert "exact NashConv" in run("exploitability", name)
     assert "You" in run("play", "leduc", "--hands", "1", answers="c\n" * 9)
+    serve = [sys.executable, "-m", "deepcfr.cli", "serve", "--port", "0"]
+    with subprocess.Popen(
+        serve, cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr
+            address = next(found[0] for line in server.stderr if (found := re.search(r"http://[\w.:]+", line)))
+            with urllib.request.urlopen(address) as page:
+                text = page.read().decode()
+        finally:
+            server.terminate()
+    assert all(name in text for name in ("fhp", "kuhn", "leduc"))
     where = subprocess.run(
         [sys.executable, "-c", "import deepcfr; print(deepcfr.__file__)"],
         cwd=empty, env=os.environ | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True,

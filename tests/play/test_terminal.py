@@ -16,14 +16,17 @@ from rich.console import Console
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.cards import cards_text
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
+from deepcfr.ladder.policies import LadderUniform
 from deepcfr.play.terminal import amount, cards_markup, play
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import listed_infosets, parse_situation
 from deepcfr.rng import key
 from deepcfr.types import Infosets
+from ladder_games import TWO_ROUNDS
 
 GAMES = {name: PokerGame(rules) for name, rules in PRESETS.items()}
 
@@ -327,3 +330,10 @@ def test_a_mixture_plays_one_of_its_policies_from_the_first_action_of_a_hand_to_
         more = [after - before for before, after in zip(asked[hand - 1], asked[hand], strict=True)]
         assert more[drawn[hand]] > 0
         assert more[1 - drawn[hand]] == 0
+
+
+def test_a_bet_of_a_size_that_the_agent_does_not_know_is_said_to_be_translated() -> None:
+    told = "The size of a bet is none that the agent knows, so it was translated."
+    for size, said in (("2", False), ("3.5", True)):
+        _, lines = session(LadderUniform(LadderGame(TWO_ROUNDS)), Script([f"r{size}", *"c" * 20]), 1, 1)
+        assert any(told in line for line in lines) == said

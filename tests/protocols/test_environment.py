@@ -19,7 +19,7 @@ from deepcfr.protocols.environment import AGENTS, GameEnv
 NAMES = ["kuhn", "leduc", "fhp", "hulh", "hunl-pot", "hunl-200", "openspiel:leduc_poker", "openspiel:tic_tac_toe"]
 
 
-@pytest.mark.parametrize("name", NAMES[:6])
+@pytest.mark.parametrize("name", NAMES)
 def test_pettingzoos_own_tests_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():  # it would rather have observations without a mask, and pictures
         warnings.simplefilter("ignore")

@@ -555,7 +555,8 @@ def test_an_export_plays_the_same_and_cannot_be_resumed(saved: Saved, tmp_path: 
         theirs, copy = small.load_policy(which, pytest.fail)
         assert (copy.iteration, copy.nodes_touched) == (3, solver.nodes_touched)
         for text in ("J", "Q", "K", "J / c", "Q / r", "K / cr"):
-            assert query(theirs, text).probabilities == query(ours, text).probabilities
+            same = query(ours, text).probabilities
+            assert query(theirs, text).probabilities == pytest.approx(same, abs=5e-3)  # weights have 16 bits
     with pytest.raises(CheckpointError) as caught:
         small.load_solver(pytest.fail, memories=True)
     (sentence,) = caught.value.problems

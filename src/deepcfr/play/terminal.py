@@ -110,6 +110,8 @@ class Table:
         end = "Showdown" if hand.state.showdown else "Fold"
         yours, theirs = (cards_markup(rules, hand.hole(player)) for player in (hand.person, 1 - hand.person))
         self.say(f"  {end}: you had {yours}, the agent had {theirs}.")
+        if hand.translated:
+            self.say("  The size of a bet is none that the agent knows, so it was translated.")
         outcome = f"You {'win' if won > 0 else 'lose'} {amount(rules, abs(won))}" if won else "The pot is split"
         self.say(f"  {outcome}.")
         return won

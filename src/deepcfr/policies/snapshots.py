@@ -52,8 +52,8 @@ def compact(network: SplitNetwork) -> Weights:
     for name, tensor in found.items():
         if not bool(torch.isfinite(tensor).all()):
             raise TrainingError(
-                f"The weights '{name}' of an advantage network reach {float(state[name].abs().max()):g}, which 16 bits "
-                "cannot hold: set cfr.keep_networks to 0 to train without snapshots for SD-CFR."
+                f"The weights '{name}' of a network reach {float(state[name].abs().max()):g}, which the 16 bits of "
+                "exports and snapshots cannot hold: set cfr.keep_networks to 0 to train without snapshots for SD-CFR."
             )
     return found
 

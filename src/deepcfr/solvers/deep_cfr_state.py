@@ -16,6 +16,7 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
+from deepcfr.policies.snapshots import compact
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.collector import Collecting, Collector, Current
@@ -130,7 +131,11 @@ class DeepCFRState:
         """None: unknown before an iteration has run."""
 
     def state(self, memories: bool) -> State:
-        """The state that a checkpoint stores; without `memories` it can be played but not trained."""
+        """The state that a checkpoint stores; without `memories` it can be played but not trained.
+
+        The weights of networks then have 16 bits, as those of snapshots. Raises TrainingError for a weight that those
+        cannot hold.
+        """
         networks = {"advantage-0": self.advantage_networks[0], "advantage-1": self.advantage_networks[1]}
         if self.average_network is not None:
             networks["average"] = self.average_network
@@ -139,7 +144,7 @@ class DeepCFRState:
         weights = {
             f"{name}.{key}": tensor.cpu().contiguous()
             for name, network in networks.items()
-            for key, tensor in network.state_dict().items()
+            for key, tensor in (network.state_dict() if memories else compact(network)).items()
         }
         kept = self._stored() if memories else []
         facts = {

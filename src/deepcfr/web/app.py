@@ -70,7 +70,9 @@ def _answer_errors(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         where = ".".join(str(part) for part in first.get("loc", ()))
-        return _sentence(request, 422, f"The request cannot be read: {shorten(where)}: {shorten(first['msg'], 120)}.")
+        found = "" if first["type"] in ("missing", "json_invalid") else f", but is {shorten(repr(first['input']))}"
+        what = f"'{shorten(where)}': {shorten(first['msg'], 120)}{found}"
+        return _sentence(request, 422, f"The request cannot be read: {what}.")
 
     async def unknown(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
