@@ -156,7 +156,8 @@ class Spot:
         object.__setattr__(self, "ranges", tuple(weights * live for weights in self.ranges))
         for name, weights in zip(NAMES, self.ranges, strict=True):
             if not weights.any():
-                raise ConfigError(f"The range of the {name} has no hand that is possible on this board.")
+                board = cards_text(HOLDEM, self.board)
+                raise ConfigError(f"The range of the {name} has no hand that is possible on the board {board}.")
         half, stack = self.half_pot, round(self.stacks * UNIT)
         if not half or not stack:
             raise ConfigError(
