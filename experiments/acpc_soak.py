@@ -2,10 +2,10 @@
 
     python -m experiments.acpc_soak        # writes experiments/results/acpc_soak.json
 
-Two agents with uniform strategies play over loopback, through the same dealer and client as other programs; in no-limit
-hold'em (`hunl-ladder`) one of them knows a few sizes only, and the other one raises by random legal amounts. The script
-ends with an error at a hand that pokerkit counts differently, or at a message that breaks the protocol. Then every hand is
-read from its history and compared with its line in the dealer's log.
+Two agents with uniform strategies play over loopback, through the same dealer and client as other programs. In no-limit
+hold'em one knows a few sizes only, and the other one raises by random legal amounts: a uniform agent of `hunl-ladder`, and
+the shipped agents of no-limit hold'em. The script ends with an error at a hand that pokerkit counts differently, or at a
+message that breaks the protocol. Then every hand is read from its history and compared with its line in the dealer's log.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import Records, Table, host_match
 from deepcfr.protocols.record import gain_of, log_line
 from deepcfr.protocols.translation import TranslatingAgent
+from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import environment
+from deepcfr.runs.models import shipped_agents
 
-GAMES = ("fhp", "fhp-pot", "hunl-ladder")  # limit, pot bets, and no-limit with raises of any size
+AGENTS = ("hunl-200", "hunl-200-deep")  # shipped agents
+GAMES = ("fhp", "fhp-pot", "hunl-ladder", *AGENTS)  # limit, pot bets, and no-limit with raises of any size
 
 
 class RandomRaiser:
@@ -64,9 +67,13 @@ class RandomRaiser:
 
 def players(name: str, seed: int) -> tuple[PokerRules, tuple[Bot, Bot]]:
     """The rules of a match and its two bots."""
-    if name in LADDERS:
-        uniform = TranslatingAgent(ladder_scripted("uniform", LadderGame(LADDERS[name])), seed)
-        return uniform.rules, (uniform, RandomRaiser(uniform.rules, seed))
+    if name in LADDERS or name in AGENTS:
+        if name in AGENTS:
+            player, _ = RunFolder.open(shipped_agents()[name]).load_player("own", print)
+        else:
+            player = ladder_scripted("uniform", LadderGame(LADDERS[name]))
+        agent = TranslatingAgent(player, seed)
+        return agent.rules, (agent, RandomRaiser(agent.rules, seed))
     game = load_game(name)
     return game.rules, (Agent(UniformPolicy(game), seed), Agent(UniformPolicy(game), seed + 1))
 
