@@ -83,7 +83,7 @@ def soak(name: str, hands: int, seed: int) -> dict[str, Any]:
     rules, bots = players(name, seed)
     with tempfile.TemporaryDirectory() as folder:
         records = Records(log=Path(folder) / "log", phh=Path(folder))
-        table = Table(rules, ("first", "second"), bots)
+        table = Table(rules, (name, "opponent"), bots)
         result = host_match(table, Terms(hands, seed), records, print)
         histories = load_histories(Path(folder) / "hands.phhs", rules)
         logged = [line for line in (Path(folder) / "log").read_text().splitlines() if line.startswith("STATE:")]

@@ -71,6 +71,11 @@ def test_situations_that_are_none_are_sentences(fhp: Agent, board: str, betting:
         fhp.act("As Kd", board, betting)
 
 
+def test_a_policy_of_no_run_is_refused() -> None:
+    with pytest.raises(ConfigError, match="must be one of own, average, current, sd-cfr, but is 'newest'"):
+        load("kuhn", policy="newest")
+
+
 @pytest.mark.parametrize("board, betting", [("", "rc"), ("Qs 7h 2c", "r"), ("Qs 7h 2c", "rc/cc"), ("", "f")])
 def test_ranges_where_nobody_acts_are_refused(fhp: Agent, board: str, betting: str) -> None:
     with pytest.raises(ConfigError, match="Nobody is to act after the betting"):

@@ -257,7 +257,10 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
             {"evaluation": {"policy": "sd-cfr"}, "cfr": {"keep_networks": 0}},
             ["'evaluation.policy'", "sd-cfr", "'cfr.keep_networks'", "above 0"],
         ),
-        ({"cfr": {"average_smoothing": 0.1}}, ["'cfr.average_smoothing'", "is not a setting", "keep_networks"]),
+        (
+            {"cfr": {"average_smoothing": 0.1}},
+            ["'cfr.average_smoothing'", "is not a setting any more", "keep_networks"],
+        ),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
         ({"average": {"compress": 1.0}}, ["'average.compress'", "is not a setting", "merge_infosets"]),
@@ -306,6 +309,10 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
 )
 def test_ways_of_sampling_that_agree_are_accepted(table: dict[str, Any]) -> None:
     assert list(config_problems(config_from_table(table))) == []
+
+
+def test_an_unknown_setting_without_a_value_is_refused() -> None:
+    assert len(problems_of({"cfr": {"iteratons": None}})) == 1
 
 
 def test_settings_of_earlier_versions_are_accepted_where_they_did_nothing() -> None:

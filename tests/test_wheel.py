@@ -108,7 +108,7 @@ def test_the_wheel_plays_in_an_empty_folder(built: Path, tmp_path: Path) -> None
         try:
             assert server.stderr
             address = next(found[0] for line in server.stderr if (found := re.search(r"http://[\w.:]+", line)))
-            with urllib.request.urlopen(address) as page:
+            with urllib.request.urlopen(address, timeout=60) as page:
                 text = page.read().decode()
         finally:
             server.terminate()

@@ -17,6 +17,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from deepcfr.config import (
     AdvantageFitConfig,
@@ -549,6 +550,11 @@ def test_the_pointer_to_the_latest_is_for_people_only(saved: Saved) -> None:
 def test_an_export_plays_the_same_and_cannot_be_resumed(saved: Saved, tmp_path: Path) -> None:
     saved.run.export(tmp_path / "small", pytest.fail)
     assert not list((tmp_path / "small").rglob("memory-*"))
+    (networks,) = (tmp_path / "small").rglob(NETWORKS)
+    weights = load_file(networks)
+    assert {
+        tensor.dtype for name, tensor in weights.items() if name.endswith(".weight") and not name.startswith("iterates")
+    } == {torch.float16}
     small = RunFolder.open(tmp_path / "small")
     for which in ("average", "current"):
         ours, solver = saved.run.load_policy(which, pytest.fail)

@@ -298,3 +298,10 @@ def test_people_who_act_do_not_wait_for_reviews(person: TestClient, monkeypatch:
         assert acted.status_code == 200
         assert waiting == MANY
         assert {asked.result(60).status_code for asked in reviews} == {200}
+
+
+def test_a_request_of_another_form_is_refused_with_what_it_has(person: TestClient) -> None:
+    answer = person.post("/api/play/leduc", json={"seed": "soon"})
+    assert answer.status_code == 422
+    assert "'body.seed'" in answer.json()["error"]
+    assert answer.json()["error"].endswith("but is 'soon'.")

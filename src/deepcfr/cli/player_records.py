@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from deepcfr.config import SearchConfig
+from deepcfr.config import PolicyName, SearchConfig
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations", "fits"]
-PolicyName = Literal["own", "average", "current", "sd-cfr"]
 
 
 @dataclass

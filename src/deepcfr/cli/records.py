@@ -181,7 +181,7 @@ class Resume:
 
 @dataclass
 class Export:
-    """Copy a run without its memories and with weights of 16 bits: small and playable, but not resumable."""
+    """Copy a run without its memories, Deep CFR's weights in 16 bits: small and playable, but not resumable."""
 
     run: Positional[Path]  # a run folder
     out: Path  # the folder to create

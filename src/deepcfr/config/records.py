@@ -10,6 +10,7 @@ from deepcfr.config.self_play import NFSPConfig, PPOConfig
 
 Weighting = Literal["linear", "uniform", "quadratic", "discounted"]  # the weight of iteration t: t, 1, t^2, or DCFR's
 _PLUS = {"uniform": "CFR", "linear": "LinearCFR", "discounted": "DCFR"}  # clipped variants, by weighting
+PolicyName = Literal["own", "average", "current", "sd-cfr"]  # a strategy of a run; own is what evaluation.policy names
 OPENSPIEL = "openspiel:"  # prefix of the names of OpenSpiel games
 
 

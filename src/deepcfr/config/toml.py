@@ -76,9 +76,10 @@ def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name not in hints:
-            if _REMOVED.get(prefix + name) == value:
-                continue
-            problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
+            removed = prefix + name in _REMOVED
+            if not removed or value != _REMOVED[prefix + name]:
+                gone = " any more" if removed else ""
+                problems.append(f"'{prefix}{name}' is not a setting{gone}; there are {', '.join(hints)}.")
         elif hints[name] == Sampling and isinstance(value, dict):
             values[name] = _sampling(value, problems)
         elif not dataclasses.is_dataclass(hints[name]) and hints[name] != Sampling:

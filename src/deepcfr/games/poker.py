@@ -126,8 +126,8 @@ def poker_game(game: Game) -> PokerGame:
     if isinstance(game, PokerGame):
         return game
     raise GameError(
-        "Public-chance traversals, a table for the first round, targets in units of the pot and the control variate of "
-        f"the board need a poker game, and '{game.name}' is not one."
+        "Public-chance traversals, a table for the first round and targets in units of the pot need a poker game, and "
+        f"'{game.name}' is not one."
     )
 
 

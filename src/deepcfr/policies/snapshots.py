@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.config.records import Weighting
-from deepcfr.errors import TrainingError
 from deepcfr.training.networks import SplitNetwork
 
 Weights = dict[str, torch.Tensor]
@@ -42,20 +41,15 @@ def snapshot_weight(iteration: int, every: int, weighting: Weighting) -> float:
 
 
 def compact(network: SplitNetwork) -> Weights:
-    """A network's weights on the CPU in float16, except for the unit `scale`.
+    """A network's weights on the CPU in float16, except for the unit `scale` and weights that float16 cannot hold.
 
-    float16 has 11 significant bits, bfloat16 only 8, and weights need no wide range. Raises TrainingError for a weight
-    that float16 cannot hold.
+    float16 has 11 significant bits, bfloat16 only 8, and weights need no wide range.
     """
-    state = network.state_dict()
-    found = {name: (tensor if name == "scale" else tensor.half()).cpu().clone() for name, tensor in state.items()}
-    for name, tensor in found.items():
-        if not bool(torch.isfinite(tensor).all()):
-            raise TrainingError(
-                f"The weights '{name}' of a network reach {float(state[name].abs().max()):g}, which the 16 bits of "
-                "exports and snapshots cannot hold: set cfr.keep_networks to 0 to train without snapshots for SD-CFR."
-            )
-    return found
+    small = {name: tensor.half().cpu() for name, tensor in network.state_dict().items()}
+    return {
+        name: small[name] if name != "scale" and bool(torch.isfinite(small[name]).all()) else tensor.cpu().clone()
+        for name, tensor in network.state_dict().items()
+    }
 
 
 def expand(network: SplitNetwork, weights: Weights) -> SplitNetwork:

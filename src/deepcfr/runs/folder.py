@@ -10,13 +10,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
 from deepcfr.cluster.parts import MergedHere
 from deepcfr.cluster.shards import ShardedCollector
-from deepcfr.config import AnyConfig, RunConfig, SolveConfig, config_to_toml, load_any_config, validate_config
+from deepcfr.config import (
+    AnyConfig,
+    PolicyName,
+    RunConfig,
+    SolveConfig,
+    config_to_toml,
+    load_any_config,
+    validate_config,
+)
 from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.ladder import LadderRules, ladder_rules
@@ -307,8 +315,11 @@ class RunFolder:
         """A strategy of the run, and the solver that it comes from.
 
         That is its `average`, its `current` one, the `sd-cfr` average, or its `own`: the one of these
-        that `evaluation.policy` names. Raises CheckpointError if the run has no such policy yet.
+        that `evaluation.policy` names. Raises ConfigError for another name, and CheckpointError if the run has no such
+        policy yet.
         """
+        if which not in get_args(PolicyName):
+            raise ConfigError(f"A policy must be one of {', '.join(get_args(PolicyName))}, but is {which!r}.")
         which = self.config.evaluation.policy if which == "own" else which
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
         whole = which == "current" and isinstance(self.config, SolveConfig)

@@ -133,8 +133,7 @@ class DeepCFRState:
     def state(self, memories: bool) -> State:
         """The state that a checkpoint stores; without `memories` it can be played but not trained.
 
-        The weights of networks then have 16 bits, as those of snapshots. Raises TrainingError for a weight that those
-        cannot hold.
+        The weights of networks are then in the form of `compact`, as those of snapshots.
         """
         networks = {"advantage-0": self.advantage_networks[0], "advantage-1": self.advantage_networks[1]}
         if self.average_network is not None:
