@@ -125,7 +125,7 @@ FITS: dict[str, st.SearchStrategy[Any]] = {
     "batch_size": whole(1, 10_000_000),
     "learning_rate": real(1e-12, 10.0),
     "schedule": st.sampled_from(["constant", "cosine"]),
-    "draw": st.sampled_from(["uniform", "weighted", "balanced"]),
+    "draw": st.sampled_from(["uniform", "balanced"]),
     "merge_infosets": st.booleans(),
 }
 CONFIGS = st.builds(

@@ -75,7 +75,7 @@ def drawn(memories: dict[int, Memory], config: FitConfig, stream: int = 5) -> Sa
     return examples.ask(DRAWS, stream)()
 
 
-@pytest.mark.parametrize("draw", ["uniform", "weighted", "balanced"])
+@pytest.mark.parametrize("draw", ["uniform", "balanced"])
 def test_draws_are_in_proportion_to_what_was_seen(unequal: dict[int, Memory], draw: str) -> None:
     """Every sample that is held stands for seen / held samples, times its weight where draws are weighted (χ²)."""
     found = drawn(unequal, FitConfig(draw=draw))  # type: ignore[arg-type]

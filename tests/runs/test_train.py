@@ -257,7 +257,7 @@ VARIANTS = {
     "fine-tuned advantages": replace(CONFIG, advantage=replace(ADVANTAGE, refit="fine-tune")),
     "merged infosets": replace(CONFIG, advantage=replace(ADVANTAGE, merge_infosets=True)),
     "drawn by weight": replace(
-        CONFIG, advantage=replace(ADVANTAGE, draw="balanced"), average=replace(FIT, draw="weighted")
+        CONFIG, advantage=replace(ADVANTAGE, draw="balanced"), average=replace(FIT, draw="balanced")
     ),
     "uniform": replace(CONFIG, cfr=replace(CONFIG.cfr, weighting="uniform", fallback="uniform")),
 }

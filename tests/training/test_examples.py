@@ -64,12 +64,12 @@ def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
         torch.testing.assert_close(examples.loss(network, index), expected)
 
 
-def test_weighted_draws_take_the_place_of_weights_in_the_loss() -> None:
+def test_balanced_draws_take_the_place_of_weights_in_the_loss() -> None:
+    """In one round the odds are in proportion to the weights, and the loss has none."""
     data, network = advantages(count=50), new_network()
-    alike, drawn = (
-        InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), FitConfig(draw=draw))
-        for draw in ("uniform", "weighted")
-    )
+    rounds = torch.zeros(len(LEGAL), dtype=torch.int64)
+    objective = Objective(LEGAL, advantage_loss, linear_weights, NEWEST, rounds=rounds)
+    alike, drawn = (InfosetExamples(data.memory, objective, FitConfig(draw=d)) for d in ("uniform", "balanced"))
     assert alike.odds is None
     assert drawn.odds is not None
     torch.testing.assert_close(drawn.odds, data.samples.iteration / data.samples.iteration.max())

@@ -149,8 +149,7 @@ class ShardedExamples:
         """The unnormalised probability that a draw is from this shard."""
         if self.order.config.draw == "uniform":
             return float(survey.seen)
-        own = survey.mass[mass > 0]
-        return survey.times * float(own.sum() if self.order.config.draw == "weighted" else (own / mass[mass > 0]).sum())
+        return survey.times * float((survey.mass[mass > 0] / mass[mass > 0]).sum())
 
     @property
     def block(self) -> int:

@@ -135,9 +135,9 @@ class FitConfig:
 
     steps: int = 4_000  #: mini-batch steps
     batch_size: int = 10_000  #: examples in a mini-batch, drawn with replacement
-    #: uniform: draw all examples alike and weight their losses; weighted: draw in proportion to the weights; balanced: also
-    #: draw equally from every round, because river decisions outnumber the others. Memories of hands ignore it
-    draw: Literal["uniform", "weighted", "balanced"] = "uniform"
+    #: uniform: draw all examples alike and weight their losses; balanced: draw in proportion to the weights, and equally
+    #: from every round, because river decisions outnumber the others. Memories of hands ignore it
+    draw: Literal["uniform", "balanced"] = "uniform"
     #: decisions of each hand in a mini-batch, drawn in proportion to their reach; 0 is all. Memories of infosets ignore it
     decisions: int = 0
     #: Adam as in the paper; or Muon (Jordan et al. 2024), which orthogonalises the steps of hidden matrices, with Adam for

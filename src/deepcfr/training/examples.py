@@ -149,12 +149,10 @@ class Objective:
         return float(self.in_units(targets[some], node)[self.legal[node]].double().square().nanmean())
 
     def mass(self, memory: Memory) -> torch.Tensor:
-        """The sum of the samples' weights in each round, float64 [K]; all in round 0 if `rounds` is None."""
+        """The sum of the samples' weights in each round, float64 [K]."""
+        assert self.rounds is not None
         weight = self.weights(memory.filled("iteration"), self.iteration).double()
         sums = torch.zeros(len(self.legal), dtype=torch.float64, device=weight.device)
-        if self.rounds is None:
-            sums[0] = weight.sum()
-            return sums
         by_node = torch.zeros_like(sums).index_add_(0, first_nodes(memory).int(), weight)
         return sums.index_add_(0, self.rounds, by_node)
 
@@ -165,11 +163,9 @@ class Objective:
         """
         if config.draw == "uniform" or not len(memory):
             return None
+        by_round = self.mass(memory) if mass is None else mass
         odds = self.weights(memory.filled("iteration"), self.iteration)
-        if config.draw == "balanced":
-            assert self.rounds is not None
-            by_round = self.mass(memory) if mass is None else mass
-            odds /= by_round[self.rounds].float()[first_nodes(memory).int()]
+        odds /= by_round[self.rounds].float()[first_nodes(memory).int()]
         return odds / odds.max()
 
 
@@ -247,7 +243,7 @@ class InfosetExamples:
 
     @property
     def odds(self) -> torch.Tensor | None:
-        """Proportional to the weights; balanced draws also divide by the total weight of the round."""
+        """Of balanced draws: each sample's weight by the total weight of its round."""
         return self._odds
 
     def scale(self) -> float:
