@@ -134,17 +134,10 @@ class PolicyGradient(SelfPlay):
         alpha, factor = entropy_weight(settings, t), cosine(t, settings.iterations)
 
         def policy_loss(index: torch.Tensor) -> torch.Tensor:
-            infosets = seen.infosets[index]
-            new = masked_log_softmax(outputs_at(policy.network, infosets, self.game.encoding), legal[infosets.node])
-            return regularised_loss(
-                new,
-                seen.policy[index],
-                seen.action[index],
-                seen.advantage[index],
-                settings,
-                alpha,
-                legal[infosets.node],
-            )
+            infosets, before = seen.infosets[index], (seen.policy[index], seen.action[index], seen.advantage[index])
+            allowed = legal[infosets.node]
+            new = masked_log_softmax(outputs_at(policy.network, infosets, self.game.encoding), allowed)
+            return regularised_loss(new, *before, settings, alpha, allowed)
 
         def value_loss(index: torch.Tensor) -> torch.Tensor:
             predicted = outputs_at(value.network, seen.infosets[index], self.game.encoding)[:, 0]
