@@ -122,6 +122,17 @@ for command in ("", *{COMMANDS!r}):
     assert result.stdout == "[]\n" * (2 + len(COMMANDS))
 
 
+def test_playing_loads_no_compiler_of_networks_and_no_other_library_that_play_does_not_need() -> None:
+    """They take seconds, and play is to start within three."""
+    result = python(
+        "import sys\n"
+        "import deepcfr.play.terminal, deepcfr.runs.players\n"
+        "slow = ('torch._dynamo', 'torch._inductor', 'ray', 'pyspiel', 'sklearn', 'fastapi', 'pokerkit')\n"
+        "print([name for name in slow if name in sys.modules])"
+    )
+    assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
 def test_the_installed_command_is_this_one() -> None:
     result = subprocess.run([Path(sys.executable).parent / "deepcfr", "--help"], capture_output=True, text=True)
     assert result.returncode == 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import cache
+from typing import Any, Protocol
 
 import torch
 
@@ -135,7 +136,7 @@ class Objective:
         if node.dim() == 2:  # a sample is a hand with several decisions, and has the mean of their losses
             weight = (weight / node.shape[1])[:, None]
         targets = self.in_units(batch.target, node)
-        batch_loss = _compiled_batch_loss if node.is_cuda else _batch_loss
+        batch_loss = _compiled_batch_loss() if node.is_cuda else _batch_loss
         return batch_loss(self.loss, network, batch.infosets, targets, self.legal, weight)
 
     def in_units(self, targets: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
@@ -181,9 +182,14 @@ def _batch_loss(
     return loss(network(infosets), targets / network.scale, legal[infosets.node.long()], weight)
 
 
-# For CUDA, where its many small operations become few kernels. Torch compiles it at the first step, anew for another loss,
-# network shape or batch size, and needs a C compiler for that.
-_compiled_batch_loss = torch.compile(_batch_loss, dynamic=False)
+@cache
+def _compiled_batch_loss() -> Any:
+    """The same for CUDA, where its many small operations become few kernels.
+
+    Torch compiles it at the first step, anew for another loss, network shape or batch size, and needs a C compiler for
+    that. Its compiler takes two seconds to import, so nothing else loads it.
+    """
+    return torch.compile(_batch_loss, dynamic=False)
 
 
 def first_nodes(memory: Memory) -> torch.Tensor:
