@@ -6,6 +6,7 @@ And the browser of the tests of pages.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 # Tests run side by side, one process per core. Set before torch is imported; the processes that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Large tables that this run of the tests makes are its own, one for all processes; it ends with the first of them.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    CACHE = tempfile.TemporaryDirectory(prefix="deepcfr-tests-")
+    os.environ["DEEPCFR_CACHE"] = CACHE.name
 
 CALM = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
 settings.register_profile("fixed", deadline=None, suppress_health_check=CALM, derandomize=True, database=None)

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -210,3 +211,41 @@ def test_games_without_such_hands_are_refused() -> None:
         strength_tables((), 0, 0)
     with pytest.raises(ConfigError, match="hands of one or two cards, but this game deals 4"):
         strength_tables((4, 3), 13, 4)
+
+
+def test_a_large_table_is_made_once_and_kept_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, ranks, suits = (2, 2), 5, 3
+    whole = strength_tables(groups, ranks, suits, spread=True)
+    monkeypatch.setenv("DEEPCFR_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr(strength_module, "KEPT_BYTES", 1)
+
+    def again() -> None:
+        strength_module._on_device.cache_clear()
+        found = strength_tables(groups, ranks, suits, spread=True)
+        for name in (*strength_module._TENSORS, "spread"):
+            assert torch.equal(getattr(found, name), getattr(whole, name))
+
+    def again_without_making_it() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(strength_module, "_indices", pytest.fail)
+            again()
+
+    again()
+    files = sorted((tmp_path / "kept").iterdir())
+    assert [path.name for path in files] == ["spread-1-2-2-5-3.safetensors", "strengths-1-2-2-5-3.safetensors"]
+    again_without_making_it()
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-100])  # damaged
+    again()
+    again_without_making_it()
+    strength_module._on_device.cache_clear()
+
+
+def test_a_table_that_cannot_be_kept_is_made_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("DEEPCFR_CACHE", str(tmp_path / "file" / "folder"))
+    monkeypatch.setattr(strength_module, "KEPT_BYTES", 1)
+    strength_module._on_device.cache_clear()
+    with pytest.warns(UserWarning, match="cannot be kept in"):
+        assert len(strength_tables((2, 2), 5, 3).values)
+    strength_module._on_device.cache_clear()

@@ -13,21 +13,29 @@ distinguishes a draw from a made hand: means of `hats` of the percentile, a soft
 
 The table holds one board of each class under renaming of suits. A look-up computes the board's number, gets its class and
 renaming, and renames the hand: a few gathers, on any device.
+
+Making a large table takes one to two minutes on all cores, so it is kept in a file, which later programs map into memory:
+they start at once and share its pages.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import comb
+from pathlib import Path
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from platformdirs import user_cache_dir
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from deepcfr.errors import ConfigError
@@ -41,6 +49,8 @@ SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands
 SPREAD = 8  # hats of the percentile; their means describe its distribution over the cards to come
 _STRETCH = 256  # boards that a thread takes at a time
 MOST_BYTES = 2 << 30  # of a table; hold'em with five board cards takes 1.6e9
+KEPT_BYTES = 100_000_000  # tables from this size on are kept in files
+_FORM = 1  # of such files; what changes their contents needs another number
 
 
 @dataclass(frozen=True)
@@ -174,23 +184,60 @@ def _on_device(
     deck = (hole_cards, board_cards, num_ranks, num_suits)
     if device != "cpu":
         return _on_device(*deck, "cpu", spread).to(device)
-    indices = [board_index(num_ranks, num_suits, size) for size in range(board_cards + 1)]
+    num_cards, hands = num_ranks * num_suits, comb(num_ranks * num_suits, hole_cards)
     if spread:
         tables = _on_device(*deck, "cpu", False)
-        points = tables.values.numpy().view(np.uint16)
-        return replace(tables, spread=torch.from_numpy(_spread(indices, hole_cards, points).view(np.int16)))
-    num_cards, hands = num_ranks * num_suits, comb(num_ranks * num_suits, hole_cards)
-    values, starts = _levels(indices, hole_cards, _ranges(indices, hole_cards))
-    return StrengthTables(
-        place=torch.from_numpy(_places(num_cards, board_cards)),
-        first=_joined([start + index.class_of * hands for start, index in zip(starts, indices, strict=True)]),
-        renaming=_joined([index.permutation_of.astype(np.int64) * (num_cards + 1) ** hole_cards for index in indices]),
-        hand=torch.from_numpy(_hand_digits(num_ranks, num_suits, hole_cards)),
-        values=torch.from_numpy(values.view(np.int16)),
-        spread=None,
-        num_cards=num_cards,
-        hole_cards=hole_cards,
-    )
+
+        def make_spread() -> dict[str, torch.Tensor]:
+            points = tables.values.numpy().view(np.uint16)
+            return {"spread": torch.from_numpy(_spread(_indices(*deck[1:]), hole_cards, points).view(np.int16))}
+
+        return replace(tables, spread=_kept("spread", deck, make_spread)["spread"])
+
+    def make() -> dict[str, torch.Tensor]:
+        indices = _indices(*deck[1:])
+        values, starts = _levels(indices, hole_cards, _ranges(indices, hole_cards))
+        digits = (num_cards + 1) ** hole_cards
+        return {
+            "place": torch.from_numpy(_places(num_cards, board_cards)),
+            "first": _joined([start + index.class_of * hands for start, index in zip(starts, indices, strict=True)]),
+            "renaming": _joined([index.permutation_of.astype(np.int64) * digits for index in indices]),
+            "hand": torch.from_numpy(_hand_digits(num_ranks, num_suits, hole_cards)),
+            "values": torch.from_numpy(values.view(np.int16)),
+        }
+
+    return StrengthTables(**_kept("strengths", deck, make), spread=None, num_cards=num_cards, hole_cards=hole_cards)
+
+
+def _indices(board_cards: int, num_ranks: int, num_suits: int) -> list[BoardIndex]:
+    return [board_index(num_ranks, num_suits, size) for size in range(board_cards + 1)]
+
+
+def _kept(
+    name: str, deck: tuple[int, int, int, int], make: Callable[[], dict[str, torch.Tensor]]
+) -> dict[str, torch.Tensor]:
+    """The arrays that `make` returns, if they are large from their file, and in it afterwards."""
+    hole_cards, board_cards, num_ranks, num_suits = deck
+    if table_bytes((hole_cards, board_cards), num_ranks, num_suits) < KEPT_BYTES:
+        return make()
+    path = cache_folder() / f"{name}-{_FORM}-{'-'.join(map(str, deck))}.safetensors"
+    with suppress(OSError, SafetensorError):  # no file, or a damaged one
+        return load_file(path)
+    arrays, temporary = make(), path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(arrays, temporary)
+        os.replace(temporary, path)
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            temporary.unlink()
+        warnings.warn(f"The table of hand strengths cannot be kept in '{path}': {error}.", stacklevel=2)
+    return arrays
+
+
+def cache_folder() -> Path:
+    """The folder of large tables: DEEPCFR_CACHE of the environment, or a folder of this library in the user's cache."""
+    return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr"))
 
 
 def _joined(parts: list[npt.NDArray[np.int64]]) -> torch.Tensor:

@@ -73,7 +73,8 @@ def cost_notes(
     if config.network.strength:
         deck = (poker.card_groups, poker.rules.num_ranks, poker.rules.num_suits)
         size = strength.table_bytes(*deck, spread=config.network.runouts)
-        notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB")
+        kept = f", kept in {strength.cache_folder()}" if size >= strength.KEPT_BYTES else ""
+        notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB{kept}")
     notes += unread_settings(config)
     reason = refusal(poker.rules)
     return [*notes, reason] if reason else notes
