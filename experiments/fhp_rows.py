@@ -20,6 +20,7 @@ from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 
+_SECTIONS = ("cfr", "sampling", "memory", "network", "advantage", "average", "values")  # that a recipe consists of
 KEY = ("setting", "recipe", "hardware", "seed", "t", "commit")  # of a row
 Row = dict[str, Any]
 
@@ -62,11 +63,18 @@ def misfits(setting: str, config: RunConfig) -> list[str]:
 
 
 def recipe(config: RunConfig) -> str:
-    """A short name for all settings that determine the result, without the seed and the number of iterations."""
-    parts = dataclasses.asdict(config)
-    for name in ("seed", "evaluation", "runtime"):
-        del parts[name]
-    del parts["cfr"]["iterations"]
+    """A short name for all settings that determine the result, without the seed and the number of iterations.
+
+    Settings at their defaults do not count, so that the name stays when later versions have other settings.
+    """
+    plain = RunConfig(sampling=type(config.sampling)())
+    sections = {name: dataclasses.asdict(getattr(config, name)) for name in _SECTIONS}
+    parts = {
+        f"{name}.{item}": value
+        for name, section in sections.items()
+        for item, value in section.items()
+        if item != "iterations" and (item == "kind" or value != getattr(getattr(plain, name), item))
+    }
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 
