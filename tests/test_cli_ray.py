@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepcfr.cli import main, parse_command
+from deepcfr.config import ExternalSampling
 from deepcfr.defaults import LOCAL_CLUSTER, cluster_notes, default_cluster_config, default_config
 from deepcfr.errors import ConfigError
 
@@ -51,7 +52,11 @@ def test_a_cluster_changes_no_setting_without_a_sentence(game: str) -> None:
 
 def test_games_of_four_rounds_sample_histories_on_a_cluster_as_before_boards_were_drawn() -> None:
     limit = default_cluster_config("hulh")
-    assert (limit.cfr.iterations, limit.sampling.kind, limit.advantage.target) == (120, "external", "mean")
+    assert (limit.cfr.iterations, limit.sampling, limit.advantage.target) == (
+        120,
+        ExternalSampling(traversals=30_000, chunk=625),
+        "mean",
+    )
     assert all(replace(default_cluster_config(name), game="hulh") == limit for name in ("hunl-pot", "hunl-200"))
 
 

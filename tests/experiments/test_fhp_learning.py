@@ -108,6 +108,12 @@ def test_the_recipe_is_all_but_seed_length_and_runtime() -> None:
     assert rows.recipe(replace(HANDS, advantage=replace(HANDS.advantage, steps=5))) != name
 
 
+def test_later_versions_give_the_recorded_recipe_of_a_configuration_the_same_name() -> None:
+    recorded = json.loads((ROOT / "experiments" / "results" / "fhp_learning.json").read_text())
+    shipped = rows.recipe(load_config(ROOT / "models" / "fhp" / "config.toml"))
+    assert {row["seed"] for row in recorded if row["recipe"] == shipped} == {0, 1, 2}
+
+
 def test_settings_are_never_mixed(tmp_path: Path) -> None:
     assert rows.misfits("paper", load_config(ROOT / "configs" / "fhp-paper.toml")) == []
     assert len(rows.misfits("paper", HANDS)) >= 3

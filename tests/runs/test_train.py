@@ -34,6 +34,7 @@ from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
 from deepcfr.games.presets import load_source
+from deepcfr.games.strength import cache_folder
 from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
@@ -509,6 +510,10 @@ def test_the_cost_of_boards_is_said_and_games_with_too_many_are_refused(tmp_path
     notes = cost_notes(drawn.config, drawn.source)
     assert "each thread takes up to 0.59 GB for a drawn board" in notes
     assert not any("ignored" in note for note in notes)
+    seen = replace(large, network=NetworkConfig(kind="two-tower", strength=True, runouts=True))
+    assert f"the table of hand strengths takes 2.01 GB, kept in {cache_folder()}" in cost_notes(seen, drawn.source)
+    small = replace(BOARDS, network=NetworkConfig(kind="two-tower", strength=True))
+    assert "the table of hand strengths takes 0.00 GB" in cost_notes(small, run.source)
     panel = RunFolder.create(tmp_path / "panel", replace(large, sampling=replace(large.sampling, panel=True)))
     with pytest.raises(ConfigError, match="hulh has too many boards to keep, and a panel keeps its boards"):
         cost_notes(panel.config, panel.source)

@@ -16,9 +16,10 @@ from deepcfr.config import (
     NetworkConfig,
     RunConfig,
 )
+from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import load_game
+from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.network import RegretMatchingPolicy, infoset_owner, regret_matching
@@ -460,3 +461,10 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
             late += 1
             assert float(solver.advantage_networks[1].state_dict()["head.weight"].abs().max()) > 0
     assert late
+
+
+def test_targets_in_units_of_the_pot_need_a_poker_game() -> None:
+    game = build_game(load_source("openspiel:kuhn_poker"))
+    config = replace(BRIEF, game="openspiel:kuhn_poker", advantage=replace(ADVANTAGE, pot_units=True))
+    with pytest.raises(GameError, match=r"targets in units of the pot need a poker game, and .* is not one"):
+        DeepCFR(game, config)

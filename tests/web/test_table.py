@@ -305,3 +305,5 @@ def test_a_request_of_another_form_is_refused_with_what_it_has(person: TestClien
     assert answer.status_code == 422
     assert "'body.seed'" in answer.json()["error"]
     assert answer.json()["error"].endswith("but is 'soon'.")
+    broken = person.post("/api/play/leduc", content=b"{no", headers={"content-type": "application/json"})
+    assert broken.json()["error"] == "The request cannot be read: 'body.1': JSON decode error."
