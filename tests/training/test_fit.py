@@ -46,6 +46,21 @@ def examples_of(data: Data, config: FitConfig) -> InfosetExamples:
     return InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
 
 
+# Products on CUDA
+
+
+def test_products_on_cuda_are_rounded_in_fits_alone() -> None:
+    seen = []
+
+    def watched(*arguments: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return advantage_loss(*arguments)
+
+    fitted(advantages(), SMALL, loss=watched)
+    assert seen == [True] * SMALL.steps
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
 # Weights
 
 

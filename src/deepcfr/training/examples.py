@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -261,7 +261,8 @@ class InfosetExamples:
 
     def samples(self, index: torch.Tensor) -> Samples:
         """The samples at `index`, int64 [I], with the fitted targets."""
-        return replace(self._memory[index], target=self._targets[index])
+        node, cards, iteration = (self._memory.rows(name, index) for name in ("node", "cards", "iteration"))
+        return Samples(Infosets(node.int(), cards), self._targets.index_select(0, index), iteration)
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         return self.objective.of(network, self.samples(index), self._config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -51,7 +52,7 @@ def fit(
     """
     start = time.perf_counter()
     batch = config.batch_size
-    with flushed_denormals():
+    with flushed_denormals(), _rounded_products():
         network.scale.fill_(examples.scale())
         descent = Descent(network, examples, config, workers, gradients)
         blocks = list(_blocks(config.steps, batch))
@@ -63,6 +64,18 @@ def fit(
                 _check(descent.recent, block.stop, config)
     loss = float(descent.recent * network.scale**2)
     return FitResult(loss, config.steps, time.perf_counter() - start, batch * config.steps)
+
+
+@contextmanager
+def _rounded_products() -> Iterator[None]:
+    """Within this context, matrix products on CUDA read their factors with 11 significant bits (TF32); sums keep 24."""
+    settings = torch.backends.cuda.matmul
+    before = settings.allow_tf32
+    settings.allow_tf32 = True
+    try:
+        yield
+    finally:
+        settings.allow_tf32 = before
 
 
 def _blocks(steps: int, batch: int) -> Iterator[range]:
