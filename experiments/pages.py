@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from deepcfr.config import RunConfig
 from deepcfr.errors import DeepCFRError
 from deepcfr.report.table import provenance
 from deepcfr.runs.folder import RunFolder
@@ -86,7 +87,8 @@ def asked_seeds(found: Iterable[int]) -> range:
 def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -> str | None:
     """The reason why the folder of a job does not hold its finished run, without a full stop; None if it does.
 
-    A run that was evaluated at other iterations counts, because evaluations do not change it.
+    A run that was evaluated or kept snapshots at other iterations counts, because neither changes it. A run of Deep CFR
+    that was started for other iterations counts as far as it came.
     """
     if not (job.path / "config.toml").is_file():
         return NOT_THERE
@@ -94,15 +96,20 @@ def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -
         run = RunFolder.open(job.path)
         asked = job.config.evaluation
         evaluation = replace(run.config.evaluation, every=asked.every, at=asked.at)
-        problem = difference(replace(run.config, evaluation=evaluation), job.config)
+        config, planned = replace(run.config, evaluation=evaluation), job.config
+        if isinstance(config, RunConfig) and isinstance(planned, RunConfig) and config.solver == "deep-cfr":
+            plan = planned.cfr
+            cfr = replace(config.cfr, iterations=plan.iterations, keep_networks=plan.keep_networks)
+            config = replace(config, cfr=cfr)
+        problem = difference(config, planned)
     except DeepCFRError as error:
         return " ".join(error.problems).rstrip(".")
     if problem:
         return f"of other settings: {problem}"
-    if complete(run):
+    if complete(run) and run.config.iterations >= planned.iterations:
         return None
     lines = read_metrics(run.metrics_path)
-    return f"{STOPPED} {lines[-1]['iteration'] if lines else 0:,} of {run.config.iterations:,}"
+    return f"{STOPPED} {lines[-1]['iteration'] if lines else 0:,} of {planned.iterations:,}"
 
 
 def made_by(paths: Iterable[Path]) -> tuple[str, str, str]:

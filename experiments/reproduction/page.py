@@ -237,9 +237,10 @@ def _command(result: StudyResult) -> str:
 
 def _result_row(name: str, result: StudyResult) -> tuple[str, ...]:
     arm = result.arms[name]
-    value, reference = final(arm), final(result.arms[result.plan.reference])
+    other = result.arms[result.plan.reference]
+    value, reference = final(arm), final(other) if arm.ended and other.ended else None
     ratio = f"{value.mean / reference.mean:.2f}" if value and reference and reference.mean else ""
-    runs = arm.runs.values()
+    runs = arm.furthest
     iterations = sorted({run.curve[-1].iteration for run in runs})
     nodes = sorted(run.curve[-1].nodes for run in runs)
     return (

@@ -67,6 +67,17 @@ class ArmResult:
     runs: Mapping[int, SeedRun]
     missing: Mapping[int, str]
 
+    @property
+    def ended(self) -> list[SeedRun]:
+        """The runs that are at their ends."""
+        return [run for seed, run in self.runs.items() if seed not in self.missing]
+
+    @property
+    def furthest(self) -> list[SeedRun]:
+        """The runs that are at their ends; without any, those that were evaluated at the latest iteration."""
+        latest = max((run.curve[-1].iteration for run in self.runs.values()), default=0)
+        return self.ended or [run for run in self.runs.values() if run.curve[-1].iteration == latest]
+
 
 @dataclass(frozen=True)
 class StudyResult:
@@ -162,8 +173,8 @@ def _full_from(config: AnyConfig, lines: Sequence[Mapping[str, Any]]) -> int | N
 
 
 def final(result: ArmResult) -> Interval | None:
-    """NashConv at the last evaluation; None without a run."""
-    return interval_of([run.last for run in result.runs.values()]) if result.runs else None
+    """NashConv at the last evaluation of the furthest runs; None without a run."""
+    return interval_of([run.last for run in result.furthest]) if result.runs else None
 
 
 def at_iteration(result: ArmResult, iteration: int) -> Interval | None:
@@ -173,8 +184,8 @@ def at_iteration(result: ArmResult, iteration: int) -> Interval | None:
 
 
 def common_nodes(first: ArmResult, second: ArmResult) -> int | None:
-    """The most nodes that all runs of both arms have touched; None if a run was not evaluated before."""
-    runs = [*first.runs.values(), *second.runs.values()]
+    """The most nodes that the furthest runs of both arms have all touched; None if one was not evaluated before."""
+    runs = [*first.furthest, *second.furthest]
     if not first.runs or not second.runs:
         return None
     nodes = min(run.curve[-1].nodes for run in runs)
@@ -182,9 +193,9 @@ def common_nodes(first: ArmResult, second: ArmResult) -> int | None:
 
 
 def at_nodes(result: ArmResult, nodes: int) -> Interval:
-    """NashConv after `nodes` nodes touched, by log-log interpolation between evaluations."""
+    """NashConv of the furthest runs after `nodes` nodes touched, by log-log interpolation between evaluations."""
     values = []
-    for run in result.runs.values():
+    for run in result.furthest:
         x, y = (np.log([getattr(point, name) for point in run.curve]) for name in ("nodes", "nash_conv"))
         values.append(float(np.exp(np.interp(math.log(nodes), x, y))))
     return interval_of(values)

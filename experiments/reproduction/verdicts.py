@@ -216,12 +216,15 @@ def _trend(result: ArmResult) -> str:
 
 def arm_verdict(name: str, result: StudyResult) -> str:
     """An arm compared with the reference, in words, and the outcomes of the statements that it decides."""
-    own, reference = final(result.arms[name]), final(result.arms[result.plan.reference])
+    arms = result.arms[name], result.arms[result.plan.reference]
+    own, reference = map(final, arms)
     parts = []
     if name == result.plan.reference:
         parts.append("the reference")
     elif own is None or reference is None:
         parts.append("cannot be compared: runs are missing")
+    elif not all(arm.ended for arm in arms):
+        parts.append("not compared: runs are not at their ends")
     elif min(own.count, reference.count) < 2:
         parts.append(f"no difference from the reference shown: {_ALONE}")
     elif own.meets(reference):

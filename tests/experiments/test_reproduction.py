@@ -150,6 +150,8 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     assert read(root).arms["plain"].missing == {1: "of other settings: network.width is 5 there and 4 here"}
     path.write_text(re.sub(r"(?m)^at = .*", "at = [1, 3]", path.read_text().replace("width = 5", "width = 4")))
     assert read(root).arms["plain"].missing == {}  # evaluations change no run
+    path.write_text(path.read_text().replace("keep_networks = 1", "keep_networks = 2"))
+    assert read(root).arms["plain"].missing == {}  # nor do snapshots
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
 
@@ -165,6 +167,30 @@ def test_an_unfinished_run_of_a_growing_study_counts_as_far_as_it_was_evaluated(
     assert "| arm | t = 1 | t = 2 | t = 4 |" in page
     assert cells(page, "plain")[1][1:] == ["40.0 ± 0.0", "20.0 ± 0.0", "11.0 ± 2.5"]
     assert "t = 1" not in "\n".join(page_lines([read(root)], root))
+
+
+def test_runs_of_other_lengths_are_compared_where_all_were_and_only_the_furthest_is_shown(root: Path) -> None:
+    growing = dataclasses.replace(STUDY, growing=True)
+    for name, seed in [("plain", 0), ("plain", 2), ("few", 0), ("few", 1), ("few", 2)]:
+        path = arm_path(root, STUDY, "quick", ARMS[name == "few"], seed)
+        for file, old, new in [
+            ("config.toml", "iterations = 4", "iterations = 2"),
+            ("metrics.jsonl", r"\n.*\n$", "\n"),
+        ]:
+            text, count = re.subn(old, new, (path / file).read_text(), count=1)
+            (path / file).write_text(text)
+            assert count == 1
+    result = read(root, growing)
+    plain, few = result.arms["plain"], result.arms["few"]
+    assert plain.missing == dict.fromkeys((0, 2), "stopped at iteration 2 of 4")
+    assert (len(plain.ended), len(few.ended)) == (1, 0)
+    assert final(plain) == interval_of([11.0])
+    assert final(few) == interval_of([40.0, 40.0, 40.0])
+    assert common_nodes(plain, few) == 200
+    assert "plain 20.0 ± 0.0, few steps 40.0 ± 0.0" in judge(Below("plain", "few", 2), result).words
+    assert arm_verdict("few", result).startswith("not compared: runs are not at their ends; ")
+    row = cells("\n".join(page_lines([result], root)), "few steps")[0]
+    assert [row[i] for i in (2, 4, 7)] == ["3", "", "2"]
 
 
 def test_kept_records_make_the_same_page_without_checkpoints(
