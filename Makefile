@@ -52,7 +52,7 @@ test-all: setup browser
 
 # The pictures of README.md and docs/web.md, 1280 pixels wide; chromium must be there.
 screens: setup browser
-	DEEPCFR_SCREENS=docs/screens $(BIN)/python -m pytest tests/web/test_browser.py -k pictures
+	DEEPCFR_SCREENS=docs/screens $(BIN)/python -m pytest tests/web/test_browser.py tests/test_documentation_site.py -k picture
 
 lint: setup
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request
 
 import deepcfr
-from chromium import needs_chromium
+from chromium import needs_a_folder, needs_chromium, take_picture
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -108,3 +108,10 @@ def test_search_finds_a_page(page: Page, address: str) -> None:
     first = page.get_by_role("option").first
     first.click()
     page.wait_for_url(re.compile(r"/search\.html"))
+
+
+@needs_a_folder
+def test_a_picture_of_the_site_is_small(page: Page, address: str) -> None:
+    """Write the picture of docs/web.md: `make screens`."""
+    page.goto(f"{address}/index.html")
+    assert take_picture(page, "site") < 150_000

@@ -118,10 +118,10 @@ class Agent:
 
     @classmethod
     def from_openspiel(cls, game: str, policy: Any) -> Agent:
-        """An agent that plays a policy of OpenSpiel, in Python or C++, in OpenSpiel's `game`, such as leduc_poker.
+        """An agent that plays a policy, or a pair of bots, of OpenSpiel, in Python or C++, in a game such as leduc_poker.
 
-        The policy must know the turn-based form of the game. Raises ConfigError if OpenSpiel is not installed, and
-        GameError for games that cannot be listed and for what is no policy of this game.
+        The policy must know the turn-based form of `game`, and bots must tell their probabilities. Raises ConfigError if
+        OpenSpiel is not installed, and GameError for games that cannot be listed and for what is no policy of this game.
         """
         from deepcfr.games.openspiel import load_openspiel_game
         from deepcfr.protocols.openspiel import from_openspiel

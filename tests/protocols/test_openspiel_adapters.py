@@ -23,7 +23,7 @@ from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.tables import TablePolicy, TreePolicy, round_views, table_of
-from deepcfr.protocols.openspiel import from_openspiel, to_openspiel
+from deepcfr.protocols.openspiel import from_openspiel, to_openspiel, to_openspiel_bot
 from deepcfr.types import Infosets
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from openspiel_policies import from_poker, to_tabular_policy
@@ -84,6 +84,20 @@ def test_openspiels_own_tabulation_is_the_same_policy(name: str) -> None:
 def test_policies_of_openspiel_come_in(name: str, make: Any) -> None:
     game = load_openspiel_game(name)
     np.testing.assert_allclose(from_openspiel(game, make(game.spiel_game)).table, game.explicit.uniform())
+
+
+def test_bots_of_openspiel_come_in_and_go_back() -> None:
+    game = load_openspiel_game("leduc_poker")
+    policy = random_policy(game)
+    pairs = [
+        tuple(pyspiel.make_uniform_random_bot(player, 3) for player in (0, 1)),
+        tuple(to_openspiel_bot(policy, player) for player in (0, 1)),
+    ]
+    for bots, table in zip(pairs, (game.explicit.uniform(), policy.table), strict=True):
+        np.testing.assert_allclose(from_openspiel(game, bots).table, table, rtol=0, atol=1e-15)
+    for wrong in (pairs[0][:1], (object(), object()), (pyspiel.make_stateful_random_bot(game.spiel_game, 0, 1),) * 2):
+        with pytest.raises(GameError, match="has no probabilities at a state of"):
+            from_openspiel(game, wrong)
 
 
 def test_actions_that_openspiel_leaves_out_have_probability_zero() -> None:

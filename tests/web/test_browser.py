@@ -1,6 +1,5 @@
 """The pages in a browser: whole hands, whole ways through the strategy, by keyboard, without script, and for everybody."""
 
-import os
 import re
 import socket
 import threading
@@ -14,7 +13,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from chromium import needs_chromium
+from chromium import needs_a_folder, needs_chromium, take_picture
 from command_line import deepcfr
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
@@ -26,8 +25,6 @@ from deepcfr.web.site import Site
 from web_site import MODELS, agent, model, site
 
 PATIENCE = 30_000  # milliseconds
-SCREENS = os.environ.get("DEEPCFR_SCREENS")  # the folder that pictures of the pages are written to, if it is wanted
-COLOURS = 128  # of a picture
 MOST_BYTES = 600_000  # of all pictures
 FLOP = "betting=rc/c&board=Qs7h2c"
 
@@ -309,18 +306,14 @@ def test_a_slider_and_a_field_give_a_raise_of_any_size(visit: Visit) -> None:
     page.locator(".rounds .you", has_text="raise to 7.25").wait_for()
 
 
-@pytest.mark.skipif(not SCREENS, reason="DEEPCFR_SCREENS names no folder for pictures")
+@needs_a_folder
 def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
     """Write the pictures of README.md and docs/web.md: `make screens`."""
-    image = pytest.importorskip("PIL.Image")
-    folder = Path(SCREENS or "")
-    folder.mkdir(parents=True, exist_ok=True)
     page = visit("/", height=800, color_scheme="light")
+    sizes: list[int] = []
 
     def take(name: str) -> None:
-        path = folder / f"{name}.png"
-        page.screenshot(path=path)
-        image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+        sizes.append(take_picture(page, name))
 
     take("home")
     for name in ("flop", "compared", "run", "matches", "spot"):
@@ -341,10 +334,8 @@ def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
     finish(page, page.keyboard.press)
     page.locator(".review .cost", has_text="cost").first.wait_for()
     take("review")
-    assert {path.stem for path in folder.glob("*.png")} == {
-        "home", "strategy", "compared", "run", "matches", "spot", "play", "no-limit", "review",
-    }  # fmt: skip
-    assert sum(path.stat().st_size for path in folder.glob("*.png")) < MOST_BYTES
+    assert len(sizes) == 9
+    assert sum(sizes) < MOST_BYTES
 
 
 def start_again(page: Page, name: str, seed: int) -> None:

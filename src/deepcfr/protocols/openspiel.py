@@ -92,22 +92,33 @@ def to_openspiel_bot(policy: Player, player: int, seed: int = 0) -> Any:
 
 
 def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
-    """Convert an OpenSpiel policy of both players, in Python or C++, to a table.
+    """Convert an OpenSpiel policy of both players, or a pair of its bots, in Python or C++, to a table.
 
     Raises GameError if it does not give a distribution over the legal actions at every infoset.
     """
+    import_pyspiel()
+    from pyspiel import SpielError
+
     tree = game.explicit
     table = np.zeros(tree.legal.shape)
+    kind = " and ".join(type(one).__name__ for one in policy) if isinstance(policy, tuple) else type(policy).__name__
     for infoset, state in enumerate(infoset_states(game)):
         try:
-            given: dict[int, float] = dict(policy.action_probabilities(state))
-        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            kind = type(policy).__name__
+            given = _given(policy, state)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError, SpielError) as error:
             raise GameError(f"The {kind} has no probabilities at a state of '{game.name}': {error!r}.") from error
         count = int(tree.infoset_actions[infoset])
         for position, action in enumerate(tree.infoset_action_ids[infoset, :count].tolist()):
             table[infoset, position] = given.get(action, 0.0)  # OpenSpiel may leave out actions with probability 0
-    return TreePolicy(game, table, f"OpenSpiel's {type(policy).__name__}")
+    return TreePolicy(game, table, f"OpenSpiel's {kind}")
+
+
+def _given(policy: Any, state: SpielState) -> dict[int, float]:
+    """The probabilities of a policy, or of the bot of the player to act, by action."""
+    if not isinstance(policy, tuple):
+        return dict(policy.action_probabilities(state))
+    bot = policy[state.current_player()]
+    return dict(bot.get_policy(state) if bot.provides_policy() else bot.step_with_policy(state)[0])
 
 
 def infoset_states(game: OpenSpielGame) -> Iterator[SpielState]:
