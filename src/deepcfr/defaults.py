@@ -111,7 +111,7 @@ _FOUR_ROUND_GAME: dict[str, Any] = {
     "memory": {"advantage_capacity": 200_000, "strategy_capacity": 6_000_000},
     "network": _FOUR_ROUNDS | _TOWERS,
     "advantage": {"steps": 120, "target": "bootstrap", **_HISTORY_FIT, "batch_size": 2_048, "learning_rate": 5e-3},
-    "average": {"steps": 3_000, "draw": "balanced", **_BOARD_FIT},
+    "average": {"steps": 9_000, "draw": "balanced", **_BOARD_FIT},
     "runtime": {"checkpoint_every": 20},
 }
 _TUNED: dict[str, dict[str, Any]] = {
