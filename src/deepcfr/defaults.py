@@ -134,7 +134,7 @@ _TUNED: dict[str, dict[str, Any]] = {
         "evaluation": {"at": [10, 20]},
     },
     "hulh": _FOUR_ROUND_GAME,
-    "hunl-pot": _FOUR_ROUND_GAME | {"cfr": _FOUR_ROUND_GAME["cfr"] | {"iterations": 178}},
+    "hunl-pot": _FOUR_ROUND_GAME | {"cfr": _FOUR_ROUND_GAME["cfr"] | {"iterations": 412}},
     # As hulh with sums of all iterations in the memory (docs/levers.md). Not tuned.
     "hunl-200": {
         "cfr": {"iterations": 80, "first_round": "table", "average_weighting": "quadratic"},
