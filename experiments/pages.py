@@ -87,8 +87,9 @@ def asked_seeds(found: Iterable[int]) -> range:
 def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -> str | None:
     """The reason why the folder of a job does not hold its finished run, without a full stop; None if it does.
 
-    A run that was evaluated or kept snapshots at other iterations counts, because neither changes it. A run of Deep CFR
-    that was started for other iterations counts as far as it came.
+    A run that was evaluated at other iterations counts, because evaluations do not change it, and so does one of Deep CFR
+    that kept snapshots at others, if they are not what is evaluated. One that was started for fewer iterations is told as
+    stopped.
     """
     if not (job.path / "config.toml").is_file():
         return NOT_THERE
@@ -98,18 +99,21 @@ def why_missing(job: Job, complete: Callable[[RunFolder], bool] = is_complete) -
         evaluation = replace(run.config.evaluation, every=asked.every, at=asked.at)
         config, planned = replace(run.config, evaluation=evaluation), job.config
         if isinstance(config, RunConfig) and isinstance(planned, RunConfig) and config.solver == "deep-cfr":
-            plan = planned.cfr
-            cfr = replace(config.cfr, iterations=plan.iterations, keep_networks=plan.keep_networks)
+            cfr, plan = config.cfr, planned.cfr
+            cfr = replace(cfr, iterations=max(cfr.iterations, plan.iterations))
+            if planned.evaluation.policy != "sd-cfr":
+                cfr = replace(cfr, keep_networks=plan.keep_networks)
             config = replace(config, cfr=cfr)
         problem = difference(config, planned)
     except DeepCFRError as error:
         return " ".join(error.problems).rstrip(".")
     if problem:
         return f"of other settings: {problem}"
-    if complete(run) and run.config.iterations >= planned.iterations:
-        return None
     lines = read_metrics(run.metrics_path)
-    return f"{STOPPED} {lines[-1]['iteration'] if lines else 0:,} of {planned.iterations:,}"
+    reached = lines[-1]["iteration"] if lines else 0
+    if complete(run) and (reached >= planned.iterations or planned.runtime.minutes):
+        return None
+    return f"{STOPPED} {reached:,} of {planned.iterations:,}"
 
 
 def made_by(paths: Iterable[Path]) -> tuple[str, str, str]:

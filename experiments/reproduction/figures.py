@@ -13,7 +13,7 @@ from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.chart import Chart, Curve
 from deepcfr.report.figure import beside, positive_band
 from deepcfr.runs.study import flat_settings
-from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, final
+from experiments.reproduction.results import ArmResult, StudyResult, final
 from experiments.studies import arm_config
 from experiments.theorem1.page import TheoremResult
 
@@ -22,17 +22,16 @@ Evaluations = list[tuple[int, float, Interval]]  # iteration, mean nodes, NashCo
 
 
 def arm_curve(result: ArmResult) -> Evaluations:
-    """The evaluations that all of an arm's finished runs have, oldest first."""
-    runs = list(result.runs.values())
+    """The evaluations that all of an arm's furthest runs have, oldest first."""
+    runs = result.furthest
     if not runs:
         return []
     shared = sorted(set.intersection(*({point.iteration for point in run.curve} for run in runs)))
     curve = []
     for iteration in shared:
-        nodes = [point.nodes for run in runs for point in run.curve if point.iteration == iteration]
-        value = at_iteration(result, iteration)
-        assert value is not None
-        curve.append((iteration, interval_of([float(n) for n in nodes]).mean, value))
+        points = [point for run in runs for point in run.curve if point.iteration == iteration]
+        nodes = interval_of([float(point.nodes) for point in points]).mean
+        curve.append((iteration, nodes, interval_of([point.nash_conv for point in points])))
     return curve
 
 
@@ -44,7 +43,7 @@ def study_picture(result: StudyResult) -> bytes:
     shown = [(arm, curve) for arm in result.arms.values() if (curve := arm_curve(arm))]
     by_iteration, by_nodes = [], []
     for look, (arm, curve) in enumerate(shown):
-        label = f"{arm.arm.label} ({_seeds(len(arm.runs))})"
+        label = f"{arm.arm.label} ({_seeds(len(arm.furthest))})"
         by_iteration.append(_line(label, look, [(float(t), value) for t, _, value in curve]))
         by_nodes.append(_line(label, look, [(nodes, value) for _, nodes, value in curve]))
         if arm.arm.published and arm.arm.published.curve and result.game == PUBLISHED_GAME:

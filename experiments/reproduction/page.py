@@ -51,9 +51,10 @@ and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Pages of the
 _FHP_OPENING = """# The paper's setting on flop hold'em itself
 
 `deepcfr report` writes this page from the run folders of `deepcfr reproduce fhp --budget paper`. How statements are judged
-is on [the page of the other figures](reproduction.md). These runs take days on two cores. A run that is not at its end
-counts as far as it was evaluated, and the end of each section says where it stopped. NashConv is exact: over all hands and
-all 22,100 flops, because suits are raw.
+is on [the page of the other figures](reproduction.md). These runs take hours to days on two cores, and minutes to half an
+hour on an H100. A run that is not at its end counts as far as it was evaluated, and the end of each section says where it
+stopped. *Seeds* and *ours* are of the runs that came furthest; the table by iteration has all of them. There is no ratio
+until the reference is at its end. NashConv is exact: over all hands and all 22,100 flops, because suits are raw.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR
 

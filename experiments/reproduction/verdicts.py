@@ -128,9 +128,9 @@ def _judge_fewer_nodes(test: FewerNodes, result: StudyResult) -> Judgement:
     end = final(arm)
     if end is None or not than.runs:
         return _unsaid(test, result, "at the end")
-    own = sum(run.curve[-1].nodes for run in arm.runs.values()) / len(arm.runs)
-    needed = [nodes_to_reach(run, end.mean) for run in than.runs.values()]
-    least = [nodes or run.curve[-1].nodes for nodes, run in zip(needed, than.runs.values(), strict=True)]
+    own = sum(run.curve[-1].nodes for run in arm.furthest) / len(arm.furthest)
+    needed = [nodes_to_reach(run, end.mean) for run in than.furthest]
+    least = [nodes or run.curve[-1].nodes for nodes, run in zip(needed, than.furthest, strict=True)]
     factors = sorted(nodes / own for nodes in least)
     reached = sum(nodes is not None for nodes in needed)
     words = (
@@ -224,7 +224,7 @@ def arm_verdict(name: str, result: StudyResult) -> str:
     elif own is None or reference is None:
         parts.append("cannot be compared: runs are missing")
     elif not all(arm.ended for arm in arms):
-        parts.append("not compared: runs are not at their ends")
+        parts.append("not compared: runs of this arm or of the reference are not at their ends")
     elif min(own.count, reference.count) < 2:
         parts.append(f"no difference from the reference shown: {_ALONE}")
     elif own.meets(reference):

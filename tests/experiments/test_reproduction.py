@@ -152,6 +152,10 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     assert read(root).arms["plain"].missing == {}  # evaluations change no run
     path.write_text(path.read_text().replace("keep_networks = 1", "keep_networks = 2"))
     assert read(root).arms["plain"].missing == {}  # nor do snapshots
+    path.write_text(
+        re.sub("(?m)^minutes = .*", "minutes = 1.0", path.read_text().replace("iterations = 4", "iterations = 9"))
+    )
+    assert "cfr.iterations is 9 there and 4 here" in read(root).arms["plain"].missing[1]
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
 
@@ -187,8 +191,11 @@ def test_runs_of_other_lengths_are_compared_where_all_were_and_only_the_furthest
     assert final(plain) == interval_of([11.0])
     assert final(few) == interval_of([40.0, 40.0, 40.0])
     assert common_nodes(plain, few) == 200
+    from experiments.reproduction.figures import arm_curve
+
+    assert [t for t, _, _ in arm_curve(plain)] == [1, 2, 4]
     assert "plain 20.0 ± 0.0, few steps 40.0 ± 0.0" in judge(Below("plain", "few", 2), result).words
-    assert arm_verdict("few", result).startswith("not compared: runs are not at their ends; ")
+    assert arm_verdict("few", result).startswith("not compared: runs of this arm or of the reference are not at ")
     row = cells("\n".join(page_lines([result], root)), "few steps")[0]
     assert [row[i] for i in (2, 4, 7)] == ["3", "", "2"]
 

@@ -95,7 +95,9 @@ def test_bots_of_openspiel_come_in_and_go_back() -> None:
     ]
     for bots, table in zip(pairs, (game.explicit.uniform(), policy.table), strict=True):
         np.testing.assert_allclose(from_openspiel(game, bots).table, table, rtol=0, atol=1e-15)
-    for wrong in (pairs[0][:1], (object(), object()), (pyspiel.make_stateful_random_bot(game.spiel_game, 0, 1),) * 2):
+    with pytest.raises(GameError, match="as a pair, one for each player, not as 1"):
+        from_openspiel(game, pairs[0][:1])
+    for wrong in (object(), (object(), object()), (pyspiel.make_stateful_random_bot(game.spiel_game, 0, 1),) * 2):
         with pytest.raises(GameError, match="has no probabilities at a state of"):
             from_openspiel(game, wrong)
 

@@ -94,18 +94,20 @@ def to_openspiel_bot(policy: Player, player: int, seed: int = 0) -> Any:
 def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
     """Convert an OpenSpiel policy of both players, or a pair of its bots, in Python or C++, to a table.
 
+    Bots must tell their probabilities, which must depend on the state alone.
     Raises GameError if it does not give a distribution over the legal actions at every infoset.
     """
-    import_pyspiel()
-    from pyspiel import SpielError
-
+    spiel_error = import_pyspiel().SpielError
+    players = policy if isinstance(policy, tuple | list) else (policy, policy)
+    if len(players) != 2:
+        raise GameError(f"Bots are given as a pair, one for each player, not as {len(players)}.")
+    kind = " and ".join(dict.fromkeys(type(one).__name__ for one in players))
     tree = game.explicit
     table = np.zeros(tree.legal.shape)
-    kind = " and ".join(type(one).__name__ for one in policy) if isinstance(policy, tuple) else type(policy).__name__
     for infoset, state in enumerate(infoset_states(game)):
         try:
-            given = _given(policy, state)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError, SpielError) as error:
+            given = _given(players[state.current_player()], state)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError, spiel_error) as error:
             raise GameError(f"The {kind} has no probabilities at a state of '{game.name}': {error!r}.") from error
         count = int(tree.infoset_actions[infoset])
         for position, action in enumerate(tree.infoset_action_ids[infoset, :count].tolist()):
@@ -113,12 +115,11 @@ def from_openspiel(game: OpenSpielGame, policy: Any) -> TreePolicy:
     return TreePolicy(game, table, f"OpenSpiel's {kind}")
 
 
-def _given(policy: Any, state: SpielState) -> dict[int, float]:
-    """The probabilities of a policy, or of the bot of the player to act, by action."""
-    if not isinstance(policy, tuple):
-        return dict(policy.action_probabilities(state))
-    bot = policy[state.current_player()]
-    return dict(bot.get_policy(state) if bot.provides_policy() else bot.step_with_policy(state)[0])
+def _given(player: Any, state: SpielState) -> dict[int, float]:
+    """The probabilities of a policy or a bot, by action."""
+    if hasattr(player, "action_probabilities"):
+        return dict(player.action_probabilities(state))
+    return dict(player.get_policy(state) if player.provides_policy() else player.step_with_policy(state)[0])
 
 
 def infoset_states(game: OpenSpielGame) -> Iterator[SpielState]:
