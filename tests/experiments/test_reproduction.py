@@ -150,7 +150,8 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     assert read(root).arms["plain"].missing == {1: "of other settings: network.width is 5 there and 4 here"}
     path.write_text(re.sub(r"(?m)^at = .*", "at = [1, 3]", path.read_text().replace("width = 5", "width = 4")))
     assert read(root).arms["plain"].missing == {}  # evaluations change no run
-    path.write_text(path.read_text().replace("keep_networks = 1", "keep_networks = 2"))
+    path.write_text(path.read_text().replace("keep_networks = 0", "keep_networks = 2"))
+    assert "keep_networks = 2" in path.read_text()
     assert read(root).arms["plain"].missing == {}  # nor do snapshots
     path.write_text(
         re.sub("(?m)^minutes = .*", "minutes = 1.0", path.read_text().replace("iterations = 4", "iterations = 9"))
@@ -158,6 +159,28 @@ def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
     assert "cfr.iterations is 9 there and 4 here" in read(root).arms["plain"].missing[1]
     path.write_text("game = [")
     assert "cannot be read" in read(root).arms["plain"].missing[1]
+
+
+def test_snapshots_count_where_they_are_what_is_evaluated(tmp_path: Path) -> None:
+    kept = TINY | {"cfr.keep_networks": 2, "evaluation.at": [2]}
+    arms = (Arm("plain", "plain", kept), Arm("sd-cfr", "SD-CFR", kept | {"evaluation.policy": "sd-cfr"}))
+    study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", ())})
+    for name in ("plain", "sd-cfr"):
+        path = made_up(tmp_path, name, 0, [40.0, 20.0, 10.0], study).path / "config.toml"
+        path.write_text(path.read_text().replace("keep_networks = 2", "keep_networks = 1"))
+    found = read(tmp_path, study).arms
+    assert 0 not in found["plain"].missing
+    assert found["sd-cfr"].missing[0] == "of other settings: cfr.keep_networks is 1 there and 2 here"
+
+
+def test_a_run_whose_time_is_over_is_at_its_end_if_the_plan_limits_time(tmp_path: Path) -> None:
+    timed = TINY | {"cfr.iterations": 9, "runtime.minutes": 1.0}
+    for minutes, missing in ((1.0, {1: "not run", 2: "not run"}), (0.0, {0: "stopped at iteration 4 of 9"})):
+        arms = (Arm("plain", "plain", timed | {"runtime.minutes": minutes}),)
+        study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", ())})
+        if minutes:
+            made_up(tmp_path, "plain", 0, [40.0, 20.0, 10.0], study)  # 120 seconds
+        assert read(tmp_path, study).arms["plain"].missing == {1: "not run", 2: "not run"} | missing
 
 
 def test_an_unfinished_run_of_a_growing_study_counts_as_far_as_it_was_evaluated(root: Path) -> None:
