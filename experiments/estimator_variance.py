@@ -1,4 +1,4 @@
-"""The noise and bias of sampled advantages: external and outcome sampling, and history values as a baseline or alone.
+"""The noise and bias of sampled advantages: external, robust and outcome sampling, and history values in two uses.
 
     python -m experiments.estimator_variance runs/dream --out experiments/results/estimator_variance.json
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from deepcfr.config import OutcomeSampling, RunConfig, Sampling, sampling_of
+from deepcfr.config import ExternalSampling, OutcomeSampling, RunConfig, Sampling, sampling_of
 from deepcfr.files import json_bytes, write_atomically
 from deepcfr.memory.reservoir import InfosetSums, Memory
 from deepcfr.runs.folder import RunFolder
@@ -41,7 +41,10 @@ def main() -> None:
     outcome = solver.config.sampling
     assert isinstance(outcome, OutcomeSampling)
     external = sampling_of("external", outcome)
+    assert isinstance(external, ExternalSampling)
     kinds: dict[str, Sampling] = {"external": external, "external again": external}
+    kinds["robust, 2 actions"] = replace(external, actions=2)
+    kinds["robust, 1 action"] = replace(external, actions=1)
     kinds["payoffs"] = replace(outcome, estimate="payoffs")
     kinds["baseline"] = outcome
     kinds["values"] = replace(outcome, estimate="values", exploration=1.0)

@@ -26,7 +26,7 @@ from deepcfr.games.presets import load_rules
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
-from deepcfr.policies.network import regret_matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.sampling.external import Strategy, Traversals, traverse

@@ -438,9 +438,10 @@ def _pot_plan() -> Plan:
     return Plan(_POT, (base, *more, *tables), BASE, statements)
 
 
-# Relatives of Deep CFR, on Leduc, with the settings of `train leduc --solver NAME`
+# Relatives of Deep CFR that sample histories, on Leduc, with the settings of `train leduc --solver NAME`
 
 _RELATIVES: dict[NamedSolver, Published | None] = {
+    "double-neural": None,
     "dream": Published("its exploitability of 56 ± 5, twice; by a public re-implementation", 112),
     "escher": None,
     "deep-cfr+": None,

@@ -44,10 +44,17 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     if solver not in get_args(NamedSolver):
         raise ConfigError(f"'solver' must be one of {', '.join(get_args(NamedSolver))}, but is {solver}.")
     if solver != "deep-cfr":
-        base, own = _SMALL if small else _MODEST, _RELATIVES[solver]
-        if "sampling" in own:  # single histories
+        base, relative = _SMALL if small else _MODEST, _RELATIVES[solver]
+        if solver == "rcfr":  # exact sums of all hands on a panel of boards
+            if game.startswith(OPENSPIEL):
+                raise ConfigError(
+                    f"rcfr visits all hands of a board, so it is for poker games, but the game is {game}."
+                )
+            base = _TUNED["leduc" if small else "fhp-pot"]
+        if relative.get("sampling", {}).get("kind") == "outcome":  # single histories
             base = base | (_SMALL_HISTORIES if small else _POKER_HISTORIES)
-        return config_from_table({"game": game} | {name: base.get(name, {}) | own.get(name, {}) for name in base | own})
+        tables = {name: base.get(name, {}) | relative.get(name, {}) for name in base | relative}
+        return config_from_table({"game": game} | tables)
     if game in _TUNED:
         return config_from_table({"game": game, **_TUNED[game]})
     if game.startswith(OPENSPIEL):
@@ -220,6 +227,12 @@ _BASELINE = {"kind": "outcome", "exploration": 0.5, "estimate": "baseline"}
 _RELATIVES: dict[str, dict[str, Any]] = {
     "dream": {"sampling": _BASELINE, "evaluation": {"policy": "sd-cfr"}},
     "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}, "values": {"steps": 400}},
+    "rcfr": {"cfr": {"weighting": "uniform"}, "network": {"strength": False}, "advantage": {"compress": 0.0}},
+    "double-neural": {
+        "cfr": {"weighting": "uniform"},
+        "sampling": {"kind": "external", "actions": 2},
+        "advantage": {"target": "sum"},
+    },
     "deep-cfr+": {"cfr": {"weighting": "uniform", "average_weighting": "linear"}, "advantage": {"target": "bootstrap"}},
     "deep-dcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "bootstrap"}},
     "deep-pdcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "predict"}},

@@ -16,8 +16,9 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.network import regret_matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import addressed_uniforms, generator, key
+from deepcfr.sampling import external
 from deepcfr.sampling.external import Strategy, Traversals, sample_actions, traverse
 from deepcfr.training.networks import build_network
 from deepcfr.types import NO_CARD, TERMINAL, Infosets, Samples
@@ -320,6 +321,61 @@ def test_regrets_average_exactly_to_the_advantage_over_all_of_kuhns_chance(trave
         assert visits[at] == pytest.approx(probability, abs=1e-6)
         np.testing.assert_allclose(regrets[at] / visits[at], exact.advantage(at), atol=1e-5)
     assert value == pytest.approx(exact.value, abs=1e-5)
+
+
+@pytest.mark.parametrize("traverser", [0, 1])
+def test_regrets_of_drawn_actions_average_exactly_to_the_advantage(
+    traverser: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Robust sampling with one action: every deal, every plan of the opponent, every draw at both of one's decisions."""
+    game = load_game("kuhn")
+    deals, profile = every_deal(game), RandomTable(game, 2, interior=True)
+    exact = Enumeration(game, deals, traverser, profile).run()
+    visits: dict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
+    regrets: dict[tuple[int, tuple[int, ...]], np.ndarray] = defaultdict(lambda: np.zeros(3))
+    value = 0.0
+    nodes = (game.actor == traverser).nonzero()[:, 0]
+    draws = list(product(*(np.flatnonzero(game.legal[node].numpy()) for node in nodes.tolist())))
+    for chosen in draws:
+        kept = torch.zeros_like(game.legal)
+        kept[nodes, torch.tensor(chosen)] = True
+        monkeypatch.setattr(external, "_drawn", lambda *rest, kept=kept: kept[rest[2]])
+        for plan_weight, plan in pure_plans(game, profile, 1 - traverser):
+            weight = plan_weight / len(draws)
+            strategies = [looked_up(game, profile, deals)] * 2
+            strategies[1 - traverser] = looked_up(game, plan, deals)
+            found = traverse(game, deals, traverser, (strategies[0], strategies[1]), 0, 1, actions=1)
+            value += weight * float(found.values.mean())
+            for node, cards, target in listed(found.advantages):
+                visits[node, cards] += weight / len(deals)
+                regrets[node, cards] += weight / len(deals) * np.array(target)
+    assert len(draws) == 4
+    assert len(visits) == 6
+    for at, probability in exact.visits.items():
+        earlier = 0.5 if traverser == 0 and at[0] != 0 else 1.0  # the second decision follows half of the first draws
+        assert visits[at] == pytest.approx(earlier * probability, abs=1e-6)
+        np.testing.assert_allclose(regrets[at] / visits[at], exact.advantage(at), atol=1e-5)
+    assert value == pytest.approx(exact.value, abs=1e-5)
+
+
+def test_actions_are_drawn_alike_and_without_replacement() -> None:
+    legal = torch.tensor([[True, True, True], [True, False, True]])
+    traversal = torch.arange(6_000)
+    for actions, shares in ((1, [1 / 3, 1 / 2]), (2, [2 / 3, 1.0]), (3, [1.0, 1.0])):
+        for row, share in enumerate(shares):
+            found = external._drawn(legal[row].expand(6_000, 3), traversal, torch.full((6_000,), 5), 9, actions)
+            assert found.sum(1).unique().tolist() == [min(actions, int(legal[row].sum()))]
+            np.testing.assert_allclose(found.double().mean(0), share * legal[row].double(), atol=0.025)
+
+
+def test_a_traversal_with_all_actions_drawn_is_the_plain_one() -> None:
+    game = load_game("leduc")
+    deals, profile = game.deal(40, 3), RandomTable(game, 5)
+    plain, drawn = (traverse(game, deals, 0, batched(game, profile, deals), 7, 1, actions) for actions in (0, 3))
+    assert_same_samples(listed(plain.advantages), listed(drawn.advantages))
+    assert plain.nodes_touched == drawn.nodes_touched
+    fewer = traverse(game, deals, 0, batched(game, profile, deals), 7, 1, 1)
+    assert fewer.nodes_touched < plain.nodes_touched / 2
 
 
 # Lemma 1, sampled: Leduc

@@ -31,7 +31,7 @@ def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any) -> None
     weighting = {"linear-cfr": "linear", "dcfr": "discounted"}.get(algorithm, "uniform")
     plus: dict[str, Any] = {"average_weighting": "linear"} if algorithm == "cfr+" else {}
     settings = CFRConfig(weighting=weighting, fallback="uniform", **plus)  # type: ignore[arg-type]
-    table = FirstRoundTable(KUHN, settings, bootstrapped=algorithm == "cfr+")
+    table = FirstRoundTable(KUHN, settings, target="bootstrap" if algorithm == "cfr+" else "mean")
     vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))
     boards = Boards(KUHN, merge=True, keep=True)
     (tree,), ((board,),) = boards.rounds, boards.kept

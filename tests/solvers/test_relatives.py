@@ -41,6 +41,8 @@ from deepcfr.types import TERMINAL, Infosets, Samples
 
 KUHN = load_game("kuhn")
 NAMES = {
+    "rcfr": "RCFR",
+    "double-neural": "Double Neural CFR",
     "dream": "DREAM",
     "escher": "ESCHER",
     "deep-cfr+": "DeepCFR+",
@@ -56,10 +58,11 @@ def brief(name: NamedSolver, iterations: int = 3) -> RunConfig:
     """A short run of a relative on Kuhn."""
     config = default_config("kuhn", name)
     small = {"steps": 20, "batch_size": 64}
+    sampling = config.sampling
     return replace(
         config,
         cfr=replace(config.cfr, iterations=iterations),
-        sampling=replace(config.sampling, traversals=200),
+        sampling=sampling if isinstance(sampling, PublicChanceSampling) else replace(sampling, traversals=200),
         memory=replace(config.memory, advantage_capacity=20_000, strategy_capacity=20_000),
         network=replace(config.network, width=32, layers=2),
         advantage=replace(config.advantage, **small),
@@ -78,6 +81,8 @@ def test_every_name_of_the_command_line_is_a_valid_set_of_settings() -> None:
     assert set(get_args(NamedSolver)) == {"deep-cfr", "nfsp", "ppo", "mmd", *NAMES}
     for game in ("kuhn", "leduc", "fhp", "hulh", "openspiel:tic_tac_toe"):
         for name, method in NAMES.items():
+            if name == "rcfr" and game.startswith("openspiel"):
+                continue
             config = default_config(game, name)
             assert validate_config(config).method == method
             assert config.solver == network_solver(name) == "deep-cfr"
@@ -232,10 +237,13 @@ def test_bootstrapped_targets_are_the_last_positive_part_and_the_new_sample() ->
             memory, Objective(KUHN.encoding.legal, advantage_loss, uniform_weights, 5, unit), config.advantage
         )
         targets = bootstrapped(examples, network, 0.25)
-        kept = network(infosets).detach().clamp(min=0) * 2.0 * legal
+        outputs = network(infosets).detach() * 2.0 * legal
         by = torch.ones(4) if unit is None else unit[infosets.node]
-        torch.testing.assert_close(targets, fresh + 0.25 * kept * by[:, None])
-        assert (kept > 0).any()
+        torch.testing.assert_close(targets, fresh + 0.25 * outputs.clamp(min=0) * by[:, None])
+        assert (outputs > 0).any()
+        assert (outputs < 0).any()
+        signed = bootstrapped(examples, network, 0.25, signed=True)
+        torch.testing.assert_close(signed, fresh + 0.25 * outputs * by[:, None])
 
 
 def test_bootstrapped_targets_of_several_decisions_of_a_hand() -> None:
@@ -299,6 +307,28 @@ def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch:
     assert (before - after).abs().max() > 0.01
 
 
+def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver = DeepCFR(KUHN, brief("double-neural", 2))
+    kept: list[torch.Tensor] = []
+    plain = solver.collector.fit
+
+    def fit(network: SplitNetwork, examples: InfosetExamples, *rest: Any) -> FitResult:
+        fresh = examples.memory.filled("target")
+        kept.append(examples.targets - fresh)
+        infosets = examples.memory[slice(None)].infosets
+        if len(kept) > 2:  # there are no sums before the first fits
+            outputs = network(infosets).detach() * network.scale * KUHN.encoding.legal[infosets.node]
+            torch.testing.assert_close(kept[-1], outputs, atol=1e-4, rtol=1e-4)
+        return plain(network, examples, *rest)
+
+    monkeypatch.setattr(solver.collector, "fit", fit)
+    config = solver.config.advantage
+    solver.config = replace(solver.config, advantage=replace(config, merge_infosets=False))
+    solved(solver)
+    assert kept[-1].min() < -0.01
+    assert kept[-1].max() > 0.01
+
+
 def test_a_bootstrapped_memory_holds_one_iteration() -> None:
     solver = DeepCFR(KUHN, brief("deep-cfr+"))
     for record in solver.iterations():
@@ -343,6 +373,12 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             {"advantage": {"target": "predict"}, "cfr": {"first_round": "table"}, "sampling": PublicChanceSampling()},
             "needs 'cfr.first_round' to be network: a table predicts nothing",
         ),
+        (
+            {"advantage": {"target": "sum"}, "cfr": {"weighting": "discounted"}},
+            "'advantage.target' is sum, which needs 'cfr.weighting' to be uniform or linear",
+        ),
+        ({"cfr": {"link_temperature": 0.5}}, "set 'advantage.target' to sum"),
+        ({"cfr": {"link_power": 1.0}}, "'cfr.link_power' must be between"),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
         ({"values": {"capacity": 0}}, "'values.capacity' must be between"),
@@ -355,6 +391,11 @@ def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, 
     }
     problems = list(config_problems(replace(config, **changed)))
     assert any(sentence in problem for problem in problems), problems
+
+
+def test_regression_cfr_is_refused_where_no_board_shows_all_hands() -> None:
+    with pytest.raises(ConfigError, match="rcfr visits all hands of a board"):
+        default_config("openspiel:tic_tac_toe", "rcfr")
 
 
 def test_an_unknown_solver_is_refused_by_its_name() -> None:

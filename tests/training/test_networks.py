@@ -14,7 +14,7 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.base import infosets_at
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.network import regret_matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.training.card_layers import Linear
 from deepcfr.training.networks import (

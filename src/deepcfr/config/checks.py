@@ -27,6 +27,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.chunk": (1, 10_000_000),
     "sampling.exploration": (0.01, 1.0),  # a sample with probability c has weight 1 / c
     "cfr.keep_networks": (0, 1_000_000),
+    "cfr.link_power": (1.01, 100.0),
+    "cfr.link_temperature": (0.0, 1e9),
+    "sampling.actions": (0, 1_000),
     "sampling.boards": (1, 10_000_000),
     "sampling.later_boards": (1, 10_000),
     "sampling.samples": (1, 1_000_000),
@@ -170,6 +173,14 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs 'cfr.first_round' to be network: a table predicts nothing."
     if bootstrapped and isinstance(sampling, PublicChanceSampling) and sampling.panel:
         yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
+    if config.advantage.target == "sum" and config.cfr.weighting == "discounted":
+        yield f"{target}, which needs 'cfr.weighting' to be uniform or linear: sums keep their negative part."
+    softmax = 0 < config.cfr.link_temperature <= _LIMITS["cfr.link_temperature"][1]
+    if softmax and (config.advantage.target != "sum" or config.advantage.pot_units):
+        yield (
+            "'cfr.link_temperature' is above 0, which needs sums in the game's unit: set 'advantage.target' to sum and "
+            "'advantage.pot_units' to false."
+        )
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
         target: bootstrapped,

@@ -26,6 +26,12 @@ class CFRConfig:
     #: The same for discounted sums is t^2, too
     average_weighting: Literal["same", "linear", "quadratic"] = "same"
     fallback: Literal["highest", "uniform"] = "highest"  #: action when no advantage is positive
+    #: actions are played in proportion to positive advantages to this power minus 1 (D'Orazio et al. 2020, polynomial
+    #: link); 2 is regret matching
+    link_power: float = 2.0
+    #: actions are played by the softmax of sums of advantages divided by this, in the game's unit (the same, softmax link),
+    #: which needs a network of sums; 0 is regret matching
+    link_temperature: float = 0.0
     #: alternating: fit a player's network before the other player's traversals; simultaneous: both players' traversals use
     #: the strategies of the previous iteration, so the traversals of one can run beside the fit of the other
     updates: Literal["alternating", "simultaneous"] = "alternating"
@@ -48,6 +54,9 @@ class ExternalSampling:
     traversals: int = 10_000  #: traversals K per iteration and player
     #: traversals that one thread runs together; affects the order of samples and which ones a full memory keeps
     chunk: int = 4_096
+    #: actions that the traverser takes at each of its decisions, drawn alike without replacement (robust sampling, Li et
+    #: al. 2020); 0 is all
+    actions: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,8 +172,9 @@ class AdvantageFitConfig(FitConfig):
     compress: float = 0.0
     #: mean: the weighted mean of all samples in the memory; bootstrap: this iteration's samples added to the positive part
     #: of the last network, so that a memory holds one iteration only (Xu et al. 2025). `cfr.weighting` discounts that part.
-    #: predict: bootstrap in a network of its own, and what is played adds this iteration's samples to it once more
-    target: Literal["mean", "bootstrap", "predict"] = "mean"
+    #: predict: bootstrap in a network of its own, and what is played adds this iteration's samples to it once more. sum:
+    #: this iteration's samples added to the last network, whose negative part stays (Li et al. 2020)
+    target: Literal["mean", "bootstrap", "predict", "sum"] = "mean"
 
     @property
     def bootstrapped(self) -> bool:
@@ -220,7 +230,7 @@ class RuntimeConfig:
 NetworkSolver = Literal["deep-cfr", "nfsp", "ppo"]
 #: names of `train --solver`: solvers, and what is settings of one, such as `mmd` of `ppo` (`deepcfr.defaults`)
 NamedSolver = Literal[
-    "deep-cfr", "nfsp", "ppo", "mmd", "dream", "escher",
+    "deep-cfr", "nfsp", "ppo", "mmd", "dream", "escher", "rcfr", "double-neural",
     "deep-cfr+", "deep-dcfr+", "deep-pdcfr+", "vr-deep-cfr+", "vr-deep-dcfr+", "vr-deep-pdcfr+",
 ]  # fmt: skip
 
@@ -264,12 +274,15 @@ class RunConfig:
         if self.solver == "ppo":
             return "PPO" if self.ppo.clip_ratio else "MMD"
         varied = "VR-" if self.has_values else ""
+        if self.advantage.target == "sum":
+            return "Double Neural CFR"
         if self.advantage.bootstrapped:
             predictive = "P" if self.advantage.target == "predict" else ""
             return f"{varied}Deep{predictive}{_PLUS[self.cfr.weighting]}+"
         if self.sampling.kind == "outcome" and self.has_values:
             return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
-        return "Deep CFR"
+        exact = self.sampling.kind == "public-chance" and self.sampling.panel
+        return "RCFR" if exact and self.cfr.weighting == "uniform" else "Deep CFR"
 
 
 @dataclass(frozen=True)

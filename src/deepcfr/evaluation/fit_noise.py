@@ -15,7 +15,7 @@ from deepcfr.errors import TrainingError
 from deepcfr.evaluation.deviations import round_name
 from deepcfr.games.base import infoset_rounds
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.network import regret_matching
+from deepcfr.policies.matching import Matching
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import PLAYERS
@@ -139,19 +139,19 @@ def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -
 
 
 def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: DeepCFR) -> FitNoise:
-    game, fallback = solver.game, solver.config.cfr.fallback
+    game, matching = solver.game, Matching.of(solver.config.cfr)
     name = round_name(game.rules, place.round) if isinstance(game, PokerGame) else f"round {place.round + 1}"
     outputs = [place.outputs(network) for network in networks]
     legal = place.legal.expand_as(outputs[0])
     between, to_target, size = {}, {}, 1
     while size <= len(networks):
         groups = [outputs[start : start + size] for start in range(0, len(outputs) - size + 1, size)]
-        played = [regret_matching(torch.stack(group).mean(0), legal, fallback) for group in groups]
+        played = [matching(torch.stack(group).mean(0), legal) for group in groups]
         if len(played) > 1:
             pairs = [_distance(one, other, place.weight) for one, other in combinations(played, 2)]
             between[size] = sum(pairs) / len(pairs)
         if place.target is not None:
-            exact = regret_matching(place.target, legal, fallback)
+            exact = matching(place.target, legal)
             to_target[size] = sum(_distance(one, exact, place.weight) for one in played) / len(played)
         size *= 2
     return FitNoise(player, place.round, name, between, to_target)

@@ -11,6 +11,7 @@ import torch
 
 from deepcfr.games.base import Game
 from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
+from deepcfr.policies.matching import REGRET_MATCHING, Matching
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.kernels import match_outputs
 from deepcfr.ranges.rounds import RoundTree
@@ -18,26 +19,6 @@ from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets
-
-
-def regret_matching(advantage: torch.Tensor, legal: torch.Tensor, fallback: str = "highest") -> torch.Tensor:
-    """Probabilities proportional to positive advantages, [I, A], 0 for illegal actions.
-
-    `advantage` is float [I, A], `legal` bool [I, A]. Where no advantage is positive, `fallback` "highest" plays the
-    highest advantage; exact ties share the probability, so all-zero advantages give the uniform strategy. `fallback`
-    "uniform" plays all legal actions with the same probability. Source: equation 4 and section 2.1.
-    """
-    positive = advantage.clamp(min=0) * legal
-    largest = positive.amax(-1, keepdim=True)
-    if fallback == "uniform":
-        other = legal.to(advantage.dtype)
-    else:
-        masked = advantage.masked_fill(~legal, -torch.inf)
-        other = (masked == masked.amax(-1, keepdim=True)).to(advantage.dtype)
-    # scaled by the largest, so that the sum neither underflows nor overflows
-    weight = torch.where(largest > 0, positive / largest, other)
-    return weight / weight.sum(-1, keepdim=True)
-
 
 _ROWS = 4096  # pairs of node and hand in one forward pass: small enough for the processor's cache
 ToStrategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -85,7 +66,7 @@ class NetworkPerPlayer(Policy):
         result = torch.empty(len(infosets), self.game.encoding.num_actions, device=node.device)
         for player, network in enumerate(self.networks):
             mine = self._owner[node] == player
-            result[mine] = self._to_strategy(network(infosets[mine]), self.game.encoding.legal[node[mine]])
+            result[mine] = self._played(player)(network(infosets[mine]), self.game.encoding.legal[node[mine]])
         return result
 
     @torch.no_grad()
@@ -96,7 +77,7 @@ class NetworkPerPlayer(Policy):
             mine = self._owner[node] == player
             if bool(mine.any()):
                 encoded, legal = self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]]
-                result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._to_strategy)
+                result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._played(player))
         return result
 
     def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
@@ -112,7 +93,7 @@ class NetworkPerPlayer(Policy):
         if len(place):
             cards = torch.from_numpy(board.view_cards).to(nodes.device)
             for some, outputs in self.networks[player].on_grid(cards, nodes):
-                self._to_edges(tree, place[some], outputs, result)
+                self._to_edges(tree, place[some], player, outputs, result)
         return len(place) * len(board)
 
     def _encode(self, player: int, nodes: bytes) -> tuple[Ints, torch.Tensor]:
@@ -121,10 +102,16 @@ class NetworkPerPlayer(Policy):
         place = np.flatnonzero(self._owner.cpu().numpy()[node] == player)
         return place, self._nodes[player][torch.from_numpy(node[place]).to(self._owner.device)]
 
-    def _to_edges(self, tree: RoundTree, nodes: Ints, outputs: torch.Tensor, result: npt.NDArray[np.float32]) -> None:
+    def _played(self, player: int) -> ToStrategy:  # noqa: ARG002
+        """What turns the outputs of a player's network into probabilities."""
+        return self._to_strategy
+
+    def _to_edges(
+        self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
+    ) -> None:
         """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's network."""
         legal = self.game.encoding.legal[torch.from_numpy(tree.nodes[nodes]).to(outputs.device)]
-        strategy = self._to_strategy(outputs, legal[:, None]).cpu().numpy()
+        strategy = self._played(player)(outputs, legal[:, None]).cpu().numpy()
         place, action = np.nonzero(legal.cpu().numpy())
         result[tree.edge_of[nodes[place], action]] = strategy[place, :, action]
 
@@ -133,6 +120,7 @@ class NetworkPerPlayer(Policy):
         network, nodes = self.networks[player], self._nodes[player]
         legal, device = self.game.encoding.legal, nodes.device
         hands = network.encode_cards(torch.from_numpy(cards).to(device))
+        played = self._played(player)
 
         @torch.no_grad()
         def ask(node: Ints, hand: Ints) -> npt.NDArray[np.floating]:
@@ -141,33 +129,41 @@ class NetworkPerPlayer(Policy):
                 some = slice(start, start + _ROWS)
                 at = torch.from_numpy(node[some]).to(device)
                 outputs = network.joint(hands[torch.from_numpy(hand[some]).to(device)], nodes[at])
-                result[some] = self._to_strategy(outputs, legal[at]).cpu().numpy()
+                result[some] = played(outputs, legal[at]).cpu().numpy()
             return result
 
         return ask
 
 
 class RegretMatchingPolicy(NetworkPerPlayer):
-    """The strategy sigma^t of one iteration: regret matching on each player's advantage network."""
+    """The strategy sigma^t of one iteration: regret matching, or another link, on each player's advantage network."""
 
     def __init__(
         self,
         game: Game,
         networks: tuple[SplitNetwork, SplitNetwork],
-        fallback: str = "highest",
+        matching: Matching = REGRET_MATCHING,
         pot_units: bool = False,
         compressed: bool = False,
     ) -> None:
-        kind = "regret matching on the newest advantage networks"
-        super().__init__(game, networks, partial(regret_matching, fallback=fallback), kind)
+        super().__init__(game, networks, matching, "regret matching on the newest advantage networks")
         # units of the outputs, which do not change the strategy: fractions of the pot or not, negative outputs on a
         # logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed
-        self._highest = fallback == "highest"
+        self._matching = matching
 
-    def _to_edges(self, tree: RoundTree, nodes: Ints, outputs: torch.Tensor, result: npt.NDArray[np.float32]) -> None:
+    def _played(self, player: int) -> ToStrategy:
+        return partial(self._matching, scale=self.networks[player].scale)
+
+    def _to_edges(
+        self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
+    ) -> None:
+        if not self._matching.plain:
+            super()._to_edges(tree, nodes, player, outputs, result)
+            return
         advantages = outputs.transpose(1, 2).contiguous().cpu().numpy()  # whole rows of hands
-        match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, self._highest, result)
+        highest = self._matching.fallback == "highest"
+        match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, highest, result)
 
 
 def infoset_owner(game: Game) -> torch.Tensor:

@@ -2,6 +2,11 @@
 
 The traversals advance together, one level for every depth; a level has one row for every live history. The traverser's
 rows branch into all legal actions, the opponent's rows into one sampled action. Then values are propagated back.
+
+In robust sampling (Li et al. 2020, "Double Neural Counterfactual Regret Minimization") the traverser's rows branch into k
+of their n legal actions, drawn alike without replacement. The value of a drawn action is multiplied by n / k and that of
+another one is 0, so means stay as they are. The draw does not depend on the strategy: an infoset is visited as often in
+every iteration as without it, but for a factor that is the same in all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from deepcfr.games.base import Deals, Game, infosets_at
-from deepcfr.rng import addressed_uniforms
+from deepcfr.rng import addressed_uniforms, key
 from deepcfr.types import TERMINAL, Samples
 
 Strategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -49,14 +54,16 @@ def traverse(
     strategies: tuple[Strategy, Strategy],
     stream: int,
     iteration: int,
+    actions: int = 0,
 ) -> Traversals:
     """Run one external-sampling traversal for every deal.
 
     `strategies[p]` is player p's strategy sigma^t; the opponent's actions use the uniforms addressed by (traversal, node)
-    in `stream`. Samples carry `iteration`. Source: Algorithm 2; the estimator is that of Lemma 1.
+    in `stream`. The traverser takes so many `actions` at a decision, or all if that is 0. Samples carry `iteration`.
+    Source: Algorithm 2; the estimator is that of Lemma 1.
     """
-    levels, opponent = _descend(game, deals, traverser, strategies, stream)
-    values, advantages = _ascend(game, deals, traverser, levels)
+    levels, opponent = _descend(game, deals, traverser, strategies, stream, actions)
+    values, advantages = _ascend(game, deals, traverser, levels, actions)
     return Traversals(
         advantages=samples_at(game, deals, advantages, iteration),
         strategies=samples_at(game, deals, opponent, iteration),
@@ -70,7 +77,7 @@ Visits = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]  # node [M], row 
 
 
 def _descend(
-    game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], stream: int
+    game: Game, deals: Deals, traverser: int, strategies: tuple[Strategy, Strategy], stream: int, actions: int
 ) -> tuple[list[_Level], Visits]:
     node = game.start(deals)
     row = torch.arange(len(deals), device=node.device)
@@ -90,9 +97,19 @@ def _descend(
         levels.append(_Level(node, row, parent, action, weight))
         taken = weight > 0
         taken[mine] = game.legal[node[mine]]
+        if actions and len(mine):
+            taken[mine] &= _drawn(game.legal[node[mine]], deals.traversal[row[mine]], node[mine], stream, actions)
         parent, action = taken.nonzero(as_tuple=True)
         node, row = game.step(node[parent], action, row[parent], deals), row[parent]
     return levels, opponent
+
+
+def _drawn(legal: torch.Tensor, traversal: torch.Tensor, node: torch.Tensor, stream: int, actions: int) -> torch.Tensor:
+    """So many of the `legal` actions [M, A], drawn alike without replacement, bool [M, A]; all if there are not more."""
+    columns = range(legal.shape[1])
+    lots = torch.stack([addressed_uniforms(key(stream, "drawn", a), traversal, node) for a in columns], 1)
+    order = lots.masked_fill(~legal, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
+    return legal & (order < actions)
 
 
 def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
@@ -106,7 +123,9 @@ def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.T
     return torch.minimum(action, last)
 
 
-def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> tuple[torch.Tensor, Visits]:
+def _ascend(
+    game: Game, deals: Deals, traverser: int, levels: list[_Level], actions: int
+) -> tuple[torch.Tensor, Visits]:
     sign = 1.0 if traverser == 0 else -1.0
     advantages = Visits()
     below: _Level | None = None
@@ -115,8 +134,11 @@ def _ascend(game: Game, deals: Deals, traverser: int, levels: list[_Level]) -> t
         action_values = torch.zeros_like(level.weight)
         if below is not None:
             action_values[below.parent, below.action] = values
-        values = (level.weight * action_values).sum(1)
         actor = game.actor[level.node]
+        if actions:
+            inverse = (game.legal[level.node].sum(1) / actions).clamp(min=1)
+            action_values *= torch.where(actor == traverser, inverse, 1.0)[:, None]
+        values = (level.weight * action_values).sum(1)
         over = (actor == TERMINAL).nonzero()[:, 0]
         values[over] = sign * game.payoff(level.node[over], level.row[over], deals)
         mine = (actor == traverser).nonzero()[:, 0]

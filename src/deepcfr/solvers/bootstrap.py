@@ -6,7 +6,7 @@ A network R^t is fitted to the samples r of iteration t alone, with targets
 
 so it is the positive part of a cumulative advantage as in CFR+, discounted by d_t. Predictive CFR+ (Farina et al. 2021)
 plays d_(t+1) max(R^t(I, .), 0) + r in iteration t + 1, as if the next samples were like the last ones; another network is
-fitted to that.
+fitted to that. Double Neural CFR (Li et al. 2020) keeps the negative part too, and discounts nothing: R^(t-1)(I, .) + r.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ def kept_share(t: int, weighting: Weighting) -> float:
 
 
 @torch.no_grad()
-def bootstrapped(examples: InfosetExamples, network: SplitNetwork, share: float) -> torch.Tensor:
-    """The targets of `examples` and `share` times the positive outputs of `network`, float32 [samples, ..., A]."""
+def bootstrapped(examples: InfosetExamples, network: SplitNetwork, share: float, signed: bool = False) -> torch.Tensor:
+    """The targets of `examples` and `share` times the outputs of `network`, float32 [samples, ..., A].
+
+    Only positive outputs count if they are not `signed`.
+    """
     parts, many = [], max(1, _AT_ONCE // examples.targets[0, ..., 0].numel())  # a sample may have several decisions
     for first in range(0, len(examples), many):
         infosets = examples.memory[slice(first, first + many)].infosets
-        kept = network(infosets).clamp(min=0) * network.scale * examples.objective.legal[infosets.node]
+        outputs = network(infosets)
+        kept = outputs if signed else outputs.clamp(min=0)
+        kept = kept * network.scale * examples.objective.legal[infosets.node]
         unit = examples.objective.unit
         parts.append(kept if unit is None else kept * unit[infosets.node][..., None])
     return examples.targets + share * torch.cat(parts)

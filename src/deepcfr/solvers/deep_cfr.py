@@ -76,9 +76,9 @@ class DeepCFR(DeepCFRState):
 
     def _fit_sums(self, t: int, player: int, examples: InfosetExamples) -> FitResult:
         """Fit the network that keeps a player's sums, and one that predicts the next sums if that is what is played."""
-        weighting, sampled = self.config.cfr.weighting, examples.targets
+        weighting, sampled, signed = self.config.cfr.weighting, examples.targets, self.config.advantage.target == "sum"
         sums = self.sum_networks or self.advantage_networks
-        examples.replace_targets(bootstrapped(examples, sums[player], kept_share(t, weighting)))
+        examples.replace_targets(bootstrapped(examples, sums[player], kept_share(t, weighting), signed))
         result = self._fit_one_of(sums, "advantage", t, player, examples)
         if self.sum_networks:
             examples.replace_targets(sampled)  # the next iteration's samples may be like these

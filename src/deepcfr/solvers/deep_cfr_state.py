@@ -15,6 +15,7 @@ from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, rest
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
+from deepcfr.policies.matching import Matching
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.snapshots import compact
 from deepcfr.rng import generator, key
@@ -57,12 +58,12 @@ class DeepCFRState:
         predicted = PLAYERS if self.config.advantage.target == "predict" else ()
         self.sum_networks = [self._new_network("sums", player).zero_() for player in predicted]
         cfr, sampling, game = self.config.cfr, self.config.sampling, self.game
-        bootstrapped = self.config.advantage.bootstrapped
+        target = self.config.advantage.target
         if self.config.advantage.pot_units:
             poker_game(game)
         on_cores = game.device == "cpu" or sampling.kind == "public-chance"  # boards are swept by the processor
         self.workers = Workers(self.config.runtime.threads if on_cores else 1)
-        self.table = FirstRoundTable(poker_game(game), cfr, bootstrapped) if cfr.first_round == "table" else None
+        self.table = FirstRoundTable(poker_game(game), cfr, target) if cfr.first_round == "table" else None
         self.values = HistoryValues(game, self.config) if self.config.has_values else None
         self.snapshots = Snapshots(game, self.config)
         if self.collecting:
@@ -85,7 +86,8 @@ class DeepCFRState:
         """sigma^t, from the networks and the table as they are."""
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         compressed = self.memories.compression(fit) > 0
-        matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
+        link = Matching.of(self.config.cfr)
+        matching = RegretMatchingPolicy(self.game, networks, link, fit.pot_units, compressed)
         return Current(matching, self.first_round_strategy(), self.values)
 
     def current_policy(self) -> Policy:

@@ -13,7 +13,7 @@ import torch
 from deepcfr.config.records import CFRConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.first_round import FirstRound, first_board
-from deepcfr.policies.network import regret_matching
+from deepcfr.policies.matching import Matching
 from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.solvers.bootstrap import kept_share
@@ -27,21 +27,22 @@ Floats = npt.NDArray[np.float64]
 class FirstRoundTable:
     """Sums over iterations of weight * regret and of weight * reach * strategy, [E, U] each; the settings weight.
 
-    With `bootstrapped` regrets are kept as by bootstrapped networks (`solvers.bootstrap`), which needs values on boards.
+    With another `target` than mean, regrets are kept as by networks of sums (`solvers.bootstrap`), which needs values on
+    boards.
     """
 
-    def __init__(self, game: PokerGame, settings: CFRConfig, bootstrapped: bool = False) -> None:
+    def __init__(self, game: PokerGame, settings: CFRConfig, target: str = "mean") -> None:
         self.tree, self.board = first_board(game)
-        self._settings, self._fallback, self._bootstrapped = settings, settings.fallback, bootstrapped
+        self._settings, self._matching, self._target = settings, Matching.of(settings), target
         self._legal = torch.from_numpy(game.tree.legal[self.tree.nodes])
         shape = (self.tree.num_edges, len(self.board))
         self.regret, self.average = np.zeros(shape), np.zeros(shape)
 
     def strategy(self) -> FirstRound:
-        """sigma^t by regret matching, with the fallback of the networks."""
+        """sigma^t, with the link of the networks."""
         advantage = np.zeros((len(self.tree.nodes), len(self.board), self._legal.shape[1]))
         advantage[self.tree.edge_node, :, self.tree.edge_action] = self.regret
-        matched = regret_matching(torch.from_numpy(advantage), self._legal[:, None], self._fallback).numpy()
+        matched = self._matching(torch.from_numpy(advantage), self._legal[:, None]).numpy()
         return self._table(matched[self.tree.edge_node, :, self.tree.edge_action])
 
     def average_strategy(self) -> FirstRound:
@@ -73,8 +74,9 @@ class FirstRoundTable:
     def _factors(self, t: int) -> tuple[float, float, float]:
         """Factors of earlier positive and negative regrets, and the weight of the new ones, in iteration t."""
         weighting = self._settings.weighting
-        if self._bootstrapped:
-            return kept_share(t, weighting), 0.0, 1.0
+        if self._target != "mean":
+            kept = kept_share(t, weighting)
+            return kept, kept if self._target == "sum" else 0.0, 1.0
         positive, negative, _ = DISCOUNTED.factors(t) if weighting == "discounted" else (1.0, 1.0, 1.0)
         return positive, negative, iteration_weight(t, weighting)
 

@@ -10,7 +10,7 @@ from deepcfr.config import HistorySampling, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
-from deepcfr.policies.network import regret_matching
+from deepcfr.policies.matching import Matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
@@ -85,7 +85,8 @@ class Traversals:
         deals = game.deal(count, self.stream("deal"), first)
         mine, theirs = (self._strategy(current.matching.networks[player], player, deals) for player in PLAYERS)
         if sampling.kind == "external":
-            found = traverse(game, deals, self._traverser, (mine, theirs), self.stream("action"), self._t)
+            stream, actions = self.stream("action"), sampling.actions
+            found = traverse(game, deals, self._traverser, (mine, theirs), stream, self._t, actions)
         else:
             learnt = Learnt(current.values.of(deals), sampling.estimate == "values") if current.values else None
             stream, e = self.stream("action"), sampling.exploration
@@ -109,7 +110,7 @@ class Traversals:
 
     def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:
         """sigma^t of one player on some deals: its view in each round is encoded once, before the traversals."""
-        game, fallback = self._game, self._config.cfr.fallback
+        game, matching = self._game, Matching.of(self._config.cfr)
         with torch.no_grad():
             rounds = deals.views.shape[2]
             views = deals.views[:, player].flatten(0, 1)
@@ -124,7 +125,7 @@ class Traversals:
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
             infoset = game.infoset[node]
             advantage = network.joint(hands[view[row * rounds + game.round[node]]], nodes[infoset])
-            return regret_matching(advantage, game.legal[node], fallback)
+            return matching(advantage, game.legal[node], network.scale)
 
         table = self._current.first_round
         return strategy if table is None else with_table(game, strategy, table, deals, player)

@@ -1,0 +1,61 @@
+"""Strategies from advantages: regret matching, and its generalisations by other link functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from deepcfr.config.records import CFRConfig
+from deepcfr.training.losses import masked_softmax
+
+
+def regret_matching(
+    advantage: torch.Tensor, legal: torch.Tensor, fallback: str = "highest", power: float = 2.0
+) -> torch.Tensor:
+    """Probabilities proportional to positive advantages, [I, A], 0 for illegal actions.
+
+    `advantage` is float [I, A], `legal` bool [I, A]. Where no advantage is positive, `fallback` "highest" plays the
+    highest advantage; exact ties share the probability, so all-zero advantages give the uniform strategy. `fallback`
+    "uniform" plays all legal actions with the same probability. Source: equation 4 and section 2.1. With another `power`
+    than 2 probabilities are proportional to positive advantages to the power minus 1, the polynomial link of D'Orazio et
+    al. (2020).
+    """
+    positive = advantage.clamp(min=0) * legal
+    largest = positive.amax(-1, keepdim=True)
+    if fallback == "uniform":
+        other = legal.to(advantage.dtype)
+    else:
+        masked = advantage.masked_fill(~legal, -torch.inf)
+        other = (masked == masked.amax(-1, keepdim=True)).to(advantage.dtype)
+    share = positive / largest  # scaled by the largest, so that the sum neither underflows nor overflows
+    weight = torch.where(largest > 0, share if power == 2 else share.pow(power - 1), other)
+    return weight / weight.sum(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The link from a network's outputs to a strategy, as `cfr` sets it; source: D'Orazio et al. (2020), section 4."""
+
+    fallback: str = "highest"
+    power: float = 2.0
+    temperature: float = 0.0
+
+    @classmethod
+    def of(cls, cfr: CFRConfig) -> Matching:
+        """The link of a run."""
+        return cls(cfr.fallback, cfr.link_power, cfr.link_temperature)
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is regret matching."""
+        return self.power == 2 and not self.temperature
+
+    def __call__(self, outputs: torch.Tensor, legal: torch.Tensor, scale: torch.Tensor | float = 1.0) -> torch.Tensor:
+        """Probabilities [I, A] from `outputs` [I, A] in units of `scale`, which only the softmax link reads."""
+        if self.temperature:
+            return masked_softmax(outputs * (scale / self.temperature), legal)
+        return regret_matching(outputs, legal, self.fallback, self.power)
+
+
+REGRET_MATCHING = Matching()
