@@ -103,7 +103,7 @@ class NetworkPerPlayer(Policy):
         return place, self._nodes[player][torch.from_numpy(node[place]).to(self._owner.device)]
 
     def _played(self, player: int) -> ToStrategy:  # noqa: ARG002
-        """What turns the outputs of a player's network into probabilities."""
+        """The function from outputs of a player's network to probabilities."""
         return self._to_strategy
 
     def _to_edges(
