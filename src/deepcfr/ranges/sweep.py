@@ -34,10 +34,11 @@ class Scratch(threading.local):
     """Thread-local working arrays by name, which keep their last contents.
 
     A board needs a few megabytes for a short time. Allocating them anew for each of thousands of boards costs more than
-    the arithmetic, because the system clears every page.
+    the arithmetic, because the system clears every page. Arithmetic on a board is in their `dtype`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: type[np.floating] = np.float64) -> None:
+        self._dtype = dtype
         self._buffers: dict[str, Doubles] = {}
         self._arrays: dict[tuple[str, tuple[int, ...]], Doubles] = {}  # parts of them, as they were asked for
 
@@ -49,7 +50,7 @@ class Scratch(threading.local):
             buffer = self._buffers.get(name)
             if buffer is None or len(buffer) < size:
                 self._arrays.clear()  # views of the old buffer would keep it
-                buffer = self._buffers[name] = np.empty(size)
+                buffer = self._buffers[name] = np.empty(size, self._dtype)
             array = self._arrays[name, shape] = buffer[:size].reshape(shape)
         return array
 

@@ -17,7 +17,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards, SampledBoards
 from deepcfr.ranges.rounds import Lines, RoundTree
-from deepcfr.ranges.sweep import RoundPass, Scratch
+from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.search.subgame import (
     PLAYERS,
     Entrance,
@@ -175,10 +175,16 @@ class ResolvingPolicy(Policy):
         """Solve the subgames after `entries` for a player, and keep its strategies: [its edges after an entry, U] each."""
         reach = self._reach(board, entries)
         inside = subgame(self.game, self._boards.rounds, board, entries)
-        solver = SubgameSolver(inside, reach, self._entrance(inside, reach, player))
-        solver.run(self.settings.iterations)
         tree = inside.rounds[board.round]
-        strategy = solver.on_first_board(self._plain_inside(tree, board))
+        plain = self._plain_inside(tree, board)
+
+        def as_trained(part: RoundTree, on: Board) -> Floats:
+            return plain if part is tree else self._plain_inside(part, on)
+
+        entrance = self._entrance(inside, as_trained, reach, player)
+        solver = SubgameSolver(inside, reach, entrance, dtype=np.float32)
+        solver.run(self.settings.iterations)
+        strategy = solver.on_first_board(plain)
         owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
         both = self.settings.kind == "unsafe"  # one solution serves both players
         for place, entry in enumerate(entries.tolist()):
@@ -186,13 +192,13 @@ class ResolvingPolicy(Policy):
                 self._keep((p, board.round, entry, board.cards), strategy[(owner == place) & (actor == p)])
         return {e: strategy[(owner == place) & (actor == player)] for place, e in enumerate(entries.tolist())}
 
-    def _entrance(self, inside: Boards, reach: Floats, resolver: int) -> Entrance | None:
-        """The opponent's choice before a subgame that is to be safe."""
+    def _entrance(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> Entrance | None:
+        """The opponent's choice before a subgame that is to be safe; `as_trained` is the plain policy inside."""
         if self.settings.kind == "unsafe":
             return None
         opponent, margin = 1 - resolver, self.settings.kind == "maxmargin"
         # docs/search.md compares the alternatives
-        (alternative,) = values_at_root(inside, self._plain_inside, reach, [(opponent, margin)])
+        (alternative,) = values_at_root(inside, as_trained, reach, [(opponent, margin)])
         return (MaxMargin if margin else Gadget)(opponent, alternative, inside.root.size)
 
     def _plain_inside(self, tree: RoundTree, board: Board) -> Floats:

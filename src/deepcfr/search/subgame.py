@@ -195,7 +195,8 @@ class MaxMargin(Entrance):
 class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its entries; `run` goes on from the state it has.
 
-    With an `entrance` the opponent's reach is not given but chosen by it in every iteration.
+    With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Arithmetic is in `dtype`;
+    float32 is a third faster, and float64 for small gaps.
     """
 
     def __init__(
@@ -205,11 +206,12 @@ class SubgameSolver:
         entrance: Entrance | None = None,
         variant: Discounting = DISCOUNTED,
         workers: Workers | None = None,
+        dtype: type[np.floating] = np.float64,
     ) -> None:
         self.boards, self.entrance = boards, entrance
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
-        self._variant, self._workers, self._scratch = variant, workers, Scratch()
+        self._variant, self._workers, self._scratch = variant, workers, Scratch(dtype)
         rounds = list(zip(boards.rounds, boards.kept, strict=True))
         self._tables = tuple([Table(tree, kept, np.float32) for tree, kept in rounds] for _ in range(2))
         self._locked = NO_NODES
