@@ -75,7 +75,7 @@ def test_the_rest_of_an_equilibrium_is_found_again_from_its_own_ranges() -> None
     board = Boards(LEDUC, merge=True).children(Boards(LEDUC, merge=True).root)[0]
     tree = whole.boards.rounds[0]
     expected = whole.average_policy().on_board(tree, whole.boards.kept[0][0])
-    np.testing.assert_allclose(searching.on_board(tree, board), expected, atol=1e-4)
+    np.testing.assert_allclose(searching.on_board(tree, board), expected, atol=2e-3)  # search is in 32 bits
 
 
 @pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
@@ -126,7 +126,8 @@ def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
     play = RoundPass(boards.rounds[0], before, np.ones((2, 1, len(before))), Scratch())
     play.down(searching.on_board(boards.rounds[0], before))
     reach = play.reach_at_exits()[:, :, board.up]
-    solver = SubgameSolver(subgame(LEDUC, boards.rounds, board, np.arange(len(tree.entries))), reach)
+    inside = subgame(LEDUC, boards.rounds, board, np.arange(len(tree.entries)))
+    solver = SubgameSolver(inside, reach, dtype=np.float32)
     solver.run(25)
     expected = solver.policy().on_board(tree, replace(board, index=0))
     np.testing.assert_allclose(searching.on_board(tree, board), expected, rtol=1e-5, atol=1e-7)
