@@ -43,11 +43,10 @@ def main() -> None:
     external = sampling_of("external", outcome)
     assert isinstance(external, ExternalSampling)
     kinds: dict[str, Sampling] = {"external": external, "external again": external}
-    kinds["robust, 2 actions"] = replace(external, actions=2)
-    kinds["robust, 1 action"] = replace(external, actions=1)
     kinds["payoffs"] = replace(outcome, estimate="payoffs")
     kinds["baseline"] = outcome
     kinds["values"] = replace(outcome, estimate="values", exploration=1.0)
+    kinds |= {f"robust, {actions} of the actions": replace(external, actions=actions) for actions in (1, 2)}
     found: dict[str, dict[str, float]] = {}
     reference: list[InfosetSums] = []
     for number, (name, sampling) in enumerate(kinds.items()):

@@ -11,6 +11,7 @@ from deepcfr.config import OPENSPIEL, NamedSolver, RunConfig, RuntimeConfig, Sol
 from deepcfr.config.records import NetworkSolver
 from deepcfr.errors import ConfigError
 
+_FOUR_ROUND_NAMES = ("hulh", "hunl-pot", "hunl-200")
 LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
 
 SPOT_SIZES = "flop 75, turn 75, river 75, raise 100, allin"  # bets of `deepcfr spot`
@@ -46,11 +47,11 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     if solver != "deep-cfr":
         base, relative = _SMALL if small else _MODEST, _RELATIVES[solver]
         if solver == "rcfr":  # exact sums of all hands on a panel of boards
-            if game.startswith(OPENSPIEL):
+            if game.startswith(OPENSPIEL) or game in _FOUR_ROUND_NAMES:
                 raise ConfigError(
-                    f"rcfr visits all hands of a board, so it is for poker games, but the game is {game}."
+                    f"rcfr keeps sums of all hands on a panel of boards, of which {game} has none or too many."
                 )
-            base = _TUNED["leduc" if small else "fhp-pot"]
+            base = _TUNED["leduc"] if small else _PANEL
         if relative.get("sampling", {}).get("kind") == "outcome":  # single histories
             base = base | (_SMALL_HISTORIES if small else _POKER_HISTORIES)
         tables = {name: base.get(name, {}) | relative.get(name, {}) for name in base | relative}
@@ -67,7 +68,7 @@ def default_cluster_config(game: str) -> RunConfig:
     config = default_config(game)
     if config.sampling.kind != "public-chance":
         return config
-    sampled = {"leduc": _SMALL} | dict.fromkeys(("hulh", "hunl-pot", "hunl-200"), _EXTERNAL_FOUR_ROUNDS)
+    sampled = {"leduc": _SMALL} | dict.fromkeys(_FOUR_ROUND_NAMES, _EXTERNAL_FOUR_ROUNDS)
     return config_from_table({"game": game, **sampled.get(game, _EXTERNAL)})
 
 
@@ -184,6 +185,13 @@ _SMALL: dict[str, Any] = {
     "evaluation": {"every": 50},
     "runtime": {"threads": 1, "checkpoint_every": 25},
 }
+# A panel of boards for other poker games, not tuned.
+_PANEL: dict[str, Any] = {
+    "cfr": {"iterations": 40},
+    "sampling": {"kind": "public-chance", "boards": 160, "panel": True, "samples": 1_176},
+    "advantage": {"steps": 300, "refit": "fine-tune", **_PANEL_FIT},
+    "average": {"steps": 1_500, **_PANEL_FIT},
+}
 # External sampling for other poker games, not tuned: it needs no list of all boards.
 _MODEST: dict[str, Any] = {
     "cfr": {"iterations": 64},
@@ -227,7 +235,7 @@ _BASELINE = {"kind": "outcome", "exploration": 0.5, "estimate": "baseline"}
 _RELATIVES: dict[str, dict[str, Any]] = {
     "dream": {"sampling": _BASELINE, "evaluation": {"policy": "sd-cfr"}},
     "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}, "values": {"steps": 400}},
-    "rcfr": {"cfr": {"weighting": "uniform"}, "network": {"strength": False}, "advantage": {"compress": 0.0}},
+    "rcfr": {"cfr": {"weighting": "uniform"}, "advantage": {"compress": 0.0}},
     "double-neural": {
         "cfr": {"weighting": "uniform"},
         "sampling": {"kind": "external", "actions": 2},

@@ -131,7 +131,7 @@ def test_the_polynomial_link_plays_powers_of_positive_advantages() -> None:
 def test_the_softmax_link_plays_sums_in_the_unit_of_the_game() -> None:
     link, legal = Matching(temperature=2.0), torch.tensor([[True, True, False]])
     advantage = torch.tensor([[1.0, -1.0, 5.0]])
-    expected = (torch.tensor([1.5, -1.5]) / 1.0).softmax(0)
+    expected = torch.tensor([1.5, -1.5]).softmax(0)
     torch.testing.assert_close(link(advantage, legal, 3.0), torch.cat([expected, torch.zeros(1)])[None])
 
 

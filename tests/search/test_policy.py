@@ -76,6 +76,27 @@ def test_the_rest_of_an_equilibrium_is_found_again_from_its_own_ranges() -> None
     tree = whole.boards.rounds[0]
     expected = whole.average_policy().on_board(tree, whole.boards.kept[0][0])
     np.testing.assert_allclose(searching.on_board(tree, board), expected, atol=2e-3)  # search is in 32 bits
+    inside = subgame(LEDUC, SampledBoards(LEDUC).rounds, board, np.array([0]))
+    solver = SubgameSolver(inside, np.ones((2, 1, len(board))))
+    solver.run(400)
+    np.testing.assert_allclose(solver.policy().on_board(tree, replace(board, index=0)), expected, atol=1e-4)
+
+
+def test_the_plain_policy_is_asked_once_for_the_board_of_a_subgame(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    plain = random_policy(LEDUC, 5)
+    found = ResolvingPolicy._plain
+
+    def counted(self: ResolvingPolicy, lines: Any, board: Any) -> Any:
+        asked.append(board.round)
+        return found(self, lines, board)
+
+    monkeypatch.setattr(ResolvingPolicy, "_plain", counted)
+    boards = Boards(LEDUC, merge=True)
+    (before,) = boards.children(boards.root)
+    lines = boards.rounds[1].only(np.array([0]))
+    ResolvingPolicy(plain, SearchConfig("gadget", (), 5)).on_board(lines.tree, boards.children(before)[0])
+    assert asked.count(1) == 2  # one for each player's own subgame
 
 
 @pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])

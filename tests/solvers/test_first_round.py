@@ -26,12 +26,14 @@ KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
 ALL = PublicChanceSampling(boards=1_000, samples=10)
 
 
-@pytest.mark.parametrize("algorithm", ["linear-cfr", "cfr", "dcfr", "cfr+"])
-def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any) -> None:
+@pytest.mark.parametrize(("algorithm", "target"), [
+    ("linear-cfr", "mean"), ("cfr", "mean"), ("dcfr", "mean"), ("cfr+", "bootstrap"), ("cfr", "sum"),
+])  # fmt: skip
+def test_in_a_game_of_one_round_the_table_is_tabular_cfr(algorithm: Any, target: str) -> None:
     weighting = {"linear-cfr": "linear", "dcfr": "discounted"}.get(algorithm, "uniform")
     plus: dict[str, Any] = {"average_weighting": "linear"} if algorithm == "cfr+" else {}
     settings = CFRConfig(weighting=weighting, fallback="uniform", **plus)  # type: ignore[arg-type]
-    table = FirstRoundTable(KUHN, settings, target="bootstrap" if algorithm == "cfr+" else "mean")
+    table = FirstRoundTable(KUHN, settings, target=target)
     vector = VectorCFR(KUHN, TabularConfig(algorithm=algorithm, iterations=30, precision="float64"))
     boards = Boards(KUHN, merge=True, keep=True)
     (tree,), ((board,),) = boards.rounds, boards.kept

@@ -81,7 +81,7 @@ def test_every_name_of_the_command_line_is_a_valid_set_of_settings() -> None:
     assert set(get_args(NamedSolver)) == {"deep-cfr", "nfsp", "ppo", "mmd", *NAMES}
     for game in ("kuhn", "leduc", "fhp", "hulh", "openspiel:tic_tac_toe"):
         for name, method in NAMES.items():
-            if name == "rcfr" and game.startswith("openspiel"):
+            if name == "rcfr" and game in ("hulh", "openspiel:tic_tac_toe"):
                 continue
             config = default_config(game, name)
             assert validate_config(config).method == method
@@ -329,6 +329,41 @@ def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyP
     assert kept[-1].max() > 0.01
 
 
+def test_a_traversal_plays_the_link_of_the_run() -> None:
+    """The strategies of traversals and of the current policy are the link on outputs in the game's unit."""
+    for change in ({"link_power": 1.5}, {"link_temperature": 0.4}):
+        config = brief("double-neural", 1)
+        solver = solved(DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, **change))))  # type: ignore[arg-type]
+        network = solver.advantage_networks[0]
+        assert abs(float(network.scale) - 1) > 0.1
+        deals = KUHN.deal(20, 3)
+        node, row = torch.zeros(20, dtype=torch.int64), torch.arange(20)
+        infosets = Infosets(KUHN.infoset[node], deals.views[:, 0, 0])
+        outputs, legal = network(infosets).detach() * network.scale, KUHN.legal[node]
+        if "link_power" in change:
+            weight = outputs.clamp(min=0).sqrt() * legal
+            positive = weight.sum(1) > 0
+            assert positive.any()
+            outputs, legal, node, row = outputs[positive], legal[positive], node[positive], row[positive]
+            expected = weight[positive] / weight[positive].sum(1, keepdim=True)
+        else:
+            expected = (outputs / 0.4).masked_fill(~legal, -torch.inf).softmax(1)
+        traversals = Traversals(KUHN, solver.config, 2, 0, solver.current())
+        torch.testing.assert_close(traversals._strategy(network, 0, deals)(node, row), expected, atol=1e-5, rtol=1e-5)
+        rows = solver.current_policy().probabilities(infosets[row])
+        torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_robust_sampling_touches_fewer_histories() -> None:
+    config = brief("double-neural", 1)
+    touched = []
+    for actions in (0, 2, 1):
+        sampling = replace(config.sampling, actions=actions)
+        (record,) = DeepCFR(load_game("leduc"), replace(config, game="leduc", sampling=sampling)).iterations()
+        touched.append(record.nodes_touched)
+    assert touched[0] > 1.1 * touched[1] > 1.5 * touched[2]
+
+
 def test_a_bootstrapped_memory_holds_one_iteration() -> None:
     solver = DeepCFR(KUHN, brief("deep-cfr+"))
     for record in solver.iterations():
@@ -375,9 +410,18 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
         ),
         (
             {"advantage": {"target": "sum"}, "cfr": {"weighting": "discounted"}},
-            "'advantage.target' is sum, which needs 'cfr.weighting' to be uniform or linear",
+            "'advantage.target' is sum, which needs 'cfr.weighting' to be uniform, but it is discounted",
         ),
         ({"cfr": {"link_temperature": 0.5}}, "set 'advantage.target' to sum"),
+        (
+            {
+                "cfr": {"link_temperature": 0.5, "first_round": "table", "weighting": "uniform"},
+                "advantage": {"target": "sum"},
+                "sampling": PublicChanceSampling(),
+            },
+            "'cfr.first_round' to network",
+        ),
+        ({"cfr": {"link_temperature": 1e-9}}, "must be 0 or at least"),
         ({"cfr": {"link_power": 1.0}}, "'cfr.link_power' must be between"),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
@@ -393,9 +437,24 @@ def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, 
     assert any(sentence in problem for problem in problems), problems
 
 
-def test_regression_cfr_is_refused_where_no_board_shows_all_hands() -> None:
-    with pytest.raises(ConfigError, match="rcfr visits all hands of a board"):
-        default_config("openspiel:tic_tac_toe", "rcfr")
+@pytest.mark.parametrize("game", ["openspiel:tic_tac_toe", "hulh"])
+def test_regression_cfr_is_refused_where_no_panel_shows_all_hands(game: str) -> None:
+    with pytest.raises(ConfigError, match=f"of which {game} has none or too many"):
+        default_config(game, "rcfr")
+
+
+def test_regression_cfr_is_what_its_settings_make() -> None:
+    config = default_config("leduc", "rcfr")
+    assert replace(config, cfr=replace(config.cfr, weighting="linear")).method == "Deep CFR"
+    assert replace(config, cfr=replace(config.cfr, first_round="table")).method == "Deep CFR"
+    assert replace(config, advantage=replace(config.advantage, compress=1.0)).method == "Deep CFR"
+
+
+def test_the_softmax_link_reads_no_fallback() -> None:
+    config = default_config("kuhn", "double-neural")
+    softmax = replace(config, cfr=replace(config.cfr, link_temperature=1.0, fallback="uniform"))
+    assert any("cfr.fallback" in note for note in unread_settings(softmax))
+    assert not list(unread_settings(replace(softmax, cfr=replace(softmax.cfr, link_temperature=0.0))))
 
 
 def test_an_unknown_solver_is_refused_by_its_name() -> None:

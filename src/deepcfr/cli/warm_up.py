@@ -53,6 +53,7 @@ def _commands() -> Iterator[str]:
     yield "solve ladder.toml --out ladder --algorithm mccfr --traversals 20 --iterations 2"
     yield "abstract fhp-mini --out buckets --buckets 4 8"
     yield "match external float32 --hands 50"
+    yield "match resolve:external external --hands 5 --search.rounds 0 1 --search.iterations 2"
     yield "lbr external"
     yield "lbr ladder --hands 5"
     if find_spec("pyspiel"):

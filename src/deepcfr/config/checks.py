@@ -147,6 +147,7 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield from _kept_networks_problems(config)
 
 
+_LEAST_TEMPERATURE = 1e-6  # lower ones overflow 32 bits
 _ONE_PLACE = "which needs all of a memory in one place: set 'memory.shards' to 1, and do without --ray."
 
 
@@ -173,13 +174,17 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs 'cfr.first_round' to be network: a table predicts nothing."
     if bootstrapped and isinstance(sampling, PublicChanceSampling) and sampling.panel:
         yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
-    if config.advantage.target == "sum" and config.cfr.weighting == "discounted":
-        yield f"{target}, which needs 'cfr.weighting' to be uniform or linear: sums keep their negative part."
-    softmax = 0 < config.cfr.link_temperature <= _LIMITS["cfr.link_temperature"][1]
-    if softmax and (config.advantage.target != "sum" or config.advantage.pot_units):
+    if config.advantage.target == "sum" and config.cfr.weighting != "uniform":
+        yield f"{target}, which needs 'cfr.weighting' to be uniform, but it is {config.cfr.weighting}."
+    temperature, in_chips = config.cfr.link_temperature, config.cfr.first_round == "network"
+    if 0 < temperature < _LEAST_TEMPERATURE:
+        yield f"'cfr.link_temperature' must be 0 or at least {number(_LEAST_TEMPERATURE)}, but is {number(temperature)}."
+    elif 0 < temperature <= _LIMITS["cfr.link_temperature"][1] and not (
+        config.advantage.target == "sum" and in_chips and not config.advantage.pot_units
+    ):
         yield (
-            "'cfr.link_temperature' is above 0, which needs sums in the game's unit: set 'advantage.target' to sum and "
-            "'advantage.pot_units' to false."
+            "'cfr.link_temperature' is above 0, which needs networks of sums in the game's unit: set 'advantage.target' "
+            "to sum, 'cfr.first_round' to network and 'advantage.pot_units' to false."
         )
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
@@ -276,6 +281,9 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         "sampled advantages come from payoffs alone": []
         if config.has_values
         else _changed(config, "values", tuple(vars(config.values))),
+        "'cfr.link_temperature' is above 0": _changed(config, "cfr", ("fallback", "link_power"))
+        if config.cfr.link_temperature
+        else [],
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
     }
     for section in ("advantage", "average", "values") if config.has_values else ("advantage", "average"):

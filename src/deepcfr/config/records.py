@@ -173,7 +173,7 @@ class AdvantageFitConfig(FitConfig):
     #: mean: the weighted mean of all samples in the memory; bootstrap: this iteration's samples added to the positive part
     #: of the last network, so that a memory holds one iteration only (Xu et al. 2025). `cfr.weighting` discounts that part.
     #: predict: bootstrap in a network of its own, and what is played adds this iteration's samples to it once more. sum:
-    #: this iteration's samples added to the last network, whose negative part stays (Li et al. 2020)
+    #: this iteration's samples added to the last network, whose negative part stays (Li et al. 2020), with uniform weights
     target: Literal["mean", "bootstrap", "predict", "sum"] = "mean"
 
     @property
@@ -275,14 +275,15 @@ class RunConfig:
             return "PPO" if self.ppo.clip_ratio else "MMD"
         varied = "VR-" if self.has_values else ""
         if self.advantage.target == "sum":
-            return "Double Neural CFR"
+            return f"{varied}Double Neural CFR"
         if self.advantage.bootstrapped:
             predictive = "P" if self.advantage.target == "predict" else ""
             return f"{varied}Deep{predictive}{_PLUS[self.cfr.weighting]}+"
         if self.sampling.kind == "outcome" and self.has_values:
             return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
-        exact = self.sampling.kind == "public-chance" and self.sampling.panel
-        return "RCFR" if exact and self.cfr.weighting == "uniform" else "Deep CFR"
+        exact = self.sampling.kind == "public-chance" and self.sampling.panel and not self.advantage.compress
+        networks_alone = self.cfr.first_round == "network"
+        return "RCFR" if exact and networks_alone and self.cfr.weighting == "uniform" else "Deep CFR"
 
 
 @dataclass(frozen=True)

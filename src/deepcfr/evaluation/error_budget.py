@@ -196,7 +196,7 @@ def is_exact(settings: BudgetSettings) -> bool:
 
 def _tabular(config: RunConfig, iterations: int) -> TabularConfig:
     algorithm = _ALGORITHMS[config.cfr.weighting]
-    if config.advantage.bootstrapped and algorithm == "cfr":
+    if config.advantage.target in ("bootstrap", "predict") and algorithm == "cfr":
         algorithm = "cfr+"  # sums of which only the positive part stays
     return TabularConfig(algorithm=algorithm, iterations=iterations)
 

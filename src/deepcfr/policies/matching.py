@@ -28,14 +28,14 @@ def regret_matching(
     else:
         masked = advantage.masked_fill(~legal, -torch.inf)
         other = (masked == masked.amax(-1, keepdim=True)).to(advantage.dtype)
-    share = positive / largest  # scaled by the largest, so that the sum neither underflows nor overflows
-    weight = torch.where(largest > 0, share if power == 2 else share.pow(power - 1), other)
+    # scaled by the largest, so that the sum neither underflows nor overflows
+    weight = torch.where(largest > 0, (positive / largest).pow(power - 1), other)
     return weight / weight.sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True)
 class Matching:
-    """The link from a network's outputs to a strategy, as `cfr` sets it; source: D'Orazio et al. (2020), section 4."""
+    """The link from a network's outputs to a strategy; source: D'Orazio et al. (2020). Arguments as in `CFRConfig`."""
 
     fallback: str = "highest"
     power: float = 2.0
@@ -47,9 +47,11 @@ class Matching:
         return cls(cfr.fallback, cfr.link_power, cfr.link_temperature)
 
     @property
-    def plain(self) -> bool:
-        """Whether this is regret matching."""
-        return self.power == 2 and not self.temperature
+    def name(self) -> str:
+        """The name of the link."""
+        if self.temperature:
+            return "softmax"
+        return "regret matching" if self.power == 2 else "the polynomial link"
 
     def __call__(self, outputs: torch.Tensor, legal: torch.Tensor, scale: torch.Tensor | float = 1.0) -> torch.Tensor:
         """Probabilities [I, A] from `outputs` [I, A] in units of `scale`, which only the softmax link reads."""

@@ -48,10 +48,14 @@ class AveragePolicy(Policy):
 
 
 class NetworkPerPlayer(Policy):
-    """A strategy with one network for each player, whose outputs `to_strategy` turns into probabilities."""
+    """A strategy with one network for each player, whose outputs its `to_strategy` turns into probabilities."""
 
     def __init__(
-        self, game: Game, networks: tuple[SplitNetwork, SplitNetwork], to_strategy: ToStrategy, kind: str
+        self,
+        game: Game,
+        networks: tuple[SplitNetwork, SplitNetwork],
+        to_strategy: tuple[ToStrategy, ToStrategy],
+        kind: str,
     ) -> None:
         self.game, self.networks, self.kind = game, networks, kind
         self._to_strategy = to_strategy
@@ -66,7 +70,7 @@ class NetworkPerPlayer(Policy):
         result = torch.empty(len(infosets), self.game.encoding.num_actions, device=node.device)
         for player, network in enumerate(self.networks):
             mine = self._owner[node] == player
-            result[mine] = self._played(player)(network(infosets[mine]), self.game.encoding.legal[node[mine]])
+            result[mine] = self._to_strategy[player](network(infosets[mine]), self.game.encoding.legal[node[mine]])
         return result
 
     @torch.no_grad()
@@ -77,7 +81,7 @@ class NetworkPerPlayer(Policy):
             mine = self._owner[node] == player
             if bool(mine.any()):
                 encoded, legal = self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]]
-                result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._played(player))
+                result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._to_strategy[player])
         return result
 
     def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
@@ -102,16 +106,12 @@ class NetworkPerPlayer(Policy):
         place = np.flatnonzero(self._owner.cpu().numpy()[node] == player)
         return place, self._nodes[player][torch.from_numpy(node[place]).to(self._owner.device)]
 
-    def _played(self, player: int) -> ToStrategy:  # noqa: ARG002
-        """The function from outputs of a player's network to probabilities."""
-        return self._to_strategy
-
     def _to_edges(
         self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
     ) -> None:
         """Fill in the edges of `nodes` [m], positions in the round, from outputs [m, U, A] of their player's network."""
         legal = self.game.encoding.legal[torch.from_numpy(tree.nodes[nodes]).to(outputs.device)]
-        strategy = self._played(player)(outputs, legal[:, None]).cpu().numpy()
+        strategy = self._to_strategy[player](outputs, legal[:, None]).cpu().numpy()
         place, action = np.nonzero(legal.cpu().numpy())
         result[tree.edge_of[nodes[place], action]] = strategy[place, :, action]
 
@@ -120,7 +120,7 @@ class NetworkPerPlayer(Policy):
         network, nodes = self.networks[player], self._nodes[player]
         legal, device = self.game.encoding.legal, nodes.device
         hands = network.encode_cards(torch.from_numpy(cards).to(device))
-        played = self._played(player)
+        played = self._to_strategy[player]
 
         @torch.no_grad()
         def ask(node: Ints, hand: Ints) -> npt.NDArray[np.floating]:
@@ -146,19 +146,17 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         pot_units: bool = False,
         compressed: bool = False,
     ) -> None:
-        super().__init__(game, networks, matching, "regret matching on the newest advantage networks")
-        # units of the outputs, which do not change the strategy: fractions of the pot or not, negative outputs on a
-        # logarithmic scale or not
+        first, second = (partial(matching, scale=network.scale) for network in networks)
+        super().__init__(game, networks, (first, second), f"{matching.name} on the newest advantage networks")
+        # units of the outputs, which do not change the strategy by regret matching: fractions of the pot or not, negative
+        # outputs on a logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed
         self._matching = matching
-
-    def _played(self, player: int) -> ToStrategy:
-        return partial(self._matching, scale=self.networks[player].scale)
 
     def _to_edges(
         self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
     ) -> None:
-        if not self._matching.plain:
+        if self._matching.name != REGRET_MATCHING.name:
             super()._to_edges(tree, nodes, player, outputs, result)
             return
         advantages = outputs.transpose(1, 2).contiguous().cpu().numpy()  # whole rows of hands

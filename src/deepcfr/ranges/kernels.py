@@ -2,10 +2,10 @@
 
 Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each
 player (see `RoundTree`). Values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the
-player's own, summed over all opposing hands that share no card. All arithmetic is in float64, because values are
-differences of large sums and regrets are differences of values; regrets and averages may be stored in float32. Columns
-are contiguous, so inner loops over views use vector instructions. Only the showdown runs over hands, in order of
-strength, on transposed reach.
+player's own, summed over all opposing hands that share no card. Arithmetic is in float64, because values are
+differences of large sums and regrets are differences of values; regrets and averages may be stored in float32. Search,
+whose runs are short, has float32 working memory. Columns are contiguous, so inner loops over views use vector
+instructions. Only the showdown runs over hands, in order of strength, on transposed reach.
 """
 
 from __future__ import annotations

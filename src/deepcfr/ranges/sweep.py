@@ -34,7 +34,8 @@ class Scratch(threading.local):
     """Thread-local working arrays by name, which keep their last contents.
 
     A board needs a few megabytes for a short time. Allocating them anew for each of thousands of boards costs more than
-    the arithmetic, because the system clears every page. Arithmetic on a board is in their `dtype`.
+    the arithmetic, because the system clears every page. They have one `dtype`;
+    types here name float64, which all but search have.
     """
 
     def __init__(self, dtype: type[np.floating] = np.float64) -> None:

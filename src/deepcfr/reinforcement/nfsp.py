@@ -226,12 +226,14 @@ class NFSP(SelfPlay):
     def average_policy(self) -> Policy:
         """Each player's average-policy network, the strategy that converges."""
         networks = (self.averages[0].network, self.averages[1].network)
-        return NetworkPerPlayer(self.game, networks, masked_softmax, "NFSP's average-policy networks")
+        return NetworkPerPlayer(self.game, networks, (masked_softmax, masked_softmax), "NFSP's average-policy networks")
 
     def current_policy(self) -> Policy:
         """Each player's newest best response, without exploration."""
         networks = (self.values[0].network, self.values[1].network)
-        return NetworkPerPlayer(self.game, networks, epsilon_greedy, "greedy in NFSP's action-value networks")
+        return NetworkPerPlayer(
+            self.game, networks, (epsilon_greedy, epsilon_greedy), "greedy in NFSP's action-value networks"
+        )
 
     def state(self, memories: bool) -> State:
         """The state for a checkpoint, with or without `memories`."""

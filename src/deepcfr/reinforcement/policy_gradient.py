@@ -163,7 +163,7 @@ class PolicyGradient(SelfPlay):
     def current_policy(self) -> Policy:
         """Each player's policy network."""
         networks = (self.policies[0].network, self.policies[1].network)
-        return NetworkPerPlayer(self.game, networks, masked_softmax, "policy networks")
+        return NetworkPerPlayer(self.game, networks, (masked_softmax, masked_softmax), "policy networks")
 
     def average_policy(self) -> Policy:
         """The same: there is no average."""

@@ -108,8 +108,8 @@ def _drawn(legal: torch.Tensor, traversal: torch.Tensor, node: torch.Tensor, str
     """So many of the `legal` actions [M, A], drawn alike without replacement, bool [M, A]; all if there are not more."""
     columns = range(legal.shape[1])
     lots = torch.stack([addressed_uniforms(key(stream, "drawn", a), traversal, node) for a in columns], 1)
-    order = lots.masked_fill(~legal, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
-    return legal & (order < actions)
+    first = lots.masked_fill(~legal, torch.inf).argsort(dim=1, stable=True)[:, :actions]
+    return torch.zeros_like(legal).scatter(1, first, True) & legal
 
 
 def sample_actions(probabilities: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:

@@ -195,8 +195,8 @@ class MaxMargin(Entrance):
 class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its entries; `run` goes on from the state it has.
 
-    With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Arithmetic is in `dtype`;
-    float32 is a third faster, and float64 for small gaps.
+    With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Passes are in `dtype`:
+    float32 takes a third less time on a turn, and float64 is for small gaps.
     """
 
     def __init__(
