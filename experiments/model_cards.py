@@ -122,20 +122,20 @@ def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iter
 
 def _of_ladder(path: Path, policy: LadderPolicy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     unit, terms = policy.game.milli_unit, Terms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
+    found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
+    found["answers"] = answers = _answer_times(policy)
+    found["resident_bytes"] = resident_memory()  # before rivals are loaded
     others: list[tuple[str, Player]] = [
         *((f"scripted:{style}", ladder_scripted(style, policy.game)) for style in (*STYLES, "raise")),
         *((f"{style}:{path.name}", ladder_style(policy, style)) for style in LADDER_STYLES),
     ]
     others += [(_title(rival), RunFolder.open(rival).load_player("own", print)[0]) for rival in options.rivals]
-    found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     for name, other in others:
         match = terms.play(policy, other)
         found["matches"][name] = match.facts()
         value = f"{match.value:+.0f} ± {match.interval:.0f} {unit}"
         yield f"gains against `{name}`", f"{value}, {LADDER_DEALS:,} duplicate deals, seed {SEED}"
-    found["answers"] = answers = _answer_times(policy)
     yield "an answer takes", f"{answers['median_ms']:.1f} ms in the median, {answers['most_ms']:.0f} ms at most"
-    found["resident_bytes"] = resident_memory()
     yield "memory", f"{found['resident_bytes'] / 1e9:.2f} GB resident, with Python and the libraries"
     bound = local_best_response(listed(policy), options.boards, SEED, threads=THREADS)
     found["local_best_response"] = bound.facts()
