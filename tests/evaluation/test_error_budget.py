@@ -479,18 +479,19 @@ def test_the_command_prints_what_the_object_holds(run: Path) -> None:
     assert json.dumps(facts["parts"]).count("fitted") == 0
 
 
-def test_a_run_that_forgets_its_samples_has_every_part_but_fits(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "algorithm"), [("deep-cfr+", "cfr+"), ("double-neural", "cfr")])
+def test_a_run_that_forgets_its_samples_has_every_part_but_fits(name: str, algorithm: Any, tmp_path: Path) -> None:
     path = tmp_path / "plus"
-    assert deepcfr("train", "leduc", "--solver", "deep-cfr+", "--out", path, *_TINY).status == 0
+    assert deepcfr("train", "leduc", "--solver", name, "--out", path, *_TINY).status == 0
     facts = deepcfr("error-budget", path, "--json", "--skip", "architecture", "--threads", 1).json
     tabular, *others = facts["parts"]
     assert {part["name"] for part in others} == {"sd-cfr", "average", "current"}
-    solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm="cfr+", iterations=3))
+    solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm=algorithm, iterations=3))
     list(solver.iterations())
     assert tabular["nash_conv"] == pytest.approx(exploitability(solver.average_policy()).nash_conv)
     (reason,) = facts["unmeasured"].values()
     assert facts["unmeasured"] == {"fits": reason}
-    assert reason.endswith("'advantage.target' is bootstrap, and such a run forgets its samples.")
+    assert reason.endswith(f"{'sum' if algorithm == 'cfr' else 'bootstrap'}, and such a run forgets its samples.")
     silent = deepcfr("error-budget", path, "--json", "--skip", "architecture", "tabular", "fits", "--threads", 1).json
     assert silent["unmeasured"] == {}
 

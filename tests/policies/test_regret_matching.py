@@ -10,6 +10,7 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
 from deepcfr.policies.matching import Matching, regret_matching
 from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.ranges.boards import SampledBoards
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets
@@ -147,3 +148,8 @@ def test_hands_at_nodes_are_the_infosets_one_by_one(matching: Matching) -> None:
     rows = policy.probabilities(Infosets(node, torch.from_numpy(cards).repeat(len(nodes), 1)))
     hands = torch.from_numpy(policy.on_hands(nodes, cards)).reshape(len(rows), -1)
     assert torch.allclose(hands, rows, atol=1e-5)
+    boards = SampledBoards(game)
+    tree, board = boards.rounds[1], boards.runout((12, 20, 33))[1]
+    on_hands = policy.on_hands(tree.nodes, board.view_cards)
+    on_board = policy.on_board(tree, board)
+    np.testing.assert_allclose(on_board, on_hands[tree.edge_node, :, tree.edge_action], atol=1e-5)

@@ -196,7 +196,7 @@ class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its entries; `run` goes on from the state it has.
 
     With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Passes are in `dtype`:
-    float32 takes a third less time on a turn, and float64 is for small gaps.
+    float32 takes less time, and float64 is for small gaps.
     """
 
     def __init__(
