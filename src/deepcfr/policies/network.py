@@ -151,16 +151,16 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         # units of the outputs, which do not change the strategy by regret matching: fractions of the pot or not, negative
         # outputs on a logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed
-        self._matching = matching
+        self.link = matching
 
     def _to_edges(
         self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
     ) -> None:
-        if self._matching.name != REGRET_MATCHING.name:
+        if self.link.name != REGRET_MATCHING.name:
             super()._to_edges(tree, nodes, player, outputs, result)
             return
         advantages = outputs.transpose(1, 2).contiguous().cpu().numpy()  # whole rows of hands
-        highest = self._matching.fallback == "highest"
+        highest = self.link.fallback == "highest"
         match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, highest, result)
 
 

@@ -10,7 +10,6 @@ from deepcfr.config import HistorySampling, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
-from deepcfr.policies.matching import Matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
@@ -110,7 +109,7 @@ class Traversals:
 
     def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:
         """sigma^t of one player on some deals: its view in each round is encoded once, before the traversals."""
-        game, matching = self._game, Matching.of(self._config.cfr)
+        game, link = self._game, self._current.matching.link
         with torch.no_grad():
             rounds = deals.views.shape[2]
             views = deals.views[:, player].flatten(0, 1)
@@ -125,7 +124,7 @@ class Traversals:
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
             infoset = game.infoset[node]
             advantage = network.joint(hands[view[row * rounds + game.round[node]]], nodes[infoset])
-            return matching(advantage, game.legal[node], network.scale)
+            return link(advantage, game.legal[node], network.scale)
 
         table = self._current.first_round
         return strategy if table is None else with_table(game, strategy, table, deals, player)
