@@ -282,6 +282,8 @@ def urljoin_base(page: Page, path: str) -> str:
 @pytest.mark.parametrize("width", [360, 1920])
 def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: int, tmp_path: Path) -> None:
     page = visit("/", width=width, height=800)
+    slow = {"offline": False, "latency": 20, "downloadThroughput": 150_000, "uploadThroughput": 150_000}  # ms, bytes/s
+    page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)  # a page shows in parts
     for name, path in PAGES.items():
         page.goto(urljoin_base(page, path))
         page.screenshot(path=tmp_path / f"{name}-{width}.png", full_page=True)
