@@ -113,6 +113,7 @@ _FOUR_ROUND_GAME: dict[str, Any] = {
         "weighting": "uniform",
         "first_round": "table",
         "average_weighting": "quadratic",
+        "average_threshold": 0.05,
         "keep_networks": 4,
     },
     "sampling": _DRAWN_BOARDS,

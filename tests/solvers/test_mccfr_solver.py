@@ -186,7 +186,6 @@ def test_memory_is_known_before_it_is_taken() -> None:
         ({"sampler": "outcome", "baseline": "history"}, "for games of OpenSpiel.* not for 'kuhn'"),
         ({"baseline": "infoset"}, "'baseline' is for outcome sampling"),
         ({"sampler": "outcome", "baseline": "infoset", "reward_shape": "y2"}, "with payoffs as they are"),
-        ({"threshold": 0.4}, "'threshold' is for raise-ladder games, and 'kuhn' is not one"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:

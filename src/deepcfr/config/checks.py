@@ -26,6 +26,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.traversals": (1, 100_000_000),
     "sampling.chunk": (1, 10_000_000),
     "sampling.exploration": (0.01, 1.0),  # a sample with probability c has weight 1 / c
+    "cfr.average_threshold": (0.0, 1.0),
     "cfr.keep_networks": (0, 1_000_000),
     "cfr.link_power": (1.01, 100.0),
     "cfr.link_temperature": (0.0, 1e9),

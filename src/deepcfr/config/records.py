@@ -25,6 +25,9 @@ class CFRConfig:
     #: weight of iteration t in the average strategy: `weighting`; t as in CFR+; or t^2 as in Discounted CFR with gamma = 2.
     #: The same for discounted sums is t^2, too
     average_weighting: Literal["same", "linear", "quadratic"] = "same"
+    #: actions to which the average network gives less are not played, unless none is as probable (thresholding, Ganzfried,
+    #: Sandholm and Waugh 2012): a softmax leaves a little to every action. Training does not change; 0 is off
+    average_threshold: float = 0.0
     fallback: Literal["highest", "uniform"] = "highest"  #: action when no advantage is positive
     #: actions are played in proportion to positive advantages to this power minus 1 (D'Orazio et al. 2020, polynomial
     #: link); 2 is regret matching
@@ -327,8 +330,8 @@ class TabularConfig:
     #: mccfr: with win rates, the initial sum of a row's regrets, in the game's unit, and the initial weight of the row in
     #: the average, where a visit in iteration 1 has weight 1
     initial_weight: float = 1.0
-    #: mccfr on raise-ladder games: actions of the average strategy below this probability are not played, unless none is
-    #: as probable; 0 is off, above 1/2 only the most probable action is left
+    #: mccfr: actions of the average strategy below this probability are not played, unless none is as probable; 0 is off,
+    #: above 1/2 only the most probable action is left
     threshold: float = 0.0
 
 

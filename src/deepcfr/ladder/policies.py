@@ -22,6 +22,7 @@ from deepcfr.policies.ensemble import RULES
 from deepcfr.policies.initial import win_rates
 from deepcfr.policies.scripted import STYLES as SCRIPTS
 from deepcfr.policies.styles import STRONG, STYLES, play_style
+from deepcfr.policies.threshold import without_rare
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.traversal_tree import situations_of
 
@@ -60,10 +61,7 @@ class LadderTable(LadderPolicy):
         strategies: Floats = table_strategies(self.game.ladder, self.layout, self.table, positions, own)
         if self.threshold == 0:
             return strategies
-        least = np.minimum(self.threshold, strategies.max(1, keepdims=True))
-        kept: Floats = np.where(strategies >= least, strategies, 0.0)
-        kept /= kept.sum(1, keepdims=True)
-        return kept
+        return without_rare(torch.from_numpy(strategies), self.threshold).numpy()
 
 
 def own_view(positions: Ints, views: Ints) -> Ints:

@@ -18,6 +18,7 @@ from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.matching import Matching
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.snapshots import compact
+from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.collector import Collecting, Collector, Current
@@ -95,9 +96,11 @@ class DeepCFRState:
         return self.current().policy()
 
     def average_policy(self) -> Policy:
-        """The average strategy as a policy; `fit_average` must have run."""
+        """The average strategy as a policy, without its rare actions; `fit_average` must have run."""
         assert self.average_network is not None
-        policy = AveragePolicy(self.game, self.average_network)
+        policy: Policy = AveragePolicy(self.game, self.average_network)
+        if self.config.cfr.average_threshold:
+            policy = ThresholdPolicy(policy, self.config.cfr.average_threshold)
         return WithFirstRound(policy, self.table.average_strategy()) if self.table else policy
 
     def sd_cfr_policy(self) -> Policy:

@@ -40,9 +40,10 @@ from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.state import Array
 from deepcfr.policies.abstract import AbstractPolicy
-from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.initial import RangeBuckets, poker_table, range_buckets, start_poker, tree_table
 from deepcfr.policies.tables import TreePolicy
+from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.sampling.mccfr import NO_BASELINE, SHAPES, Baseline, external_traversals, outcome_traversals, shaped
 from deepcfr.sampling.traversal_tree import (
     Situations,
@@ -173,9 +174,10 @@ class MCCFR(SampledSolver):
             return AbstractPolicy(self.game, self._ranges, poker_table(self.game), "initial")
         return TreePolicy(self.game, tree_table(self.game.explicit), "initial")
 
-    def average_policy(self) -> AbstractPolicy | TreePolicy:
-        """The average strategy, which converges to an equilibrium of the (abstract) game."""
-        return self._policy(self._average, "average")
+    def average_policy(self) -> Policy:
+        """The average strategy, which converges to an equilibrium of the (abstract) game, without its rare actions."""
+        policy = self._policy(self._average, "average")
+        return ThresholdPolicy(policy, self.config.threshold) if self.config.threshold else policy
 
     def current_policy(self) -> AbstractPolicy | TreePolicy:
         """The newest strategy, by regret matching."""
@@ -220,8 +222,6 @@ def _require_supported(
             f"A baseline of histories is for games of OpenSpiel, which list them, but not for '{game.name}': "
             "use --baseline infoset."
         )
-    if config.threshold:
-        problems.append(f"'threshold' is for raise-ladder games, and '{game.name}' is not one.")
     if problems:
         raise ConfigError(problems)
     if isinstance(game, OpenSpielGame) and abstraction is not None:
