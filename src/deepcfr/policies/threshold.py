@@ -23,7 +23,7 @@ class ThresholdPolicy(Policy):
     def __init__(self, policy: Policy, threshold: float) -> None:
         self.game, self.policy, self.threshold = policy.game, policy, threshold
         self.kind = f"{policy.kind}, threshold {threshold:g}"
-        self.initial, self.boards, self.whole_rounds = policy.initial, policy.boards, policy.whole_rounds
+        self.initial, self.boards = policy.initial, policy.boards
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         return without_rare(self.policy.probabilities(infosets), self.threshold)
