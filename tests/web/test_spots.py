@@ -353,7 +353,7 @@ def test_ranges_of_a_run_can_be_locked_and_changed(somebody: TestClient) -> None
     somebody.post("/spots", data=wish | {"iterations": "2"})
     wait(somebody, "own")
     first = somebody.get("/api/spots/own").json()
-    assert len(first["dealer"]) > 10_000
+    assert first["dealer"].count(":") > 500
     shares = {f"share {action}": "50" for action in first["decisions"][0]["frequencies"]}
     assert (
         somebody.post("/spots", data={"like": "own", "locked": "", **shares}).headers["location"] == "/spots/own-locked"
