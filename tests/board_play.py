@@ -32,6 +32,16 @@ def random_policy(game: PokerGame, seed: int) -> TablePolicy:
     return TablePolicy(game, tables)
 
 
+def all_infosets(game: PokerGame) -> Infosets:
+    """Every infoset of a game, once."""
+    nodes, cards = [], []
+    for round_, views in enumerate(round_views(game)):
+        here = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
+        nodes.append(np.repeat(here, len(views)))
+        cards.append(np.tile(views, (len(here), 1)))
+    return Infosets(torch.from_numpy(np.concatenate(nodes)), torch.from_numpy(np.concatenate(cards)))
+
+
 @dataclass(frozen=True)
 class Expected:
     """The expected values of a hand of some round: a row for every view, in ascending order of packed cards."""

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from board_play import all_infosets
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
@@ -24,7 +25,7 @@ from deepcfr.games.rules import PRESETS
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import STYLES, StyledPolicy, play_style, styled
-from deepcfr.policies.tables import round_views, table_of
+from deepcfr.policies.tables import table_of
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
@@ -47,15 +48,6 @@ def random_policy(game: PokerGame, seed: int) -> AbstractPolicy:
     abstraction = lossless(game.rules)
     random = np.random.default_rng(seed)
     return AbstractPolicy(game, abstraction, random.normal(size=table_layout(game.tree, abstraction.counts).size))
-
-
-def all_infosets(game: PokerGame) -> Infosets:
-    nodes, cards = [], []
-    for round_, views in enumerate(round_views(game)):
-        here = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
-        nodes.append(np.repeat(here, len(views)))
-        cards.append(np.tile(views, (len(here), 1)))
-    return Infosets(torch.from_numpy(np.concatenate(nodes)), torch.from_numpy(np.concatenate(cards)))
 
 
 @st.composite

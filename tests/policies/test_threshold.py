@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from board_play import random_policy
+from board_play import all_infosets, random_policy
 from deepcfr.config import CFRConfig, ExternalSampling, FitConfig, MemoryConfig, NetworkConfig, RunConfig, TabularConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
@@ -22,15 +22,6 @@ from deepcfr.types import Infosets
 
 KUHN, LEDUC = PokerGame(PRESETS["kuhn"]), PokerGame(PRESETS["leduc"])
 CUT = 0.25
-
-
-def all_infosets(game: PokerGame) -> Infosets:
-    nodes, cards = [], []
-    for round_, views in enumerate(round_views(game)):
-        here = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == round_)
-        nodes.append(np.repeat(here, len(views)))
-        cards.append(np.tile(views, (len(here), 1)))
-    return Infosets(torch.from_numpy(np.concatenate(nodes)), torch.from_numpy(np.concatenate(cards)))
 
 
 def expected(before: torch.Tensor, threshold: float) -> list[list[float]]:
