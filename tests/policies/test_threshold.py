@@ -9,11 +9,21 @@ import pytest
 import torch
 
 from board_play import all_infosets, random_policy
-from deepcfr.config import CFRConfig, ExternalSampling, FitConfig, MemoryConfig, NetworkConfig, RunConfig, TabularConfig
+from deepcfr.config import (
+    AdvantageFitConfig,
+    CFRConfig,
+    ExternalSampling,
+    FitConfig,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    TabularConfig,
+)
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy
+from deepcfr.policies.styles import styled
 from deepcfr.policies.tables import TablePolicy, round_views
 from deepcfr.policies.threshold import ThresholdPolicy, without_rare
 from deepcfr.solvers.deep_cfr import DeepCFR
@@ -72,6 +82,9 @@ def test_tables_of_listed_games_are_cut_and_their_training_does_not_change(game:
         list(solver.iterations())
     assert all(np.array_equal(solvers[0].arrays()[name], table) for name, table in solvers[1].arrays().items())
     _are_cut([solver.average_policy() for solver in solvers], game)
+    started = MCCFR(game, replace(few, threshold=CUT, initial="win-rates"))
+    for policy, kind in ((started.average_policy(), "initial"), (solvers[1].average_policy(), "uniform")):
+        assert styled(policy, "initial").kind == kind
 
 
 def test_average_networks_are_cut_and_their_training_does_not_change() -> None:
@@ -82,6 +95,7 @@ def test_average_networks_are_cut_and_their_training_does_not_change() -> None:
         sampling=ExternalSampling(traversals=40),
         memory=MemoryConfig(advantage_capacity=10_000, strategy_capacity=10_000),
         network=NetworkConfig(kind="mlp", width=16, layers=1),
+        advantage=AdvantageFitConfig(**vars(fit)),
         average=fit,
     )
     solvers = [DeepCFR(LEDUC, config), DeepCFR(LEDUC, replace(config, cfr=replace(config.cfr, average_threshold=CUT)))]

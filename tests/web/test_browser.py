@@ -294,6 +294,9 @@ def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: 
             "}).observe({type: 'layout-shift', buffered: true}); setTimeout(() => done(sum), 50); })"
         )
         assert moved < 0.05, name  # of the window; 0.1 is what counts as good
+        in_line = "[...document.querySelectorAll('.grid > *')].every("
+        in_line += "row => new Set([...row.children].map(cell => cell.offsetTop)).size < 2)"
+        assert page.evaluate(in_line), name
 
 
 def test_a_slider_and_a_field_give_a_raise_of_any_size(visit: Visit) -> None:
