@@ -442,3 +442,30 @@ def test_the_estimate_of_memory_covers_boards_and_tables() -> None:
         8 * tree.num_edges * len(board) for tree, kept in zip(rounds, inside.kept, strict=True) for board in kept
     )
     assert boards + tables <= solver.bytes < 3 * (boards + tables)
+
+
+def test_tables_in_16_bits_solve_what_does_not_fit_in_32() -> None:
+    which = spot("Qs 7h 2c 9d", "QQ,T8s,A5o", "77,AQs,JTs", "turn 75, river 75, raise 100", stacks=40)
+    whole = SpotSolver(which, 1e9)
+    small = SpotSolver(which, 0.99 * whole.bytes)
+    assert not whole.compact
+    assert small.compact
+    assert small.bytes < 0.99 * whole.bytes
+    assert "16 bits" in small.describe()
+    assert "16 bits" not in whole.describe()
+    one, other = whole.solve(20.0, 1_000), small.solve(20.0, 1_000)
+    assert one.gap <= 20
+    assert other.gap <= 20
+    assert other.values == pytest.approx(one.values, abs=0.02)
+
+
+def test_the_gap_is_measured_at_the_end_and_less_often_later() -> None:
+    which = spot(RIVER, "QQ,T8s,A5o", "77,AQs,JTs", "river 75, raise 100", stacks=40)
+    seen: list[tuple[int, float]] = []
+    solution = SpotSolver(which, 1e9).solve(0.0, 305, lambda iterations, gap: seen.append((iterations, gap)))
+    assert [iterations for iterations, _ in seen] == [*range(10, 301, 10), 305]
+    gaps = [gap for _, gap in seen]
+    assert len(set(gaps[:5])) == 5  # each of the first ones is measured
+    assert len(set(gaps)) < len(gaps)
+    again = SpotSolver(which, 1e9).solve(0.0, 305)
+    assert solution.gap == again.gap

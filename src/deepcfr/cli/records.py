@@ -230,8 +230,9 @@ class Bench:
     """Measure speed: against OpenSpiel in the same process, and on hold'em games."""
 
     #: openspiel: Deep CFR against OpenSpiel's; fhp: Deep CFR on FHP; tabular: tabular solvers; nfsp: NFSP against
-    #: OpenSpiel's; threads: MCCFR against plain Python; scale: Ray workers against threads
-    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale"]]
+    #: OpenSpiel's; threads: MCCFR against plain Python; scale: Ray workers against threads; search: single decisions of
+    #: limit hold'em, and spots
+    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale", "search"]]
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0  # seed of what is measured
     json: bool = False  # print one JSON object; progress goes to standard error

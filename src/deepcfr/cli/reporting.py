@@ -107,6 +107,10 @@ def bench_command(command: Bench) -> None:
         from experiments.bench.threads import bench_threads
 
         facts = bench_threads(command.seed, console.print)
+    elif command.what == "search":
+        from experiments.bench.search import bench_search
+
+        facts = bench_search(command.seed, console.print)
     elif command.what == "scale":
         try:
             from experiments.bench.scale import bench_scale

@@ -2,9 +2,9 @@
 
 Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each
 player (see `RoundTree`). Values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the
-player's own, summed over all opposing hands that share no card. Arithmetic is in float64, because values are
-differences of large sums and regrets are differences of values; regrets and averages may be stored in float32. Search,
-whose runs are short, has float32 working memory. Columns are contiguous, so inner loops over views use vector
+player's own, summed over all opposing hands that share no card. Arithmetic is in the type of the working memory: float64,
+because values are differences of large sums and regrets are differences of values, and float32 for search. Regrets and
+averages may be stored in float32 in both. Columns are contiguous, so inner loops over views use vector
 instructions. Only the showdown runs over hands, in order of strength, on transposed reach.
 """
 
@@ -17,25 +17,27 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 16  # columns that are transposed together: two cache lines
+_BLOCK = 32  # hands that are transposed together
+LEAF_BLOCK = 64  # rows of reach at leaves that are processed together, so that they stay in the cache
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def match_regrets(first_edge: Ints, node: int, regret: Floats, strategy: Floats) -> None:
     """Regret matching at one node: `strategy` [E, U] from `regret` [E, U]; uniform where no regret is positive."""
     first, last = first_edge[node], first_edge[node + 1]
-    even = 1.0 / (last - first)
-    total = np.zeros(regret.shape[1])
+    number = strategy.dtype.type
+    zero, even = number(0), number(1) / number(last - first)
+    total = np.zeros(regret.shape[1], strategy.dtype)
     for edge in range(first, last):
         source, target = regret[edge], strategy[edge]
         for u in range(len(total)):
-            positive = max(float(source[u]), 0.0)
+            positive = max(number(source[u]), zero)
             target[u] = positive
             total[u] += positive
     for edge in range(first, last):
         target = strategy[edge]
         for u in range(len(total)):
-            target[u] = target[u] / total[u] if total[u] > 0.0 else even
+            target[u] = target[u] / total[u] if total[u] > zero else even
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -92,6 +94,7 @@ def push_both(
 @nb.njit(cache=True, nogil=True)
 def leaf_values(
     columns: Ints,
+    num_showdown: int,
     slot: Ints,
     column: Ints,
     showdown: npt.NDArray[np.bool_],
@@ -102,35 +105,47 @@ def leaf_values(
     view: Ints,
     group: Ints,
     example: Ints,
-    by_card: Floats,
-    turned: Floats,
-    anyone: Floats,
-    ahead: Floats,
+    work: Floats,
     values: Floats,
 ) -> None:
     """Fill one player's `values` [S, U] at all folds and showdowns from the opponent's `reach` [rows, U].
 
-    The first six arguments are from a `LeafColumns`, those after `reach` from a `Board`; `by_card` [cards + 2, K],
-    `turned` [U, K], `anyone` [U, K] and `ahead` [U, num_showdown] are working memory. The value of a fold is its payoff
-    times the reach of all hands that share no card. The value of a showdown is its payoff times (reach of the hands
-    that it beats minus reach of the hands that beat it), less its fee times the reach of all of them.
+    The first seven arguments are from a `LeafColumns`, those after `reach` from a `Board`; `work` [cards + 2 + 3 U,
+    LEAF_BLOCK] is working memory. The value of a fold is its payoff times the reach of all hands that share no card. The
+    value of a showdown is its payoff times (reach of the hands that it beats minus reach of the hands that beat it), less
+    its fee times the reach of all of them.
     """
-    count = reach.shape[1]
-    for start in range(0, count, _BLOCK):
-        for k in range(len(columns)):
-            source = reach[columns[k]]
-            for u in range(start, min(start + _BLOCK, count)):
-                turned[u, k] = source[u]
-    against_range(turned, holes, view, group, example, by_card, anyone, ahead)
-    for start in range(0, count, _BLOCK):
-        for leaf in range(len(slot)):
-            amount, k, target = payoff[leaf], column[leaf], values[slot[leaf]]
-            source = ahead if showdown[leaf] else anyone
-            for u in range(start, min(start + _BLOCK, count)):
-                target[u] = amount * source[u, k]
-            if fee[leaf]:
+    count, cards = reach.shape[1], len(work) - 3 * reach.shape[1]
+    number, memory, leaf = values.dtype.type, work.reshape(-1), 0
+    for left in range(0, len(columns), LEAF_BLOCK):
+        width = min(LEAF_BLOCK, len(columns) - left)
+        shown = min(max(num_showdown - left, 0), width)
+        by_card = memory[: cards * width].reshape(cards, width)
+        place = cards * width
+        turned = memory[place : place + count * width].reshape(count, width)
+        place += count * width
+        anyone = memory[place : place + count * width].reshape(count, width)
+        place += count * width
+        ahead = memory[place : place + count * shown].reshape(count, shown)
+        for start in range(0, count, _BLOCK):
+            for k in range(width):
+                source = reach[columns[left + k]]
                 for u in range(start, min(start + _BLOCK, count)):
-                    target[u] -= fee[leaf] * anyone[u, k]
+                    turned[u, k] = source[u]
+        against_range(turned, holes, view, group, example, by_card, anyone, ahead)
+        first = leaf
+        while leaf < len(slot) and column[leaf] < left + width:
+            leaf += 1
+        for start in range(0, count, _BLOCK):
+            for i in range(first, leaf):
+                amount, k, target = number(payoff[i]), column[i] - left, values[slot[i]]
+                source = ahead if showdown[i] else anyone
+                for u in range(start, min(start + _BLOCK, count)):
+                    target[u] = amount * source[u, k]
+                if fee[i]:
+                    paid = number(fee[i])
+                    for u in range(start, min(start + _BLOCK, count)):
+                        target[u] -= paid * anyone[u, k]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -155,7 +170,7 @@ def against_range(
     by_card[:] = 0
     total, zeros = by_card.shape[0] - 2, by_card.shape[0] - 1
     two = holes.shape[1] == 2
-    twice = 1.0 if two else 0.0  # both cards of a hand take it from the total
+    twice = reach.dtype.type(two)  # both cards of a hand take it from the total
     for g in range(len(group) - 1):
         for h in range(group[g], group[g + 1]):
             u, first, second = view[h], holes[h, 0], holes[h, 1] if two else zeros
@@ -316,6 +331,7 @@ def descend(
     `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries. `average` [E,
     U] of the player's edges is multiplied by `keep`, and reach times strategy is added.
     """
+    kept = own.dtype.type(keep)
     for node in range(len(actor)):
         match_regrets(first_edge, node, regret, strategy)
         if actor[node] != player:
@@ -325,7 +341,7 @@ def descend(
         for edge in range(first_edge[node], first_edge[node + 1]):
             total, gain = average[edge], own[edge_row[edge]]
             for u in range(len(total)):
-                total[u] = total[u] * keep + gain[u]
+                total[u] = total[u] * kept + gain[u]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -345,14 +361,16 @@ def add_regrets(
     Regrets are multiplied by `keep_positive` or `keep_negative` according to their sign, then (action value - node
     value) is added, and the sum is raised to `least` if it is lower.
     """
+    number = values.dtype.type
+    positive, negative, lowest = number(keep_positive), number(keep_negative), number(least)
     for node in range(len(actor)):
         if actor[node] == player:
             value = values[node]
             for edge in range(first_edge[node], first_edge[node + 1]):
                 action_value, total = values[edge_slot[edge]], regret[edge]
                 for u in range(len(total)):
-                    kept = total[u] * (keep_positive if total[u] > 0 else keep_negative)
-                    total[u] = max(kept + (action_value[u] - value[u]), least)
+                    kept = total[u] * (positive if total[u] > 0 else negative)
+                    total[u] = max(kept + (action_value[u] - value[u]), lowest)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -90,14 +90,16 @@ class RoundTree:
         first = _padded(np.concatenate([showdown_rows, others[:space]]))
         columns = np.concatenate([first, _padded(others[space:])])
         position = {int(row): column for column, row in reversed(list(enumerate(columns)))}
+        column = np.array([position[int(row)] for row in rows], np.int64)
+        order = np.argsort(column, kind="stable")
         return LeafColumns(
             rows=columns,
             num_showdown=len(first),
-            slot=len(self.nodes) + ended,
-            column=np.array([position[int(row)] for row in rows], np.int64),
-            showdown=shown,
-            payoff=self.leaf_payoff[player, ended],
-            fee=self.leaf_fee[ended],
+            slot=(len(self.nodes) + ended)[order],
+            column=column[order],
+            showdown=shown[order],
+            payoff=self.leaf_payoff[player, ended[order]],
+            fee=self.leaf_fee[ended[order]],
         )
 
     @cached_property
@@ -167,7 +169,7 @@ class LeafColumns:
     rows: Ints  # [K] reach rows, first those of showdowns; both parts are padded
     num_showdown: int
     slot: Ints  # [L'] of each fold and showdown
-    column: Ints  # [L'] position in `rows`
+    column: Ints  # [L'] position in `rows`, ascending
     showdown: npt.NDArray[np.bool_]  # [L']
     payoff: npt.NDArray[np.float64]  # [L'] to the player
     fee: npt.NDArray[np.float64]  # [L']

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, Boards, Choose, Deal, OnBoard
-from deepcfr.ranges.kernels import leaf_values, pull_values, push_both
+from deepcfr.ranges.kernels import LEAF_BLOCK, leaf_values, pull_values, push_both
 from deepcfr.ranges.rounds import RoundTree
 
 Floats = npt.NDArray[np.floating]
@@ -105,16 +105,11 @@ class RoundPass:
         return values
 
     def _fill_leaves(self, player: int, values: Doubles) -> None:
-        leaves, board, scratch = self.tree.leaves[player], self.board, self._scratch
-        columns, count = len(leaves.rows), len(board)
+        leaves, board = self.tree.leaves[player], self.board
+        work = self._scratch.array("leaves", (board.num_cards + 2 + 3 * len(board), LEAF_BLOCK))
         leaf_values(
-            leaves.rows, leaves.slot, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
-            self.rows[1 - player], board.holes, board.view, board.group, board.example,
-            scratch.array("by card", (board.num_cards + 2, columns)),
-            scratch.array("turned", (count, columns)),
-            scratch.array("anyone", (count, columns)),
-            scratch.array("ahead", (count, leaves.num_showdown)),
-            values,
+            leaves.rows, leaves.num_showdown, leaves.slot, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
+            self.rows[1 - player], board.holes, board.view, board.group, board.example, work, values,
         )  # fmt: skip
 
     def pull(self, player: int, free: bool | npt.NDArray[np.bool_], values: Doubles) -> None:

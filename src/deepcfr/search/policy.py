@@ -182,7 +182,7 @@ class ResolvingPolicy(Policy):
             return plain if part is tree else self._plain_inside(part, on)
 
         entrance = self._entrance(inside, as_trained, reach, player)
-        solver = SubgameSolver(inside, reach, entrance, dtype=np.float32)
+        solver = SubgameSolver(inside, reach, entrance)
         solver.run(self.settings.iterations)
         strategy = solver.on_first_board(plain)
         owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]

@@ -29,10 +29,11 @@ from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_byte
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
-"""(iterations so far, gap in thousandths of a big blind) after every few iterations; it answers True to stop there."""
+"""(iterations so far, newest gap in thousandths of a big blind) every few iterations; it answers True to stop there."""
 
 _ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
-_CHECK_EVERY = 10  # iterations between two measurements of the gap
+_STEP = 10  # iterations between two reports of progress
+_GROWTH = 1.1  # the gap is measured again after so many times the iterations, because that takes as long as six of them
 _SHOWN = 12  # decisions in text
 
 
@@ -175,9 +176,13 @@ class SpotSolver:
         self._rounds = [
             tree.raked(spot.rake / 100, inf if spot.cap is None else spot.cap) for tree in round_trees(self.game)
         ]
-        kept, tables = subgame_bytes(self.game.rules, self._rounds, spot.round, int(np.any(spot.ranges, axis=0).sum()))
-        self.bytes = kept + int(tables[0])
-        if self.bytes > most:
+        hands = int(np.any(spot.ranges, axis=0).sum())
+        for self.compact in (False, True):  # 16 bits take more time, so only what does not fit otherwise has them
+            kept, tables = subgame_bytes(self.game.rules, self._rounds, spot.round, hands, compact=self.compact)
+            self.bytes = kept + int(tables[0])
+            if self.bytes <= most:
+                break
+        else:
             raise GameError(
                 f"The spot needs up to {self.bytes / 1e9:.1f} GB, and {most / 1e9:.1f} GB are allowed: give fewer sizes, "
                 "or begin on a later street."
@@ -202,7 +207,7 @@ class SpotSolver:
         boards = comb(HOLDEM.num_cards - len(self.spot.board), sum(HOLDEM.board_cards) - len(self.spot.board))
         return (
             f"{tree.num_decisions:,} decisions, {len(self._board.holes):,} hands, {boards:,} runouts, {suits}; "
-            f"about {self.bytes / 1e9:.2f} GB of memory"
+            f"about {self.bytes / 1e9:.2f} GB of memory" + ", tables in 16 bits" * self.compact
         )
 
     def solve(self, gap: float, iterations: int, on_progress: OnProgress | None = None) -> Solution:
@@ -211,13 +216,15 @@ class SpotSolver:
         board, reach = self._board, self._reach
         inside = subgame(self.game, self._rounds, board, np.array([0]))
         with Workers(self._threads) as workers:
-            solver = SubgameSolver(inside, reach, workers=workers)
+            solver = SubgameSolver(inside, reach, workers=workers, compact=self.compact)
             for node, fixed in self._locks:
                 solver.lock(node, fixed)
+            now, due = inf, 0.0
             try:
                 while solver.iteration < iterations:
-                    solver.run(min(_CHECK_EVERY, iterations - solver.iteration))
-                    now = 1000 * float(solver.gap()[0])
+                    solver.run(min(_STEP, iterations - solver.iteration))
+                    if solver.iteration >= due:
+                        now, due = 1000 * float(solver.gap()[0]), _GROWTH * solver.iteration
                     stopped = on_progress and on_progress(solver.iteration, now)
                     if now <= gap or stopped:
                         break

@@ -27,7 +27,7 @@ from deepcfr.ranges.boards import Board, Boards, Deal, Visit
 from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import EVERYTHING, Aims, BoardStrategy, RoundPass, Scratch
-from deepcfr.ranges.tables import Table
+from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.solvers.tabular import DISCOUNTED, Discounting
 from deepcfr.solvers.vector_cfr import update
 
@@ -38,7 +38,7 @@ PLAYERS = (0, 1)
 NO_NODES: Ints = np.zeros(0, np.int64)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
-_BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand
+_BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of it in 16 bits
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
 
 
@@ -54,11 +54,13 @@ def subgame(game: PokerGame, rounds: list[RoundTree], board: Board, entries: Int
     return Boards(game, merge=game.suits == "canonical", keep=True, root=replace(board, index=0), rounds=trees)
 
 
-def subgame_bytes(rules: PokerRules, rounds: list[RoundTree], first: int, hands: int | None = None) -> tuple[int, Ints]:
+def subgame_bytes(
+    rules: PokerRules, rounds: list[RoundTree], first: int, hands: int | None = None, *, compact: bool = False
+) -> tuple[int, Ints]:
     """Estimated bytes of the boards after one board of round `first`, and of the tables after each entry there, [X].
 
     Boards are not merged, and have `hands` hands each, or all that are possible. Tables include the working memory of a
-    thread on a board.
+    thread on a board; those of later rounds are in 16 bits if `compact`.
     """
     kept, boards = 0, 1
     owner = np.arange(len(rounds[first].entries))
@@ -70,7 +72,8 @@ def subgame_bytes(rules: PokerRules, rounds: list[RoundTree], first: int, hands:
         left -= new
         held = min(hands or inf, comb(left, rules.hole_cards))
         edges = np.bincount(owner[tree.entry_of_slot[tree.edge_node]], minlength=len(tables))
-        tables += int(held) * (_BYTES_OF_EDGE * boards + _BYTES_OF_WORK) * edges
+        stored = _BYTES_OF_EDGE // 2 if compact and round_ > first else _BYTES_OF_EDGE
+        tables += int(held) * (stored * boards + _BYTES_OF_WORK) * edges
         kept += boards * int(held) * _BYTES_OF_BOARD
         owner = owner[tree.entry_of_slot[tree.exits]]
     return kept, tables
@@ -195,8 +198,8 @@ class MaxMargin(Entrance):
 class SubgameSolver:
     """CFR in a subgame with `reach` [2, X, U] of both players at its entries; `run` goes on from the state it has.
 
-    With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Passes are in `dtype`:
-    float32 takes less time, and float64 is for small gaps.
+    With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
+    gap is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
     """
 
     def __init__(
@@ -206,14 +209,18 @@ class SubgameSolver:
         entrance: Entrance | None = None,
         variant: Discounting = DISCOUNTED,
         workers: Workers | None = None,
-        dtype: type[np.floating] = np.float64,
+        *,
+        compact: bool = False,
     ) -> None:
         self.boards, self.entrance = boards, entrance
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
-        self._variant, self._workers, self._scratch = variant, workers, Scratch(dtype)
-        rounds = list(zip(boards.rounds, boards.kept, strict=True))
-        self._tables = tuple([Table(tree, kept, np.float32) for tree, kept in rounds] for _ in range(2))
+        self._variant, self._workers, self._scratch = variant, workers, Scratch(np.float32)
+        self._tables: tuple[list[Table], list[Table]] = ([], [])  # regrets and averages, by round
+        for round_, (tree, kept) in enumerate(zip(boards.rounds, boards.kept, strict=True)):
+            small = compact and round_ > boards.root.round
+            for tables in self._tables:
+                tables.append(Int16Table(tree, kept) if small else Table(tree, kept, np.float32))
         self._locked = NO_NODES
 
     def lock(self, node: int, strategy: Floats) -> None:

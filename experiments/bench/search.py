@@ -1,0 +1,131 @@
+"""The time of search: single decisions of limit hold'em with nothing kept from before, and spots of hold'em."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from deepcfr.api import load
+from deepcfr.config import SearchConfig
+from deepcfr.ladder.listed import listed
+from deepcfr.policies.base import Player
+from deepcfr.policies.query import poker_state
+from deepcfr.ranges.boards import SampledBoards
+from deepcfr.rng import key
+from deepcfr.runs.metrics import environment
+from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.search.spot_solver import solve_spot
+from deepcfr.types import Infosets
+
+Say = Callable[[str], None]
+_KINDS: tuple[Literal["unsafe", "gadget"], ...] = ("unsafe", "gadget")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The size of the measurement; the default takes some five minutes."""
+
+    agent: str = "hulh"  # plays limit hold'em
+    river: int = 40  # random decisions
+    turn: int = 6
+    river_iterations: int = 100
+    turn_iterations: int = 40
+    gaps: tuple[float, ...] = (0.005, 0.001)  # of the pot, at which a spot's time is noted
+    spots: tuple[tuple[str, str], ...] = (
+        ("Qs 7h 2c 9d 4s", "river 33 75 150, raise 100, allin"),
+        ("Qs 7h 2c 9d", "turn 33 75 150, river 33 75 150, raise 100, allin"),
+    )
+    pot: float = 10.0
+    stacks: float = 95.0
+    threads: int = 2  # of spots; decisions have one
+
+
+def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
+    """Median processor milliseconds of a decision by round and kind of search, and seconds of spots with all hands.
+
+    A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its time
+    has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame.
+    """
+    size = workload or Workload()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        decisions = _decisions(load(size.agent).policy, seed, say, size)
+    finally:
+        torch.set_num_threads(threads)
+    return {
+        "environment": environment("cpu", size.threads),
+        "seed": seed,
+        "decisions": decisions,
+        "spots": _spots(say, size),
+    }
+
+
+def _decisions(policy: Player, seed: int, say: Say, size: Workload) -> list[dict[str, Any]]:
+    last = poker_state(policy).rules.num_rounds - 1
+    rows: list[dict[str, Any]] = []
+    for round_, count, iterations in (
+        (last, size.river, size.river_iterations),
+        (last - 1, size.turn, size.turn_iterations),
+    ):
+        for kind in _KINDS:
+            settings = SearchConfig(kind, tuple(range(round_, last + 1)), iterations)
+            milliseconds = [_decision(policy, settings, round_, key(seed, "decision", i)) for i in range(count + 1)]
+            row: dict[str, Any] = {"round": round_, "kind": kind, "iterations": iterations, "decisions": count}
+            row["median_ms"] = median(milliseconds[1:])  # the first one may compile
+            say(f"round {round_}, {kind}, {iterations} iterations: {row['median_ms']:.1f} ms, {count} decisions")
+            rows.append(row)
+    return rows
+
+
+def _decision(policy: Player, settings: SearchConfig, round_: int, stream: int) -> float:
+    """Processor milliseconds of one decision, with a new search each time."""
+    searching = ResolvingPolicy(listed(policy), settings)
+    draw, game = np.random.default_rng(stream), searching.game
+    rules, boards = game.rules, SampledBoards(game)
+    tree = boards.rounds[round_]
+    entry = draw.choice(tree.entries[tree.entries < len(tree.nodes)])
+    cards = draw.permutation(rules.num_cards)[: sum(rules.board_cards[: round_ + 1]) + rules.hole_cards]
+    hole, public = np.sort(cards[: rules.hole_cards]), tuple(cards[rules.hole_cards :].tolist())
+    seen = torch.from_numpy(game.views_of(hole[None].astype(np.uint8), public))
+    infosets = Infosets(torch.tensor([int(tree.nodes[entry])]), seen)
+    start = time.process_time()
+    searching.probabilities(infosets)
+    return 1000 * (time.process_time() - start)
+
+
+def _spots(say: Say, size: Workload) -> list[dict[str, Any]]:
+    everything = ",".join(_all_hands())
+    rows = []
+    for board, sizes in size.spots:
+        progress: list[tuple[float, int, float]] = []  # seconds, iterations, gap
+        start = time.perf_counter()
+        solution = solve_spot(
+            board, sizes, pot=size.pot, stacks=size.stacks, dealer=everything, big_blind=everything,
+            gap=1000 * min(size.gaps) * size.pot, threads=size.threads,
+            on_progress=partial(_note, progress, start),
+        )  # fmt: skip
+        reached = {}
+        for share in size.gaps:
+            seconds, iterations, gap = next(row for row in progress if row[2] <= 1000 * share * size.pot)
+            reached[str(share)] = {"seconds": seconds, "iterations": iterations, "gap_mbb": gap}
+            say(f"{board}, {sizes}: {share:.1%} of the pot after {iterations} iterations, {seconds:.1f} s")
+        rows.append({"board": board, "sizes": sizes, "bytes": solution.bytes, "reached": reached})
+    return rows
+
+
+def _note(progress: list[tuple[float, int, float]], start: float, iterations: int, gap: float) -> None:
+    progress.append((time.perf_counter() - start, iterations, gap))
+
+
+def _all_hands() -> list[str]:
+    ranks = "AKQJT98765432"
+    suited = [f"{high}2s+" for high in ranks[:-1]]
+    return ["22+", *suited, *(hands.replace("s", "o") for hands in suited)]
