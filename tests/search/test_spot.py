@@ -464,8 +464,10 @@ def test_the_gap_is_measured_at_the_end_and_less_often_later() -> None:
     seen: list[tuple[int, float]] = []
     solution = SpotSolver(which, 1e9).solve(0.0, 305, lambda iterations, gap: seen.append((iterations, gap)))
     assert [iterations for iterations, _ in seen] == [*range(10, 301, 10), 305]
-    gaps = [gap for _, gap in seen]
-    assert len(set(gaps[:5])) == 5  # each of the first ones is measured
-    assert len(set(gaps)) < len(gaps)
-    again = SpotSolver(which, 1e9).solve(0.0, 305)
-    assert solution.gap == again.gap
+    measured = dict(reversed([(gap, iterations) for iterations, gap in seen]))  # the first report of each
+    assert sorted(measured.values()) == [10, 20, 40, 80, 160]
+    assert solution.gap < min(measured)
+    near = max(gap for gap, iterations in measured.items() if iterations > 80)
+    seen.clear()
+    assert SpotSolver(which, 1e9).solve(near, 305, lambda *now: seen.append(now)).gap <= near
+    assert 80 < len(seen) * 10 <= 160  # it is measured more often when it is near

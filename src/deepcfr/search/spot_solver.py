@@ -33,7 +33,9 @@ OnProgress = Callable[[int, float], bool | None]
 
 _ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
 _STEP = 10  # iterations between two reports of progress
-_GROWTH = 1.1  # the gap is measured again after so many times the iterations, because that takes as long as six of them
+_MOST_GROWTH = (
+    2.0  # of the iterations between two measurements of the gap, each of which takes as long as three of them
+)
 _SHOWN = 12  # decisions in text
 
 
@@ -224,7 +226,10 @@ class SpotSolver:
                 while solver.iteration < iterations:
                     solver.run(min(_STEP, iterations - solver.iteration))
                     if solver.iteration >= due:
-                        now, due = 1000 * float(solver.gap()[0]), _GROWTH * solver.iteration
+                        now = 1000 * float(solver.gap()[0])
+                        # it falls a little slower than 1 / t^2, so it does not reach its goal sooner
+                        growth = min(_MOST_GROWTH, (now / gap) ** 0.5) if gap > 0 else _MOST_GROWTH
+                        due = growth * solver.iteration
                     stopped = on_progress and on_progress(solver.iteration, now)
                     if now <= gap or stopped:
                         break
