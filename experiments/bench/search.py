@@ -51,7 +51,8 @@ def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[
     """Median processor milliseconds of a decision by round and kind of search, and seconds of spots with all hands.
 
     A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its time
-    has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame.
+    has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame. It is timed
+    when another search has read the board's hand strengths from disk.
     """
     size = workload or Workload()
     threads = torch.get_num_threads()
@@ -77,9 +78,11 @@ def _decisions(policy: Player, seed: int, say: Say, size: Workload) -> list[dict
     ):
         for kind in _KINDS:
             settings = SearchConfig(kind, tuple(range(round_, last + 1)), iterations)
-            streams = [key(seed, "decision", i) for i in range(count)]
-            # each is timed the second time: the first one compiles, and reads the table of hand strengths from disk
-            milliseconds = [[_decision(policy, settings, round_, stream) for _ in range(2)][1] for stream in streams]
+            first, timed = (ResolvingPolicy(listed(policy), settings) for _ in range(2))
+            milliseconds = []
+            for i in range(count):
+                _decision(first, round_, key(seed, "decision", i))
+                milliseconds.append(_decision(timed, round_, key(seed, "decision", i)))
             row: dict[str, Any] = {"round": round_, "kind": kind, "iterations": iterations, "decisions": count}
             row["median_ms"] = median(milliseconds)
             say(f"round {round_}, {kind}, {iterations} iterations: {row['median_ms']:.1f} ms, {count} decisions")
@@ -87,9 +90,8 @@ def _decisions(policy: Player, seed: int, say: Say, size: Workload) -> list[dict
     return rows
 
 
-def _decision(policy: Player, settings: SearchConfig, round_: int, stream: int) -> float:
-    """Processor milliseconds of one decision, with a new search each time."""
-    searching = ResolvingPolicy(listed(policy), settings)
+def _decision(searching: ResolvingPolicy, round_: int, stream: int) -> float:
+    """Processor milliseconds of the first decision of a random betting line on a random board."""
     draw, game = np.random.default_rng(stream), searching.game
     rules, boards = game.rules, SampledBoards(game)
     tree = boards.rounds[round_]

@@ -588,7 +588,8 @@ STUDIES: dict[StudyName, Study] = {
             "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
             "measured, not SD-CFR's average. All sample histories, and all networks have one shape, without hand strength. "
             "None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. All ran side by side on one "
-            "machine but Double Neural CFR, which ran on another one, beside one other program.", {"quick": _family_fhp_plan()}, growing=True,
+            "machine but Double Neural CFR, which ran on another one, beside one other program.",
+            {"quick": _family_fhp_plan()}, growing=True,
         ),
     )
 }  # fmt: skip
