@@ -33,10 +33,7 @@ class Workload:
     """The size of the measurement; the default takes some five minutes."""
 
     agent: str = "hulh"  # plays limit hold'em
-    river: int = 40  # random decisions
-    turn: int = 6
-    river_iterations: int = 100
-    turn_iterations: int = 40
+    decisions: tuple[tuple[int, int, int], ...] = ((3, 60, 40), (3, 100, 40), (2, 40, 6))  # round, iterations, how many
     gaps: tuple[float, ...] = (0.005, 0.001)  # of the pot, at which a spot's time is noted
     spots: tuple[tuple[str, str], ...] = (
         ("Qs 7h 2c 9d 4s", "river 33 75 150, raise 100, allin"),
@@ -72,10 +69,7 @@ def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[
 def _decisions(policy: Player, seed: int, say: Say, size: Workload) -> list[dict[str, Any]]:
     last = poker_state(policy).rules.num_rounds - 1
     rows: list[dict[str, Any]] = []
-    for round_, count, iterations in (
-        (last, size.river, size.river_iterations),
-        (last - 1, size.turn, size.turn_iterations),
-    ):
+    for round_, iterations, count in size.decisions:
         for kind in _KINDS:
             settings = SearchConfig(kind, tuple(range(round_, last + 1)), iterations)
             first, timed = (ResolvingPolicy(listed(policy), settings) for _ in range(2))

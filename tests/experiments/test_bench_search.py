@@ -6,10 +6,7 @@ from experiments.bench.search import Workload, bench_search
 
 TINY = Workload(
     agent="leduc",
-    river=2,
-    turn=1,
-    river_iterations=3,
-    turn_iterations=2,
+    decisions=((1, 3, 2), (0, 2, 1)),
     gaps=(10.0, 5.0),
     spots=(("Qs 7h 2c 9d 4s", "river 75"),),
     stacks=20.0,
@@ -23,8 +20,8 @@ def test_decisions_of_both_rounds_and_spots_to_each_gap() -> None:
     rows = {(row["round"], row["kind"]): row for row in facts["decisions"]}
     assert set(rows) == {(1, "unsafe"), (1, "gadget"), (0, "unsafe"), (0, "gadget")}
     assert all(row["median_ms"] > 0 for row in rows.values())
-    assert rows[1, "gadget"]["iterations"] == 3
-    assert rows[0, "gadget"]["iterations"] == 2
+    assert (rows[1, "gadget"]["iterations"], rows[1, "gadget"]["decisions"]) == (3, 2)
+    assert (rows[0, "gadget"]["iterations"], rows[0, "gadget"]["decisions"]) == (2, 1)
     (spot,) = facts["spots"]
     loose, sharp = spot["reached"]["10.0"], spot["reached"]["5.0"]
     assert loose["iterations"] <= sharp["iterations"]
