@@ -24,6 +24,8 @@ Ints = npt.NDArray[np.int64]
 class Table:
     """The numbers of one round, uncompressed."""
 
+    rounded = False  # if `store` rounds, which it does at random with a stream
+
     def __init__(self, tree: RoundTree, boards: list[Board], dtype: npt.DTypeLike) -> None:
         self._tree = tree
         self._offset = np.cumsum([0, *(tree.num_edges * len(board) for board in boards)])
@@ -43,6 +45,8 @@ class Table:
 
 class Int16Table(Table):
     """16-bit numbers with one float32 scale for every node and board."""
+
+    rounded = True
 
     def __init__(self, tree: RoundTree, boards: list[Board]) -> None:
         super().__init__(tree, boards, np.int16)

@@ -172,8 +172,8 @@ def update(
             predict_regrets(tree.actor, tree.first_edge, tree.edge_slot, player, values[0], regret, read)
             matched[board.round].store(board, read, player)
         regrets.store(board, regret, player)
-        stream = key(seed, "rounding", t, player, board.round, board.index)
-        averages.store(board, average, player, stream >> 32)
+        stream = key(seed, "rounding", t, player, board.round, board.index) >> 32 if averages.rounded else None
+        averages.store(board, average, player, stream)
         return values[:, tree.entries]
 
     return visit
