@@ -1,5 +1,6 @@
 """The kernels at the leaves: equal to comparing every hand with every other hand, card removal and ties included."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,9 @@ from deepcfr.games.cards import all_hands
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.ranges.boards import Boards
-from deepcfr.ranges.kernels import against_range
-from deepcfr.ranges.rounds import NEXT_ROUND
+from deepcfr.ranges.boards import Board, Boards, SampledBoards
+from deepcfr.ranges.kernels import LEAF_BLOCK, against_range
+from deepcfr.ranges.rounds import NEXT_ROUND, RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 
 Floats = npt.NDArray[np.float64]
@@ -153,25 +154,45 @@ def test_views_stand_for_all_their_hands() -> None:
     np.testing.assert_allclose(ahead[board.view, 0], showdown @ reach[board.view], atol=1e-9)
 
 
-def test_leaves_are_paid_to_each_player_by_their_kind() -> None:
-    rng = np.random.default_rng(5)
+def leduc_before_the_board() -> tuple[RoundTree, Board]:
     boards = Boards(PokerGame(PRESETS["leduc"], "raw"), merge=False, keep=True)
-    tree, board = boards.rounds[0], boards.kept[0][0]
-    strength = board_strengths(board.holes, np.array(board.cards, np.uint8), 2)
+    return boards.rounds[0], boards.kept[0][0]
+
+
+def lines_of_a_river() -> tuple[RoundTree, Board]:
+    """So many lines that their leaves fill more than one block, the last of them in part."""
+    boards = SampledBoards(PokerGame(PRESETS["hulh"], "raw"))
+    tree = boards.rounds[3].only(np.arange(12)).tree
+    assert len(tree.leaves[0].rows) > 2 * LEAF_BLOCK
+    assert len(tree.leaves[0].rows) % LEAF_BLOCK
+    return tree, boards.runout((3, 20, 33, 50, 8))[3]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("place", [leduc_before_the_board, lines_of_a_river])
+def test_leaves_are_paid_to_each_player_by_their_kind(
+    place: Callable[[], tuple[RoundTree, Board]], dtype: type[np.floating]
+) -> None:
+    rng = np.random.default_rng(5)
+    tree, board = place()
+    suits = 2 if board.num_cards == 6 else 4
+    strength = board_strengths(board.holes, np.array(board.cards, np.uint8), suits)
     fold, showdown = pays(board.holes, strength)
     for player in (0, 1):
-        play = RoundPass(tree, board, np.ones((2, 1, 6)), Scratch())
+        play = RoundPass(tree, board, np.ones((2, len(tree.entries), len(board))), Scratch(dtype))
         reach = play.rows[1 - player]
         reach[:] = rng.random(reach.shape)
         play.leaves([player])[:] = 7.0
         values = play.leaves([player])[0]
-        for leaf, kind in enumerate(tree.leaf_kind):
-            slot = len(tree.nodes) + leaf
-            theirs = reach[tree.row[1 - player, slot]][board.view]
-            paid = {FOLDED: fold @ theirs, SHOWDOWN: showdown @ theirs}.get(int(kind))
+        slots = len(tree.nodes) + np.arange(len(tree.leaf_kind))
+        theirs = reach[tree.row[1 - player, slots]][:, board.view].astype(np.float64)
+        by_kind = {FOLDED: theirs @ fold.T, SHOWDOWN: theirs @ showdown.T}
+        for leaf, (slot, kind) in enumerate(zip(slots, tree.leaf_kind.tolist(), strict=True)):
             found = values[slot][board.view]
             if kind == NEXT_ROUND:
                 assert (found == 7.0).all()
             else:
-                np.testing.assert_allclose(found, tree.leaf_payoff[player, leaf] * paid, atol=1e-12)
+                paid = tree.leaf_payoff[player, leaf] * by_kind[kind][leaf]
+                rounding = (1e-12 if dtype is np.float64 else 1e-5) * np.abs(tree.leaf_payoff).max() * len(board)
+                np.testing.assert_allclose(found, paid, atol=rounding)
         assert (values[: len(tree.nodes)] == 7.0).all()
