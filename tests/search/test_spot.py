@@ -28,7 +28,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solver import Solution, SpotSolver, solve_spot
-from deepcfr.search.subgame import subgame
+from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.types import Infosets
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -453,6 +453,12 @@ def test_tables_in_16_bits_solve_what_does_not_fit_in_32() -> None:
     assert small.bytes < 0.99 * whole.bytes
     assert "16 bits" in small.describe()
     assert "16 bits" not in whole.describe()
+    inside = subgame(small.game, round_trees(small.game), small._board, np.array([0]))
+    large, compact = (
+        sum(array.nbytes for tables in solver._tables for table in tables for array in table.arrays().values())
+        for solver in (SubgameSolver(inside, small._reach, compact=flag) for flag in (False, True))
+    )
+    assert 0.5 < compact / large < 0.6
     one, other = whole.solve(20.0, 1_000), small.solve(20.0, 1_000)
     assert one.gap <= 20
     assert other.gap <= 20
