@@ -324,7 +324,8 @@ def test_the_current_policy_is_regret_matching_on_each_players_network() -> None
         with torch.no_grad():
             advantage = solver.advantage_networks[int(owner[EVERY.node[row]])](infoset)
         expected = regret_matching(advantage, KUHN.encoding.legal[infoset.node])
-        torch.testing.assert_close(probabilities[row], expected[0], atol=1e-5, rtol=0)
+        # products of a batch are summed in another order than those of one row, which depends on the processor
+        torch.testing.assert_close(probabilities[row], expected[0], atol=1e-4, rtol=0)
 
 
 # Repeatability
