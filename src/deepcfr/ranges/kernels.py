@@ -3,8 +3,8 @@
 Strategies are [E, U], one row for every edge of the round and one column for every view; reach is [rows, U] for each
 player (see `RoundTree`). Values are [S, U]: counterfactual values, weighted by the opponent's reach but not by the
 player's own, summed over all opposing hands that share no card. Arithmetic is in the type of the working memory: float64,
-because values are differences of large sums and regrets are differences of values, and float32 for search. Regrets and
-averages may be stored in float32 in both. Columns are contiguous, so inner loops over views use vector
+because values are differences of large sums and regrets are differences of values, and float32 for search and spots.
+Regrets and averages may be stored in float32 all the same. Columns are contiguous, so inner loops over views use vector
 instructions. Only the showdown runs over hands, in order of strength, on transposed reach.
 """
 

@@ -33,9 +33,7 @@ OnProgress = Callable[[int, float], bool | None]
 
 _ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
 _STEP = 10  # iterations between two reports of progress
-_MOST_GROWTH = (
-    2.0  # of the iterations between two measurements of the gap, each of which takes as long as three of them
-)
+_MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
 _SHOWN = 12  # decisions in text
 
 
