@@ -798,3 +798,22 @@ def test_any_configuration_is_read_as_the_kind_that_it_is(tmp_path: Path) -> Non
     config: Any = SolveConfig(game="spiele/Größe.game", solve=TabularConfig(algorithm="mccfr", abstraction="körbe"))
     (tmp_path / "run.toml").write_text(config_to_toml(config), encoding="utf-8")
     assert load_any_config(tmp_path / "run.toml") == load_solve_config(tmp_path / "run.toml") == config
+
+
+def test_liars_dice_that_is_too_large_to_be_listed_is_solved_learned_and_matched(tmp_path: Path) -> None:
+    game, solved, trained = "openspiel:liars_dice(numdice=2,dice_sides=4)", tmp_path / "solved", tmp_path / "trained"
+    outcome = deepcfr("solve", game, "--out", solved, "--algorithm", "dcfr", "--iterations", 20)
+    assert outcome.status == 0
+    assert "65,536 public positions, 655,360 infosets" in outcome.out
+    assert "20 iterations, float32" in outcome.out
+    small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--cfr.iterations", 2)
+    learned = deepcfr("train", game, "--out", trained, *small, "--cfr.keep-networks", 1, "--json").json
+    exact = deepcfr("exploitability", solved, "--json").json
+    assert exact["nash_conv"] < 150 < learned["nash_conv"]
+    assert -exact["best_response_values"][1] < exact["value"] < exact["best_response_values"][0]
+    assert deepcfr("exploitability", trained, "--policy", "sd-cfr", "--json").json["nash_conv"] > 150
+    match = deepcfr("match", trained, solved, "--json").json
+    assert match["exact"]
+    assert match["value"] < 0
+    refusal = problem(deepcfr("solve", game, "--out", tmp_path / "mccfr", "--algorithm", "mccfr"))
+    assert "'mccfr' is not a full-width algorithm" in refusal

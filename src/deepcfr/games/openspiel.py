@@ -8,6 +8,8 @@ every payoff.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals
 from deepcfr.games.explicit import CHANCE, sequence_form
+from deepcfr.games.liars_dice import LiarsDice, histories_of_dice
 from deepcfr.games.openspiel_tree import (
     SpielGame,
     compile_tree,
@@ -27,6 +30,7 @@ from deepcfr.rng import addressed_uniforms
 from deepcfr.types import TERMINAL, Encoding
 
 MOST_HISTORIES = 20_000_000  # the most histories of a compiled game
+_Made = TypeVar("_Made")
 
 
 def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MOST_HISTORIES) -> OpenSpielGame:
@@ -35,6 +39,21 @@ def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MO
     Raises ConfigError if OpenSpiel is not installed, and GameError if it knows no such game, or if the game is not for two
     players, not zero-sum, larger than `most_histories`, or has imperfect recall.
     """
+    return _make(name, lambda game: OpenSpielGame(game, name, device, most_histories))
+
+
+def playable_openspiel_game(name: str, device: str = "cpu") -> OpenSpielGame | LiarsDice:
+    """As `load_openspiel_game`, but liar's dice that is too large to be listed is a `LiarsDice`."""
+
+    def make(game: SpielGame) -> OpenSpielGame | LiarsDice:
+        large = histories_of_dice(game) > MOST_HISTORIES
+        return LiarsDice(game, name, device) if large else OpenSpielGame(game, name, device)
+
+    return _make(name, make)
+
+
+def _make(name: str, make: Callable[[SpielGame], _Made]) -> _Made:
+    """Load OpenSpiel's game and return what `make` makes of it; errors of OpenSpiel become sentences."""
     pyspiel = import_pyspiel()
     short = name.split("(")[0].strip()
     if short not in pyspiel.registered_names():
@@ -42,7 +61,7 @@ def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MO
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise GameError(f"OpenSpiel has no game '{short}'.{hint}")
     try:
-        return OpenSpielGame(pyspiel.load_game(name), name, device, most_histories)
+        return make(pyspiel.load_game(name))
     except (pyspiel.SpielError, IndexError) as error:  # ValueError if a parameter without default is missing
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise GameError(f"OpenSpiel refuses '{name}': {reason}.") from error

@@ -24,9 +24,11 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Cards, Ints, Policy
+from deepcfr.policies.liars_dice import dice_average
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree, round_trees
@@ -40,7 +42,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class MixturePolicy(Policy):
-    """The average of `policies` by own reach times `weights`, in a poker game or an OpenSpiel game.
+    """The average of `policies` by own reach times `weights`, in a poker game or a game of OpenSpiel.
 
     Where every policy's own reach is 0, it is the average by `weights` alone; the mixture never plays to such infosets.
     Raises GameError for other games, for weights that are not positive, and for a wrong number of weights.
@@ -49,7 +51,7 @@ class MixturePolicy(Policy):
     whole_rounds = True
 
     def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
-        if not isinstance(game, PokerGame | OpenSpielGame):
+        if not isinstance(game, PokerGame | OpenSpielGame | LiarsDice):
             raise GameError(
                 f"Policies can be averaged in poker and OpenSpiel games only, but '{game.name}' is neither."
             )
@@ -83,9 +85,11 @@ class MixturePolicy(Policy):
         return self._ranges.average(board.round, board.cards, board.view_cards)
 
     @cached_property
-    def _table(self) -> TreePolicy:
-        """The average in a game with an explicit tree, from realization plans."""
+    def _table(self) -> Policy:
+        """The average in a game with an explicit tree, from realization plans, or of liar's dice by positions."""
         game = self.game
+        if isinstance(game, LiarsDice):
+            return dice_average(game, self.policies, self.weights, self.kind)
         assert isinstance(game, OpenSpielGame)
         form, legal = game.sequences, game.explicit.legal
         plain, reached = np.zeros(legal.shape), np.zeros(legal.shape)

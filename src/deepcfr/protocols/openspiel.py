@@ -14,6 +14,7 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel
 from deepcfr.games.poker import PokerGame
@@ -150,6 +151,8 @@ def _answering(policy: Player) -> tuple[SpielGame, _Answer]:
     game = policy.game
     if isinstance(policy, Policy) and isinstance(game, OpenSpielGame):
         return game.spiel_game, _of_tree(policy, game)
+    if isinstance(policy, Policy) and isinstance(game, LiarsDice):
+        return game.spiel_game, _of_dice(policy, game)
     if isinstance(policy, Policy) and isinstance(game, PokerGame):
         spiel_game = openspiel_game(game.rules)
         return spiel_game, _of_poker(policy, game, spiel_game)
@@ -165,6 +168,17 @@ def _of_tree(policy: Policy, game: OpenSpielGame) -> _Answer:
         columns = game.columns[infoset].cpu().numpy()[: int(game.explicit.infoset_actions[infoset])]
         row = _ask(policy, infoset, np.empty((1, 0), np.uint8))[columns]
         return dict(zip(game.action_ids[columns].tolist(), (row / row.sum()).tolist(), strict=True))
+
+    return answer
+
+
+def _of_dice(policy: Policy, game: LiarsDice) -> _Answer:
+    def answer(state: SpielState, player: int) -> dict[int, float]:
+        dice = game.num_dice
+        rolled, bids = state.history()[: 2 * dice], state.history()[2 * dice :]
+        hand = sorted(rolled[player * dice : (player + 1) * dice])
+        row = _ask(policy, sum(1 << bid for bid in bids), np.array([hand], np.uint8))
+        return {action: float(row[action]) for action in state.legal_actions()}
 
     return answer
 

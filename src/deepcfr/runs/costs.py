@@ -18,6 +18,7 @@ from deepcfr.evaluation.exploitability import refusal
 from deepcfr.games import strength
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
@@ -27,12 +28,12 @@ from deepcfr.machine import physical_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
-from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
+from deepcfr.solvers import liars_dice, mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 
-AnyGame = PokerGame | OpenSpielGame | LadderGame
+AnyGame = PokerGame | OpenSpielGame | LiarsDice | LadderGame
 
 
 def cost_notes(
@@ -56,7 +57,7 @@ def cost_notes(
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = 0 if elsewhere else _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
-    if isinstance(poker, OpenSpielGame):
+    if isinstance(poker, OpenSpielGame | LiarsDice):
         return [_size(poker), *unread_settings(config)]
     assert isinstance(poker, PokerGame)
     notes = []
@@ -143,13 +144,14 @@ def _tabular_notes(
         buckets = _abstraction_bytes(source, abstraction)
     else:
         listed = game()
-        assert isinstance(listed, OpenSpielGame)
+        assert isinstance(listed, OpenSpielGame | LiarsDice)
         notes = [_size(listed)]
-        needed = (
-            mccfr.memory_bytes(listed, None, settings.precision, settings.baseline)
-            if sampled
-            else tree_cfr.memory_bytes(listed)
-        )
+        if isinstance(listed, LiarsDice):
+            needed = liars_dice.memory_bytes(listed)
+        elif sampled:
+            needed = mccfr.memory_bytes(listed, None, settings.precision, settings.baseline)
+        else:
+            needed = tree_cfr.memory_bytes(listed)
         buckets = 0
     if reason := tables_refusal(source.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}{_advice(source, sampled)}.")
@@ -214,7 +216,9 @@ def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | Non
     return mccfr.memory_bytes(poker, counts, config.solve.precision, config.solve.baseline)
 
 
-def _size(game: OpenSpielGame) -> str:
+def _size(game: OpenSpielGame | LiarsDice) -> str:
+    if isinstance(game, LiarsDice):
+        return f"{1 << game.num_bids:,} public positions, {game.num_infosets:,} infosets"
     return f"{game.explicit.num_nodes:,} histories, {game.explicit.num_infosets:,} infosets"
 
 

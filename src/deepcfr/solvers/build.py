@@ -9,6 +9,7 @@ from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.state import SavedState, State
@@ -18,6 +19,7 @@ from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.excessive_gap import ExcessiveGap
 from deepcfr.solvers.fictitious_play import FictitiousPlay
+from deepcfr.solvers.liars_dice import LiarsDiceCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -88,7 +90,7 @@ class Solver(Protocol):
 
 
 def build_solver(
-    game: PokerGame | OpenSpielGame,
+    game: PokerGame | OpenSpielGame | LiarsDice,
     config: AnyConfig,
     abstraction: Abstraction | None = None,
     collecting: Collecting | None = None,
@@ -104,6 +106,8 @@ def build_solver(
             return DeepCFR(game, config, collecting)
         return NFSP(game, config) if config.solver == "nfsp" else PolicyGradient(game, config)
     settings, threads = config.solve, config.runtime.threads
+    if isinstance(game, LiarsDice):
+        return LiarsDiceCFR(game, settings)
     if settings.algorithm == "mccfr":
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
         return MCCFR(game, settings, config.seed, threads, buckets)

@@ -34,6 +34,7 @@ class ExcessiveGap(TreeSolver):
     """The state of a run: iterate over `iterations()` to advance it. The newest plans are the result."""
 
     name = "excessive-gap"
+    game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
         self.game, self.config = game, config

@@ -22,6 +22,7 @@ class FictitiousPlay(TreeSolver):
     """The state of a run: iterate over `iterations()` to advance it. Uniform play is the first strategy in the average."""
 
     name = "fictitious-play"
+    game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
         self.game, self.config = game, config

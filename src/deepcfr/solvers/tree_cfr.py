@@ -38,12 +38,11 @@ def memory_bytes(game: OpenSpielGame) -> int:
 class TreeSolver(TabularSolver):
     """A solver on an explicit tree: iterate over `iterations()` to advance it."""
 
-    game: OpenSpielGame
     config: TabularConfig
 
     @abstractmethod
     def _iterate(self) -> int:
-        """One iteration; returns the nodes touched, which are all histories for each player."""
+        """One iteration; returns the nodes touched."""
 
     @abstractmethod
     def _anew(self, config: TabularConfig) -> Self:
@@ -77,6 +76,7 @@ class TreeCFR(TreeSolver):
     """
 
     name = "tree-cfr"
+    game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
         self.game, self.config = game, config

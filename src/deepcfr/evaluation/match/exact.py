@@ -20,10 +20,12 @@ from deepcfr.evaluation.exploitability import refusal_of
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
 from deepcfr.games.explicit import realization
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
+from deepcfr.policies.liars_dice import dice_gains
 from deepcfr.policies.tables import table_of
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
@@ -52,6 +54,8 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
 
 def _gains_on_tree(first: Policy, second: Policy) -> tuple[float, float]:
     """Gains in both seats in an OpenSpiel game, from the realization plans of both policies."""
+    if isinstance(first.game, LiarsDice):
+        return dice_gains(first, second)
     assert isinstance(first.game, OpenSpielGame)
     form = first.game.sequences
     mine, theirs = (realization(table_of(policy), form.parent, form.num_actions) for policy in (first, second))
