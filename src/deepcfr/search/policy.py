@@ -120,13 +120,17 @@ class ResolvingPolicy(Policy):
 
     def _boards_before(self, cards: tuple[int, ...]) -> list[Board]:
         """The boards of all rounds up to the one that has the public `cards`."""
-        boards, before, start = [], self._boards.root, 0
-        for new in self.game.rules.board_cards:
-            if start + new > len(cards):
+        new = self.game.rules.board_cards
+        dealt = [sum(new[: round_ + 1]) for round_ in range(len(new))]
+        known = max(
+            (end for end in dealt if end < len(cards)), default=0
+        )  # so that boards are shared by those after them
+        boards = list(self._runout(cards[:known])) if cards else []
+        for round_ in range(len(boards), len(new)):
+            if dealt[round_] > len(cards):
                 break
-            before = self._boards.after(before, cards[start : start + new])
-            boards.append(before)
-            start += new
+            before = boards[-1] if boards else self._boards.root
+            boards.append(self._boards.after(before, cards[dealt[round_] - new[round_] : dealt[round_]]))
         return boards
 
     def _lines(self, round_: int, entries: Ints) -> Lines:
