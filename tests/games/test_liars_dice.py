@@ -46,6 +46,7 @@ def test_random_games_go_as_openspiels(name: str) -> None:
         for player in (0, 1):
             for face in deals.views[row, player, 0].tolist():
                 state.apply_action(face)
+        assert game.deals_before[node].tolist() == [len(state.history())]
         while not state.is_terminal():
             assert game.actor[node].item() == state.current_player()
             assert torch.nonzero(game.legal[node[0]])[:, 0].tolist() == state.legal_actions()

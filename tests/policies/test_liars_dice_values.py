@@ -23,7 +23,7 @@ GAMES = ("liars_dice(dice_sides=4)", "liars_dice(numdice=2,dice_sides=2)")
 def random_policy(name: str, seed: int, game: LiarsDice | None = None) -> LiarsDiceTable:
     game = game or LiarsDice(pyspiel.load_game(name), name)
     weights = np.random.default_rng(seed).normal(size=(2 << game.num_bids, len(game.hands))) + 0.5
-    return LiarsDiceTable(game, match_weights(weights, game.movers))
+    return LiarsDiceTable(game, match_weights(weights))
 
 
 def on_histories(name: str, policy: Policy) -> TreePolicy:
@@ -96,7 +96,7 @@ def test_averages_are_those_of_the_listed_game(name: str) -> None:
     second = LiarsDiceTable(
         game, (random_policy(name, 5, game).table > 0.3).astype(float)
     )  # never comes to most positions
-    second = LiarsDiceTable(game, match_weights(second.table, game.movers))
+    second = LiarsDiceTable(game, match_weights(second.table))
     ours = MixturePolicy(game, [first, second], [1, 3])
     theirs = MixturePolicy(load_openspiel_game(name), [on_histories(name, first), on_histories(name, second)], [1, 3])
     expected = exploitability(theirs)
@@ -116,5 +116,5 @@ def test_an_average_that_is_never_reached_is_plain() -> None:
 
 def test_weights_without_a_positive_one_are_uniform() -> None:
     game = random_policy(GAMES[0], 0).game
-    table = match_weights(np.full((2 << game.num_bids, len(game.hands)), -1.0), game.movers)
+    table = match_weights(np.full((2 << game.num_bids, len(game.hands)), -1.0))
     np.testing.assert_allclose(table[acted(game)], table_of_dice(UniformPolicy(game))[acted(game)], rtol=1e-6)

@@ -89,7 +89,7 @@ def dice_average(game: LiarsDice, policies: Sequence[Policy], weights: Floats, k
         first, second = (reach_of(table, game.movers, game.chance, player) for player in (0, 1))
         own = np.where((game.movers == 0)[:, None], first, second)
         total += weight * (own[before] + _UNREACHED) * table
-    return LiarsDiceTable(game, match_weights(total, game.movers), kind)
+    return LiarsDiceTable(game, match_weights(total), kind)
 
 
 def _before(game: LiarsDice) -> Ints:
@@ -108,8 +108,7 @@ def counterfactual_values(
 
     Its own part is that of `table` or, if `best`, a best response. The first row is that of the first position.
     """
-    true = game.true if player == 0 else game.true.swapaxes(1, 2)
-    payoff = np.where(true, 1.0, -1.0)  # of the player if its bid is called, by bid, own hand and the opponent's
+    payoff = np.where(game.true, 1.0, -1.0)  # of the player whose bid is called, by bid and hands; those of all dice count
     return _values(table, game.movers, reach_of(table, game.movers, game.chance, 1 - player), payoff, player, best)
 
 
@@ -158,25 +157,23 @@ def _values(
 
 
 @nb.njit(cache=True, nogil=True)
-def match_weights(weight: Floats, mover: Ints) -> Floats:
+def match_weights(weight: Floats) -> Floats:
     """Probabilities in proportion to positive weights [2 M, H], uniform where there are none; in their type."""
     table = np.ones_like(weight)
-    positions, hands = len(mover), weight.shape[1]
-    end, first = 1, 1  # actions end with the call, which has the bit of all positions; the first one is above all bids
-    while end < positions:
-        end *= 2
+    positions, hands = len(weight) // 2, weight.shape[1]
+    bids = 0
+    while 1 << bids < positions:
+        bids += 1
+    lowest = 0  # legal bid
     for node in range(positions):
-        if node >= first:
-            first *= 2
+        if node >= 1 << lowest:
+            lowest += 1
+        actions = range(lowest, bids + (1 if node else 0))
         for hand in range(hands):
-            total, actions, action = 0.0, 0, first
-            while action <= (end if node else end // 2):
-                total += max(weight[node + action, hand], 0)
-                actions += 1
-                action *= 2
-            action = first
-            while action <= (end if node else end // 2):
-                positive = max(weight[node + action, hand], 0)
-                table[node + action, hand] = positive / total if total > 0 else 1 / actions
-                action *= 2
+            total = 0.0
+            for action in actions:
+                total += max(weight[node + (1 << action), hand], 0)
+            for action in actions:
+                after = node + (1 << action)
+                table[after, hand] = max(weight[after, hand], 0) / total if total > 0 else 1 / len(actions)
     return table

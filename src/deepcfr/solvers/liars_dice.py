@@ -53,7 +53,7 @@ class LiarsDiceCFR(TreeSolver):
     def _iterate(self) -> int:
         mover = self.game.movers
         for player in PLAYERS:
-            table = match_weights(self.matched, mover)
+            table = match_weights(self.matched)
             values = counterfactual_values(self.game, table, player)
             reach = reach_of(table, mover, self.game.chance, player)
             tables = self.regret, self.average, self.matched, self.variant.predictive
@@ -68,12 +68,12 @@ class LiarsDiceCFR(TreeSolver):
 
     def average_policy(self) -> LiarsDiceTable:
         """The average strategy, uniform at infosets that their player has never reached."""
-        table = match_weights(self.average, self.game.movers)
+        table = match_weights(self.average)
         return LiarsDiceTable(self.game, table, f"average of {self.config.algorithm}")
 
     def current_policy(self) -> LiarsDiceTable:
         """The strategy that the next iteration starts from, by regret matching."""
-        table = match_weights(self.matched, self.game.movers)
+        table = match_weights(self.matched)
         return LiarsDiceTable(self.game, table, f"current of {self.config.algorithm}")
 
 
