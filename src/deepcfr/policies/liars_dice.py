@@ -108,7 +108,9 @@ def counterfactual_values(
 
     Its own part is that of `table` or, if `best`, a best response. The first row is that of the first position.
     """
-    payoff = np.where(game.true, 1.0, -1.0)  # of the player whose bid is called, by bid and hands; those of all dice count
+    payoff = np.where(
+        game.true, 1.0, -1.0
+    )  # of the player whose bid is called, by bid and hands; those of all dice count
     return _values(table, game.movers, reach_of(table, game.movers, game.chance, 1 - player), payoff, player, best)
 
 
