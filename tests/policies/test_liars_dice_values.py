@@ -10,6 +10,7 @@ from deepcfr.evaluation.match.exact import exact_match
 from deepcfr.evaluation.match.hands import sampled_match
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import load_openspiel_game
+from deepcfr.policies import liars_dice
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.liars_dice import LiarsDiceTable, match_weights, table_of_dice
 from deepcfr.policies.mixture import MixturePolicy
@@ -63,7 +64,8 @@ def test_matches_are_those_of_the_listed_game(name: str) -> None:
     assert abs(played.value - ours.value) < 2 * played.interval
 
 
-def test_a_table_answers_for_infosets_and_for_hands() -> None:
+def test_a_table_answers_for_infosets_and_for_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liars_dice, "_AT_ONCE", 7)
     policy = random_policy(GAMES[0], 3)
     game = policy.game
     nodes = np.arange(len(game.encoding.legal))

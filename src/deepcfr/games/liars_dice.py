@@ -1,8 +1,8 @@
 """OpenSpiel's liar's dice, with more histories than can be listed, as a `Game`: bids are public, dice are the deal.
 
 Every bid is higher than the one before, so a public position is a set of bids: a number with a bit for each bid that was
-made. Two players with two dice of five faces have 2^20 positions and 15 rolls each, that is 15.7 million infosets and some
-470 million histories.
+made. Two players with two dice of five faces have 2^20 positions and 15 rolls each, that is 15.7 million infosets and 1.3
+billion histories.
 """
 
 from __future__ import annotations

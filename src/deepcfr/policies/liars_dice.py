@@ -108,9 +108,8 @@ def counterfactual_values(
 
     Its own part is that of `table` or, if `best`, a best response. The first row is that of the first position.
     """
-    payoff = np.where(
-        game.true, 1.0, -1.0
-    )  # of the player whose bid is called, by bid and hands; those of all dice count
+    # to the player whose bid is called, by bid and both hands; a bid counts all dice, so it does not matter whose is whose
+    payoff = np.where(game.true, 1.0, -1.0)
     return _values(table, game.movers, reach_of(table, game.movers, game.chance, 1 - player), payoff, player, best)
 
 

@@ -122,9 +122,8 @@ class ResolvingPolicy(Policy):
         """The boards of all rounds up to the one that has the public `cards`."""
         new = self.game.rules.board_cards
         dealt = [sum(new[: round_ + 1]) for round_ in range(len(new))]
-        known = max(
-            (end for end in dealt if end < len(cards)), default=0
-        )  # so that boards are shared by those after them
+        # the boards before them are shared with other questions
+        known = max((end for end in dealt if end < len(cards)), default=0)
         boards = list(self._runout(cards[:known])) if cards else []
         for round_ in range(len(boards), len(new)):
             if dealt[round_] > len(cards):
