@@ -806,6 +806,7 @@ def test_liars_dice_that_is_too_large_to_be_listed_is_solved_learned_and_matched
     assert outcome.status == 0
     assert "65,536 public positions, 655,360 infosets" in outcome.out
     assert "20 iterations, float32" in outcome.out
+    assert "tables take 0.03 GB" in outcome.out
     small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--cfr.iterations", 2)
     learned = deepcfr("train", game, "--out", trained, *small, "--cfr.keep-networks", 1, "--json").json
     exact = deepcfr("exploitability", solved, "--json").json
