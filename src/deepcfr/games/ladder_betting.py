@@ -1,6 +1,6 @@
 """The betting of raise-ladder games as a state machine in numba, because its tree may be too large to list.
 
-A public position is a row of twelve integers, so kernels can keep positions on a stack and matches can step thousands
+A public position is a row of thirteen integers, so kernels can keep positions on a stack and matches can step thousands
 together. The rungs chosen in a round are a set of bits. Together with the bit for an opening check or call they give all
 actions of the round, because rungs ascend and players take turns.
 
@@ -19,15 +19,16 @@ import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
-from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder import MOST_RUNGS, LadderRules
 from deepcfr.games.poker import hand_problem
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 
 RUNG = 2  # the action of the lowest rung
-# the entries of a position; HISTORY is a hash of all actions so far
-ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY = 0, 1, 2, 3, 4, 6, 7, 8, 10, 11
-ENTRIES = 12  # CHIPS and RAISED have one for each player
+# the entries of a position; HISTORY is a hash of all actions so far, LINE has those of earlier rounds
+ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY, LINE = 0, 1, 2, 3, 4, 6, 7, 8, 10, 11, 12
+ENTRIES = 13  # CHIPS and RAISED have one for each player
+_LINE_BITS = 1 + MOST_RUNGS  # of a round in LINE: OPENED, and RUNGS above it
 _BRANCH = 1_000_003  # odd, so that histories have different hashes
 ALL_IN = -1  # the rung that puts in the whole stack
 
@@ -158,6 +159,7 @@ def _close_round(ladder: Ladder, position: Ints, called: int) -> None:
         position[RAISED + first] += 1
     if raises > 1:
         position[RAISED + 1 - first] += 1
+    position[LINE] = (position[LINE] << _LINE_BITS) + (position[RUNGS] << 1) + position[OPENED]
     position[ROUND] += 1
     position[ACTOR] = ladder.first_player[position[ROUND]]
     position[OPENED] = position[RUNGS] = 0
@@ -173,6 +175,22 @@ def gain(position: Ints, player: int, result: int) -> int:
     else:
         won = result - 1 if player == 0 else 1 - result
     return won * min(position[CHIPS], position[CHIPS + 1])
+
+
+def lines_before(positions: Ints, round_: int) -> Ints:
+    """The betting before a round as a number, by which its lines differ, for positions [n] in that round or later, [n]."""
+    lines: Ints = positions[:, LINE] >> _LINE_BITS * (positions[:, ROUND] - round_)
+    return lines
+
+
+def line_actions(line: int, rounds: int) -> list[int]:
+    """The actions of the first `rounds` rounds, from the number that `lines_before` gives."""
+    actions = []
+    for round_ in reversed(range(rounds)):
+        chosen = line >> _LINE_BITS * round_
+        opening = [CALL] * (chosen & 1)
+        actions += [*opening, *(RUNG + i for i in range(MOST_RUNGS) if chosen >> i + 1 & 1), CALL]
+    return actions
 
 
 # Many positions at once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,13 +43,16 @@ class _Stepped(BettingState):
 class ListedLadder(PokerGame):
     """A raise-ladder game as a game with a list of nodes; `stepped` is the same game without one.
 
-    Its rules are those of no-limit poker with its stacks, and its actions those of the ladder. Raises GameError for more
-    positions than `betting.MOST_NODES`.
+    Its rules are those of no-limit poker with its stacks, and its actions those of the ladder. It begins with the actions
+    `line`: only what follows them is listed, and nothing else can be played before. Raises GameError for more positions
+    than `betting.MOST_NODES`.
     """
 
-    def __init__(self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+    def __init__(
+        self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu", line: Sequence[int] = ()
+    ) -> None:
         self.stepped = LadderGame(rules)
-        tree = _list(self.stepped)
+        tree = _list(self.stepped, line)
         super().__init__(no_limit(rules.deck, rules.stack), suits, device, tree)
         self.positions = _positions(self.stepped, tree)  # int64 [N, ENTRIES], the row of every node
         self._order = np.argsort(self.positions[:, HISTORY], kind="stable")
@@ -95,14 +99,16 @@ def can_be_listed(rules: LadderRules) -> bool:
     return isinstance(_made_once(rules), ListedLadder)
 
 
-def _list(game: LadderGame) -> PublicTree:
-    """The public tree of a raise-ladder game."""
+def _list(game: LadderGame, line: Sequence[int]) -> PublicTree:
+    """The public tree of a raise-ladder game that begins with the actions `line`."""
     rules, ladder = game.rules, game.ladder
 
     def after(state: BettingState) -> dict[int, BettingState]:
         assert isinstance(state, _Stepped)
-        row = np.array(state.row)
-        legal = np.flatnonzero(legal_at(ladder, row[None])[0])
+        place = sum(map(len, state.actions))
+        if place < len(line):
+            return {line[place]: next_position(state, line[place])}
+        legal = np.flatnonzero(legal_at(ladder, np.array(state.row)[None])[0])
         return {action: next_position(state, action) for action in legal.tolist()}
 
     def next_position(state: _Stepped, action: int) -> _Stepped:

@@ -17,9 +17,11 @@ from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.policies import ladder_ensemble, ladder_scripted, ladder_style
-from deepcfr.policies.base import Player, Policy
+from deepcfr.ladder.search import LadderSearch
+from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import STYLES, styled
@@ -131,5 +133,7 @@ def _player(name: str, loaded: Mapping[str, Player], game: AnyGame, search: Sear
 
 
 def _searching(player: Player, search: SearchConfig) -> Player:
-    """A player with search. Raises GameError in raise-ladder games that are too large to list."""
+    """A player with search. In raise-ladder games that are too large to list, lines are listed one at a time."""
+    if isinstance(player, LadderPolicy) and not can_be_listed(player.game.rules):
+        return LadderSearch(player, search)
     return stepped(ResolvingPolicy(listed(player), search))

@@ -14,6 +14,7 @@ from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.cards import canonical_cards, pack_cards
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards, SampledBoards
 from deepcfr.ranges.rounds import Lines, RoundTree
@@ -45,12 +46,13 @@ class ResolvingPolicy(Policy):
     A subgame begins where a round does, and has its cards, its betting line and both ranges by Bayes' rule: they follow
     from what this policy itself plays, searched rounds included. The opponent's alternative is its value if both went on
     with the plain policy (gadget), or of its best response to it (maxmargin). Every subgame is solved once and kept, by its
-    public state, and the result does not depend on the order of questions. Raises GameError for games that are not poker,
+    public state, and the result does not depend on the order of questions. `share` is the part of the memory for solved
+    subgames that it may take. Raises GameError for games that are not poker,
     policies that know only some boards, and subgames that do not fit in memory; ConfigError for rounds that the game does
     not have.
     """
 
-    def __init__(self, policy: Policy, settings: SearchConfig) -> None:
+    def __init__(self, policy: Policy, settings: SearchConfig, share: float = 1.0) -> None:
         game = policy.game
         if not isinstance(game, PokerGame):
             raise GameError(f"Search is for poker games, and '{game.name}' is not one.")
@@ -63,11 +65,11 @@ class ResolvingPolicy(Policy):
         self._boards = SampledBoards(game)
         self._whole = [tree.only(np.arange(len(tree.entries))) for tree in self._boards.rounds]
         self._position = [_positions(tree.entry_nodes, game.tree.num_nodes) for tree in self._boards.rounds]
-        self._searched = _searched_rounds(game, settings)
+        self._searched = searched_rounds(game.rules, settings)
         self._sizes = {r: _table_bytes(game, self._boards.rounds, r) for r in self._searched}
         self.kind = f"{policy.kind}, {settings.kind} search"
         self._solved: OrderedDict[State, Floats] = OrderedDict()
-        self._bytes = 0
+        self._bytes, self._most_kept = 0, share * _KEPT_BYTES
         self._lock = threading.Lock()
         self._scratch = Scratch()
         self._runout = lru_cache(maxsize=64)(self._boards_before)
@@ -171,7 +173,7 @@ class ResolvingPolicy(Policy):
         with self._lock:
             self._bytes += 0 if state in self._solved else strategy.nbytes
             self._solved[state] = strategy
-            while self._bytes > _KEPT_BYTES and len(self._solved) > 1:
+            while self._bytes > self._most_kept and len(self._solved) > 1:
                 self._bytes -= self._solved.popitem(last=False)[1].nbytes
 
     def _solve(self, board: Board, entries: Ints, player: int) -> dict[int, Floats]:
@@ -235,12 +237,13 @@ def _positions(entry_nodes: Ints, num_nodes: int) -> Ints:
     return position
 
 
-def _searched_rounds(game: PokerGame, settings: SearchConfig) -> tuple[int, ...]:
-    last = game.rules.num_rounds - 1
+def searched_rounds(rules: PokerRules, settings: SearchConfig) -> tuple[int, ...]:
+    """The rounds that are solved when they begin, ascending. Raises ConfigError for unknown rounds and for gaps."""
+    last = rules.num_rounds - 1
     rounds = tuple(sorted(set(settings.rounds))) or (last,)
     for round_ in rounds:
         if not 0 <= round_ <= last:
-            raise ConfigError(f"The rounds of {game.rules.name} are 0 to {last}, but --search.rounds names {round_}.")
+            raise ConfigError(f"The rounds of {rules.name} are 0 to {last}, but --search.rounds names {round_}.")
     if len(rounds) != last + 1 - rounds[0]:
         raise ConfigError(
             f"Subgames reach to the end of the hand, so --search.rounds must name every round from {rounds[0]} to {last}."
