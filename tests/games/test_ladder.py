@@ -317,6 +317,10 @@ def deal_streets(state: Any, board: Any) -> None:
             {"ladder": (tuple(range(1, 12)), *HUNL.ladder[1:])},
             "ladder holds 11 rungs in round 1, but with all-in 10 are the most.",
         ),
+        (
+            {"board_cards": (0, 1, 1, 1, 1, 1), "first_player": (0,) * 6},
+            "board_cards has 6 entries, but a raise-ladder game has at most 5 rounds.",
+        ),
         ({"all_in": (1, False, False, False)}, "all_in is 1 in round 1, but must be True or False."),
         (
             {"blinds": (0, 0)},

@@ -20,6 +20,7 @@ from deepcfr.errors import GameError
 from deepcfr.games.rules import MAX_CHIPS, PokerRules
 
 MEASURES = ("chips", "pot")  # the unit of a round's rungs: totals to raise to, or percent of the pot after a call
+MOST_ROUNDS = 5  # of betting
 MOST_RUNGS = 10  # of a round, including all-in; a round has 2^rungs sequences of raises
 
 
@@ -90,6 +91,9 @@ class LadderRules:
 def _ladder_problems(rules: LadderRules) -> Iterator[str]:
     """One sentence for every problem that `PokerRules` does not find."""
     rounds = len(rules.board_cards) if isinstance(rules.board_cards, tuple) else 0
+    if rounds > MOST_ROUNDS:
+        yield f"board_cards has {rounds} entries, but a raise-ladder game has at most {MOST_ROUNDS} rounds."
+        return
     for field in ("ladder", "measure", "max_raises", "all_in"):
         values = getattr(rules, field)
         if not isinstance(values, tuple) or len(values) != rounds:

@@ -1,6 +1,6 @@
 """The betting of raise-ladder games as a state machine in numba, because its tree may be too large to list.
 
-A public position is a row of thirteen integers, so kernels can keep positions on a stack and matches can step thousands
+A public position is a row of twelve integers, so kernels can keep positions on a stack and matches can step thousands
 together. The rungs chosen in a round are a set of bits. Together with the bit for an opening check or call they give all
 actions of the round, because rungs ascend and players take turns.
 
@@ -25,11 +25,10 @@ from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 
 RUNG = 2  # the action of the lowest rung
-# the entries of a position; HISTORY is a hash of all actions so far, LINE has those of earlier rounds
-ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY, LINE = 0, 1, 2, 3, 4, 6, 7, 8, 10, 11, 12
-ENTRIES = 13  # CHIPS and RAISED have one for each player
-_LINE_BITS = 1 + MOST_RUNGS  # of a round in LINE: OPENED, and RUNGS above it
-_BRANCH = 1_000_003  # odd, so that histories have different hashes
+# the entries of a position; HISTORY has all actions but a fold or a last call
+ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY = 0, 1, 2, 3, 4, 6, 7, 8, 10, 11
+ENTRIES = 12  # CHIPS and RAISED have one for each player
+_ROUND_BITS = 1 + MOST_RUNGS  # of each round in HISTORY: OPENED, and RUNGS above it; the newest round has the lowest bits
 ALL_IN = -1  # the rung that puts in the whole stack
 
 Ints = npt.NDArray[np.int64]
@@ -130,7 +129,6 @@ def advance(ladder: Ladder, position: Ints, action: int) -> None:
     actor = position[ACTOR]
     called = max(position[CHIPS], position[CHIPS + 1])
     position[ACTOR] = 1 - actor
-    position[HISTORY] = (position[HISTORY] * _BRANCH + action + 1) & 0x7FFFFFFFFFF
     if action == FOLD:
         position[ENDED] = FOLDED
         return
@@ -139,10 +137,12 @@ def advance(ladder: Ladder, position: Ints, action: int) -> None:
         position[LAST_RAISE] = total - called
         position[CHIPS + actor] = total
         position[RUNGS] |= 1 << (action - RUNG)
+        position[HISTORY] |= 2 << (action - RUNG)
         return
     position[CHIPS + actor] = called
     if position[OPENED] == 0 and position[RUNGS] == 0:  # the first action of the round: the other player acts next
         position[OPENED] = 1
+        position[HISTORY] |= 1
         return
     _close_round(ladder, position, called)
 
@@ -159,7 +159,7 @@ def _close_round(ladder: Ladder, position: Ints, called: int) -> None:
         position[RAISED + first] += 1
     if raises > 1:
         position[RAISED + 1 - first] += 1
-    position[LINE] = (position[LINE] << _LINE_BITS) + (position[RUNGS] << 1) + position[OPENED]
+    position[HISTORY] <<= _ROUND_BITS
     position[ROUND] += 1
     position[ACTOR] = ladder.first_player[position[ROUND]]
     position[OPENED] = position[RUNGS] = 0
@@ -179,7 +179,7 @@ def gain(position: Ints, player: int, result: int) -> int:
 
 def lines_before(positions: Ints, round_: int) -> Ints:
     """The betting before a round as a number, by which its lines differ, for positions [n] in that round or later, [n]."""
-    lines: Ints = positions[:, LINE] >> _LINE_BITS * (positions[:, ROUND] - round_)
+    lines: Ints = positions[:, HISTORY] >> _ROUND_BITS * (1 + positions[:, ROUND] - round_)
     return lines
 
 
@@ -187,7 +187,7 @@ def line_actions(line: int, rounds: int) -> list[int]:
     """The actions of the first `rounds` rounds, from the number that `lines_before` gives."""
     actions = []
     for round_ in reversed(range(rounds)):
-        chosen = line >> _LINE_BITS * round_
+        chosen = line >> _ROUND_BITS * round_
         opening = [CALL] * (chosen & 1)
         actions += [*opening, *(RUNG + i for i in range(MOST_RUNGS) if chosen >> i + 1 & 1), CALL]
     return actions

@@ -55,12 +55,9 @@ class ListedLadder(PokerGame):
         tree = _list(self.stepped, line)
         super().__init__(no_limit(rules.deck, rules.stack), suits, device, tree)
         self.positions = _positions(self.stepped, tree)  # int64 [N, ENTRIES], the row of every node
-        self._order = np.argsort(self.positions[:, HISTORY], kind="stable")
-        self._histories = self.positions[self._order, HISTORY]
-        if not (np.diff(self._histories) > 0).all():
-            raise GameError(
-                f"Two histories of {rules.name} have the same hash: give it another number of sizes or raises."
-            )
+        keys = _keys(self.positions)
+        self._order = np.argsort(keys)
+        self._sorted = keys[self._order]
 
     def state(self, node: int = 0) -> SteppedState:
         state = self.stepped.state()
@@ -74,7 +71,7 @@ class ListedLadder(PokerGame):
 
     def nodes_at(self, positions: Ints) -> Ints:
         """The nodes of rows of the betting machine, int64 [n, ENTRIES] to [n]."""
-        return self._order[np.searchsorted(self._histories, positions[:, HISTORY])]
+        return self._order[np.searchsorted(self._sorted, _keys(positions))]
 
 
 @lru_cache(maxsize=16)
@@ -132,6 +129,12 @@ def _list(game: LadderGame, line: Sequence[int]) -> PublicTree:
     start = game.state().position
     first = _Stepped(round=0, actor=int(start[ACTOR]), chips=rules.blinds, row=tuple(start.tolist()))
     return unroll(first, after, no_limit(rules.deck, rules.stack), game.num_actions, _ADVICE)
+
+
+def _keys(positions: Ints) -> Ints:
+    """A number for each row of the betting machine, by which all differ."""
+    keys: Ints = (positions[:, HISTORY] << 2) + positions[:, ENDED]
+    return keys
 
 
 def _positions(game: LadderGame, tree: PublicTree) -> Ints:
