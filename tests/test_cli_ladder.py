@@ -280,6 +280,18 @@ def test_tables_of_a_small_ladder_are_measured_exactly_and_searched(place: Path)
     assert played["hands"] == 50
 
 
+def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, spot = f"resolve:{place / 'a'}", "4c / r4 c / 2d"
+    listed = deepcfr("strategy", name, spot, "--json").json["probabilities"]
+    monkeypatch.setattr("deepcfr.runs.players.can_be_listed", lambda _: False)
+    monkeypatch.setattr("deepcfr.ladder.listed.listed_game", None)  # nothing lists the whole game
+    stepped = deepcfr("strategy", name, spot, "--json").json["probabilities"]
+    assert stepped == pytest.approx(listed, abs=1e-3)
+    assert stepped != pytest.approx(deepcfr("strategy", place / "a", spot, "--json").json["probabilities"], abs=1e-2)
+    assert deepcfr("match", name, place / "a", "--hands", 50, "--json").json["hands"] == 50
+    assert deepcfr("lbr", name, "--hands", 20, "--json").json["hands"] == 20
+
+
 def test_a_ladder_with_too_many_lines_is_refused_in_a_sentence(place: Path) -> None:
     assert "more than 200,000 nodes" in problem(deepcfr("train", "hunl-ladder", "--out", place / "many"))
     assert not (place / "many").exists()
