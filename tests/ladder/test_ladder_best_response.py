@@ -112,7 +112,7 @@ def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: in
     views = policy.look(cards, np.array([number]), 0)
     chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
     player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
-    hand = Hand(responder, cards[0], seat, number)
+    hand = Hand(responder, cards[0], seat, number, {})
     position, step = first_positions(game.ladder, 1)[0], 0
     while position[ENDED] == NOT_TERMINAL:
         if position[ACTOR] == seat:
@@ -175,7 +175,7 @@ def test_odds_in_holdem_are_those_of_all_runouts() -> None:
     own, other, shared = 700, 41, int(np.flatnonzero((holes == holes[700][0]).any(1))[0])
     flop = (8, 23, 49)
     assert not set(flop) & {*holes[own].tolist(), *holes[other].tolist()}
-    found = odds.against_all(own, flop)
+    (found,) = odds.against_all([own], flop)
     left = [c for c in range(52) if c not in (*flop, *holes[own], *holes[other])]
     deals = np.array([[*holes[own], *holes[other], *flop, *more] for more in combinations(left, 2)], np.uint8)
     assert len(deals) == 990
@@ -183,7 +183,7 @@ def test_odds_in_holdem_are_those_of_all_runouts() -> None:
     assert found[shared] == 0
     river = (*flop, 2, 30)
     wins = showdowns(np.array([[*holes[own], *holes[other], *river]], np.uint8), 2, 4)[0] - 1
-    assert odds.against_all(own, river)[other] == wins
+    assert odds.against_all([other, own], river)[1, other] == wins
 
 
 def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
@@ -193,7 +193,7 @@ def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
         results = showdowns(np.array(deals, np.uint8), 1, 2) - 1
         wanted = np.zeros(6)
         np.add.at(wanted, [other for _, other, _ in deals], results / 4)
-        np.testing.assert_allclose(odds.against_all(hand, ()), wanted)
+        np.testing.assert_allclose(odds.against_all([hand], ())[0], wanted)
 
 
 def test_impossible_requests_are_refused_in_a_sentence() -> None:

@@ -99,15 +99,14 @@ class Odds:
         self._scratch = Scratch()
         self._lock = threading.Lock()
 
-    def against_all(self, hand: int, board: tuple[int, ...]) -> Floats:
-        """The mean result (win 1, loss -1) of hand number `hand` against each hand, [H]; 0 where they share a card.
+    def against_all(self, hands: Sequence[int], board: tuple[int, ...]) -> Floats:
+        """The mean results (win 1, loss -1) of hand numbers `hands` against each hand, [n, H]; 0 where they share a card.
 
         The first call without a board compares all hands, which takes seconds in hold'em.
         """
         if not board and any(self.deck.board_cards):
-            return self._before_cards(hand)
-        row: Floats = self._compared(np.array([hand]), board)[0]
-        return row
+            return np.stack([self._before_cards(hand) for hand in hands])
+        return self._compared(np.array(hands), board)
 
     def _before_cards(self, hand: int) -> Floats:
         """The row of the hand's class, with columns permuted by the hand's renaming of suits."""
@@ -153,7 +152,8 @@ class Responder:
         cards = deal_cards(1, np.uint64(self._deals), number, deck.num_cards, self.game.slots)
         result = int(showdowns(cards, deck.hole_cards, deck.num_suits)[0])
         chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions)).numpy()
-        first, second = (Hand(self, cards[0], seat, number).play(chance, result) for seat in (0, 1))
+        odds: dict[int, Floats] = {}
+        first, second = (Hand(self, cards[0], seat, number, odds).play(chance, result) for seat in (0, 1))
         return first / self.game.rules.unit_chips, second / self.game.rules.unit_chips
 
     def views(self, cards: Cards, seat: int, number: int) -> tuple[Ints, Floats]:
@@ -180,16 +180,19 @@ class Responder:
 
 
 class Hand:
-    """One deal with the responder in one seat: the betting so far, and the opponent's range."""
+    """One deal with the responder in one seat: the betting so far, and the opponent's range.
 
-    def __init__(self, responder: Responder, cards: Cards, seat: int, number: int) -> None:
+    `odds` are those of the hands of both seats against every hand by round, [2, H], filled when they are needed.
+    """
+
+    def __init__(self, responder: Responder, cards: Cards, seat: int, number: int, odds: dict[int, Floats]) -> None:
         self.responder, self.game, self.policy = responder, responder.game, responder.policy
         self.cards, self.seat = cards, seat
         self.views, self.range = responder.views(cards, seat, number)
         hole, holes = self.game.rules.hole_cards, responder.odds.holes
-        hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (seat, 1 - seat))
-        self.own, self.theirs = (int((holes == hand).all(1).argmax()) for hand in hands)
-        self._odds: dict[int, Floats] = {}  # by round
+        hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (0, 1))
+        self.hands = [int((holes == hand).all(1).argmax()) for hand in hands]  # numbers of player 0's and player 1's
+        self._odds = odds
 
     def play(self, chance: npt.NDArray[np.float32], result: int) -> int:
         """The responder's gain in chips; `chance` holds the opponent's uniforms, `result` is player 0's showdown result."""
@@ -200,7 +203,7 @@ class Hand:
                 action = self.respond(position)
             else:
                 strategies = self.strategies(position)
-                row = strategies[self.theirs].cumsum()
+                row = strategies[self.hands[1 - self.seat]].cumsum()
                 action = int((row <= chance[step] * row[-1]).sum())
                 self.range *= strategies[:, action]
             advance(self.game.ladder, position, action)
@@ -255,8 +258,9 @@ class Hand:
     def odds(self, round_: int) -> Floats:
         """The responder's odds against every hand on the board of a round, [H]."""
         if round_ not in self._odds:
-            self._odds[round_] = self.responder.odds.against_all(self.own, self._board(round_))
-        return self._odds[round_]
+            self._odds[round_] = self.responder.odds.against_all(self.hands, self._board(round_))
+        row: Floats = self._odds[round_][self.seat]
+        return row
 
     def _board(self, round_: int) -> tuple[int, ...]:
         rules = self.game.rules
