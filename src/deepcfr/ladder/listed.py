@@ -72,9 +72,7 @@ class ListedPolicy(Policy):
             here = np.flatnonzero(positions[:, ACTOR] == player)
             views = self._views(cards, np.full(len(cards), player))  # the same at all nodes of a player
             for some in np.array_split(here, 1 + len(here) * len(cards) // _ROWS):
-                asked = np.repeat(positions[some], len(cards), axis=0)
-                found = self.policy.probabilities(asked, np.tile(views, (len(some), 1)))
-                rows[some] = found.reshape(len(some), *rows.shape[1:])
+                rows[some] = self.policy.on_views(positions[some], views)
         return rows
 
     def _views(self, cards: Cards, actor: Ints) -> Ints:

@@ -63,6 +63,13 @@ class LadderTable(LadderPolicy):
             return strategies
         return without_rare(torch.from_numpy(strategies), self.threshold).numpy()
 
+    def on_views(self, positions: Ints, views: Ints) -> Floats:
+        own = 2 * positions[0, ROUND] + positions[0, ACTOR]  # hands of a bucket are looked up once
+        buckets, bucket = np.unique(views[:, own], return_inverse=True)
+        some = np.zeros((len(buckets), self.width), np.int64)
+        some[:, own] = buckets
+        return super().on_views(positions, some)[:, bucket]
+
 
 def own_view(positions: Ints, views: Ints) -> Ints:
     """The entry of views [n, 2R] for the actor and the round of each position, int64 [n]."""

@@ -109,6 +109,12 @@ class LadderPolicy(ABC):
     def probabilities(self, positions: npt.NDArray[np.int64], views: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Probabilities [n, A] of all actions at decisions [n, ENTRIES] with views [n, V] of their deals."""
 
+    def on_views(self, positions: Ints, views: Ints) -> npt.NDArray[np.float64]:
+        """Probabilities [n, U, A] at decisions [n, ENTRIES] of one player in one round, each with every view [U, V]."""
+        asked = np.repeat(positions, len(views), axis=0)
+        found = self.probabilities(asked, np.tile(views, (len(positions), 1)))
+        return found.reshape(len(positions), len(views), -1)
+
 
 Player = Policy | LadderPolicy
 """A policy that can play a match. `ladder.listed` turns one kind into the other."""
