@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,6 +155,24 @@ def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
     ]
     assert matches[0].value == pytest.approx(matches[1].value)
     assert matches[0].value != matches[2].value
+
+
+def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = random_table(1)
+    searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
+    listed = SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(TWO_ROUNDS)), SearchConfig(iterations=5)))
+    for policy, expected in ((searched, [64, 64, 22]), (listed, [64, 64, 22]), (table, [150])):
+        looked: list[int] = []
+        look = policy.look
+
+        def count(cards: np.ndarray, *rest: object, look: Any = look, looked: list[int] = looked) -> np.ndarray:
+            looked.append(len(cards))
+            return look(cards, *rest)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(policy, "look", count)
+            Terms(hands=150, threads=1).play(LadderUniform(table.game), policy)
+        assert looked == expected
 
 
 def test_what_cannot_be_searched_is_refused() -> None:

@@ -28,9 +28,7 @@ RUNG = 2  # the action of the lowest rung
 # the entries of a position; HISTORY has all actions but a fold or a last call
 ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY = 0, 1, 2, 3, 4, 6, 7, 8, 10, 11
 ENTRIES = 12  # CHIPS and RAISED have one for each player
-_ROUND_BITS = (
-    1 + MOST_RUNGS
-)  # of each round in HISTORY: OPENED, and RUNGS above it; the newest round has the lowest bits
+_ROUND_BITS = 1 + MOST_RUNGS  # of each round in HISTORY, the newest lowest: OPENED, and RUNGS above it
 ALL_IN = -1  # the rung that puts in the whole stack
 
 Ints = npt.NDArray[np.int64]

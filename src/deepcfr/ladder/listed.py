@@ -25,7 +25,7 @@ class SteppedPolicy(LadderPolicy):
     def __init__(self, policy: Policy) -> None:
         assert isinstance(policy.game, ListedLadder)
         self.policy, self.listed = policy, policy.game
-        self.game, self.kind = policy.game.stepped, policy.kind
+        self.game, self.kind, self.most_deals = policy.game.stepped, policy.kind, policy.most_deals
         before = policy.initial
         self.initial = (lambda: SteppedPolicy(before())) if before else None
         self._seen = sum(policy.game.card_groups)

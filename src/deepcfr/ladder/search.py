@@ -13,7 +13,7 @@ from deepcfr.games.ladder_betting import ROUND, line_actions, lines_before
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import LadderPolicy
-from deepcfr.search.policy import ResolvingPolicy, searched_rounds
+from deepcfr.search.policy import MOST_DEALS, ResolvingPolicy, searched_rounds
 
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -28,6 +28,8 @@ class LadderSearch(LadderPolicy):
     it. A view is that of `policy`, and then what both players see in every round. Raises what `ResolvingPolicy` raises, and
     GameError if `policy` draws one of several for each deal.
     """
+
+    most_deals = MOST_DEALS
 
     def __init__(self, policy: LadderPolicy, settings: SearchConfig) -> None:
         self.game, self.policy, self.initial = policy.game, policy, policy.initial

@@ -34,6 +34,9 @@ class Policy(ABC):
     initial: Callable[[], Policy] | None = None  # makes the policy before training; None if that is uniform
     boards: Boards | None = None  # the only boards that `on_board` accepts; None if it accepts any
     whole_rounds = False  # whether `on_board` needs the whole tree of a round, not only some of its lines
+    most_deals: int | None = (
+        None  # of a match to be played together, for a policy that keeps what it finds; None for any
+    )
 
     @abstractmethod
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
@@ -99,6 +102,7 @@ class LadderPolicy(ABC):
     kind: str  # a short description for reports
     width: int  # V, the number of integers in a view
     draws: int = 0  # number of policies from which one is drawn for each deal; 0 without a draw
+    most_deals: int | None = None  # as in `Policy`
     initial: Callable[[], LadderPolicy] | None = None  # makes the policy before training; None if that is uniform
 
     @abstractmethod

@@ -38,6 +38,7 @@ State = tuple[int, int, int, tuple[int, ...]]
 """A player at a public state: player, round, entry of the round, public cards."""
 _MOST_BYTES = 2e9  # of one subgame
 _KEPT_BYTES = 500_000_000  # of solved subgames
+MOST_DEALS = 64  # of a match at a time: their subgames fit into what is kept, until the hand ends
 
 
 class ResolvingPolicy(Policy):
@@ -51,6 +52,8 @@ class ResolvingPolicy(Policy):
     policies that know only some boards, and subgames that do not fit in memory; ConfigError for rounds that the game does
     not have.
     """
+
+    most_deals = MOST_DEALS
 
     def __init__(self, policy: Policy, settings: SearchConfig, share: float = 1.0) -> None:
         game = policy.game

@@ -53,7 +53,7 @@ def sampled_match(
     The interval uses the standard error over deals, because the two games of a deal share its cards and the uniforms
     that choose actions. A mixture draws one of its policies for each deal and plays it in both seats, so the expected
     value is that of its exact average. `control` subtracts a control variate of mean zero for the board in poker games.
-    Results depend neither on `threads` nor on `chunk`, the number of deals in a batch. `on_hands(done, total)` reports
+    Results depend neither on `threads` nor on `chunk`, the most deals in a batch. `on_hands(done, total)` reports
     progress. Sets torch to one thread in this process. Raises GameError for policies of different games, and
     ConfigError for fewer than two hands.
     """
@@ -61,6 +61,7 @@ def sampled_match(
     require_same_game(first.game, second.game)
     if hands < 2:
         raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
+    chunk = min(chunk, *(player.most_deals or chunk for player in (first, second)))
     game = first.game
     control_variate = (
         BoardControlVariate(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
