@@ -9,13 +9,14 @@ import pytest
 
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.betting import NOT_TERMINAL
-from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder import LADDERS, MOST_RUNGS, LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
     ENDED,
     OPENED,
     RAISED,
     ROUND,
+    RUNG,
     RUNGS,
     START,
     LadderGame,
@@ -94,7 +95,12 @@ class Plain:
             child = position.copy()
             advance(self.game.ladder, child, action)
             self.touched += int(child[ROUND] - round_)
-            step = (path * 1_000_003 + action + 1) & 0x7FFFFFFFFFF
+            if action >= RUNG:
+                step = path + 2 ** (action - RUNG + 1)
+            elif child[ROUND] > round_:
+                step = path * 2 ** (MOST_RUNGS + 1)
+            else:
+                step = path + 1  # an opening check or call, or an end
             return self.value(child, run, traversal, buckets, result, step)
 
         if actor != run.traverser:
