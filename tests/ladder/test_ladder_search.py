@@ -28,8 +28,9 @@ from deepcfr.games.ladder_betting import (
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.best_response import ladder_best_response
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
-from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted
+from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
 from deepcfr.ladder.search import LadderSearch
+from deepcfr.policies.styles import StyledPolicy
 from deepcfr.report.matches import Terms
 from deepcfr.sampling.traversal_tree import deal_cards
 from deepcfr.search.policy import ResolvingPolicy
@@ -161,7 +162,9 @@ def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.Monke
     table = random_table(1)
     searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
     listed = SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(TWO_ROUNDS)), SearchConfig(iterations=5)))
-    for policy, expected in ((searched, [64, 64, 22]), (listed, [64, 64, 22]), (table, [150])):
+    few = [64, 64, 22]
+    styled = (ladder_style(searched, "tight"), SteppedPolicy(StyledPolicy(listed.policy, "tight")))
+    for policy, expected in ((searched, few), (listed, few), (styled[0], few), (styled[1], few), (table, [150])):
         looked: list[int] = []
         look = policy.look
 

@@ -178,7 +178,7 @@ def gain(position: Ints, player: int, result: int) -> int:
 
 
 def lines_before(positions: Ints, round_: int) -> Ints:
-    """The betting before a round as a number, by which its lines differ, for positions [n] in that round or later, [n]."""
+    """Numbers [n] of the betting before a round, one for each line, at positions [n] of that round or a later one."""
     lines: Ints = positions[:, HISTORY] >> _ROUND_BITS * (1 + positions[:, ROUND] - round_)
     return lines
 

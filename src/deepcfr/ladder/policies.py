@@ -129,7 +129,7 @@ class LadderStyle(LadderPolicy):
     def __init__(self, policy: LadderPolicy, style: str) -> None:
         self.game, self.kind = policy.game, f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
-        self.initial, self.draws = policy.initial, policy.draws
+        self.initial, self.draws, self.most_deals = policy.initial, policy.draws, policy.most_deals
         self._buckets: Buckets | None = None
         if style == "tight-aggressive":
             deck = policy.game.rules.deck

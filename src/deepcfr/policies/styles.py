@@ -66,7 +66,7 @@ class StyledPolicy(Policy):
         self.game: Game = policy.game
         self.kind = f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
-        self.initial, self.boards = policy.initial, policy.boards
+        self.initial, self.boards, self.most_deals = policy.initial, policy.boards, policy.most_deals
         self._legal = policy.game.encoding.legal.cpu().numpy()
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:

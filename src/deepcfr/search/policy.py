@@ -47,10 +47,9 @@ class ResolvingPolicy(Policy):
     A subgame begins where a round does, and has its cards, its betting line and both ranges by Bayes' rule: they follow
     from what this policy itself plays, searched rounds included. The opponent's alternative is its value if both went on
     with the plain policy (gadget), or of its best response to it (maxmargin). Every subgame is solved once and kept, by its
-    public state, and the result does not depend on the order of questions. `share` is the part of the memory for solved
-    subgames that it may take. Raises GameError for games that are not poker,
-    policies that know only some boards, and subgames that do not fit in memory; ConfigError for rounds that the game does
-    not have.
+    public state, and the result does not depend on the order of questions. Solved subgames may take `share` of the memory
+    for them. Raises GameError for games that are not poker, policies that know only some boards, and subgames that do not
+    fit in memory; ConfigError for rounds that the game does not have.
     """
 
     most_deals = MOST_DEALS
