@@ -178,6 +178,38 @@ def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.Monke
         assert looked == expected
 
 
+def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = random_table(1)
+    settings = SearchConfig(kind="unsafe", iterations=2)
+    line = [RUNG, CALL]
+    positions = np.repeat(first_positions(table.game.ladder, 1), 6, axis=0)
+    for position in positions:
+        for action in line:
+            advance(table.game.ladder, position, action)
+    cards = np.array([[(board + 1) % 6, (board + 2) % 6, board] for board in range(6)], np.uint8)
+    kept = []
+    for most in (500_000_000, 1_000):  # the strategies of one subgame take more than a 32nd of 1,000 bytes
+        monkeypatch.setattr("deepcfr.search.policy._KEPT_BYTES", most)
+        searched = LadderSearch(table, settings)
+        searched.probabilities(positions, searched.look(cards, np.arange(6), 0))
+        played = searched._on_line(int(lines_before(positions, 1)[0])).policy
+        assert isinstance(played, ResolvingPolicy)
+        kept.append(len(played._solved))
+    assert kept[0] > 2
+    assert kept[1] == 1
+    assert sum(strategy.nbytes for strategy in played._solved.values()) < 1_000
+
+
+def test_the_policy_before_training_is_that_of_the_table() -> None:
+    table = random_table(1)
+    assert LadderSearch(table, SearchConfig(iterations=1)).initial is None
+    first = LadderUniform(table.game)
+    table.initial = lambda: first
+    begin = LadderSearch(table, SearchConfig(iterations=1)).initial
+    assert begin is not None
+    assert begin() is first
+
+
 def test_what_cannot_be_searched_is_refused() -> None:
     table = random_table(1)
     with pytest.raises(ConfigError, match="rounds of two-rounds are 0 to 1, but --search"):
