@@ -1,15 +1,22 @@
-"""Write files atomically: a crash, a full disk or a power failure never leaves part of a file."""
+"""Write files atomically: a crash, a full disk or a power failure never leaves part of a file; and keep large tables."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from platformdirs import user_cache_dir
 
 from deepcfr.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import torch
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
@@ -71,3 +78,31 @@ def read_json(path: Path) -> dict[str, Any]:
 def json_bytes(value: dict[str, Any]) -> bytes:
     """A JSON object as indented UTF-8 text."""
     return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def cache_folder() -> Path:
+    """The folder of large tables: DEEPCFR_CACHE of the environment, or a folder of this library in the user's cache."""
+    return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr"))
+
+
+def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The arrays of the cache's file `name`; if it is missing or damaged, those that `make` returns, kept in it.
+
+    `title` says in a warning what cannot be kept.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file, save_file
+
+    path = cache_folder() / f"{name}.safetensors"
+    with suppress(OSError, SafetensorError):
+        return load_file(path)
+    arrays, temporary = make(), path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(arrays, temporary)
+        os.replace(temporary, path)
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            temporary.unlink()
+        warnings.warn(f"{title} cannot be kept in '{path}': {error}.", stacklevel=2)
+    return arrays

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from board_play import every_deal, random_policy
 from command_line import deepcfr, problem
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import check_down
-from deepcfr.evaluation.check_down import CheckDown, runouts_after
+from deepcfr.evaluation.check_down import CheckDown, results_before_cards, runouts_after
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.local_best_response import LocalBestResponse, local_best_response
 from deepcfr.games.betting import CALL, FOLD
@@ -33,6 +34,7 @@ from deepcfr.policies.scripted import ScriptedPolicy, scripted_policy
 from deepcfr.policies.tables import TablePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.runs.folder import RunFolder
+from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp
@@ -310,15 +312,39 @@ def test_checking_down_is_worth_what_dealing_all_cards_says(round_: int) -> None
             assert ahead[k, u] == pytest.approx(by_enumeration(game, board.cards, mine, by_hand), abs=1e-6)
 
 
+def test_results_before_the_board_are_means_over_all_boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = replace(MINI, name="three suits", num_suits=3, suit_symbols="", board_cards=(0, 3))
+    holes = all_hands(rules.num_cards, 2)
+    found = results_before_cards(rules)
+    assert found.shape == (105, 105)
+    for first, second in ((0, 104), (17, 61), (40, 39), (3, 90), (52, 53)):
+        mine, theirs = holes[first].tolist(), holes[second].tolist()
+        left = [card for card in range(rules.num_cards) if card not in (*mine, *theirs)]
+        deals = np.array([[*mine, *theirs, *more] for more in combinations(left, 3)], np.uint8)
+        shared = bool(set(mine) & set(theirs))
+        wanted = 0 if shared else (showdowns(deals, 2, rules.num_suits) - 1).mean()
+        assert found[first, second] == pytest.approx(wanted, abs=1e-6)
+    monkeypatch.setenv("DEEPCFR_CACHE", str(tmp_path))
+    monkeypatch.setattr(check_down, "_KEPT_COMPARISONS", 0)
+    for _ in range(2):  # made, and read from its file
+        check_down._results_before_cards.cache_clear()
+        np.testing.assert_array_equal(results_before_cards(rules), found)
+    (file,) = tmp_path.iterdir()
+    save_file({"results": torch.zeros(2)}, file)
+    check_down._results_before_cards.cache_clear()
+    assert results_before_cards(rules).tolist() == [0, 0]  # what the file says
+    check_down._results_before_cards.cache_clear()
+
+
 def test_a_sample_of_runouts_is_near_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = PokerGame(MINI)
-    board = Boards(game, merge=True)
-    (first,) = board.children(board.root)
+    rules = replace(MINI, name="a card and two", board_cards=(1, 2))
+    board = Boards(PokerGame(rules), merge=True)
+    first = board.children(board.root)[0]
     reach = np.random.default_rng(1).random((2, len(first)))
-    anyone, exact = (part.copy() for part in CheckDown(MINI).against(first, reach))
+    anyone, exact = (part.copy() for part in CheckDown(rules).against(first, reach))
     monkeypatch.setattr(check_down, "MOST_RUNOUTS", 100)
-    _, sampled = (part.copy() for part in CheckDown(MINI).against(first, reach))
-    _, again = CheckDown(MINI).against(first, reach)
+    _, sampled = (part.copy() for part in CheckDown(rules).against(first, reach))
+    _, again = CheckDown(rules).against(first, reach)
     assert np.abs(sampled - exact).max() > 0
     assert (np.abs(sampled - exact) < 0.05 * anyone).all()
     np.testing.assert_array_equal(sampled, again)

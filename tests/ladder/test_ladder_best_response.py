@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from itertools import combinations
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ import torch
 from command_line import deepcfr, problem
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.evaluation import check_down
+from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -78,6 +80,25 @@ class Plain:
         alive = self.alive(int(position[ROUND]))
         self.range = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
 
+    def mean(self, position: np.ndarray, round_: int, weights: dict[int, float]) -> float:
+        """The mean gain in chips on the board of a round if nobody bets any more."""
+        if position[ENDED] == FOLDED:
+            return gain(position, self.seat, 0)
+        odds = sum(weight * self.odds(card, round_) for card, weight in weights.items())
+        return max(position[CHIPS], position[CHIPS + 1]) * odds / sum(weights.values())
+
+    def mean_after(self, position: np.ndarray) -> float:
+        """The mean gain after the opponent's action, if nobody bets after it."""
+        round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
+        total = 0.0
+        for action in np.flatnonzero(legal_actions(self.game.ladder, position[None])[0]).tolist():
+            weights = {card: weight * self.strategy(card, position)[action] for card, weight in alive.items()}
+            if sum(weights.values()) > 0:
+                after = position.copy()
+                advance(self.game.ladder, after, action)
+                total += sum(weights.values()) * self.mean(after, round_, weights)
+        return total / sum(alive.values())
+
     def values(self, position: np.ndarray) -> dict[int, float]:
         """The gain of each legal action by Lisy and Bowling's rule."""
         round_, alive = int(position[ROUND]), self.alive(int(position[ROUND]))
@@ -106,30 +127,76 @@ class Plain:
 
 
 def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: int) -> float:
-    """The plain player's gain in a deal; at all its decisions the other one finds the same value of every action."""
+    """The plain player's gain in a deal without luck; where it decides, the other one finds the same values of actions."""
     game = policy.game
     cards = deal_cards(1, np.uint64(responder._deals), number, game.rules.deck.num_cards, game.slots)
     views = policy.look(cards, np.array([number]), 0)
     chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
     player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
     hand = Hand(responder, cards[0], seat, number, {})
-    position, step = first_positions(game.ladder, 1)[0], 0
+    position, step, gained = first_positions(game.ladder, 1)[0], 0, 0.0
     while position[ENDED] == NOT_TERMINAL:
+        round_ = int(position[ROUND])
+        before = player.mean(position, round_, player.alive(round_))
         if position[ACTOR] == seat:
             wanted = np.full(game.num_actions, -np.inf)
             for choice, value in player.values(position).items():
                 wanted[choice] = value
             np.testing.assert_allclose(hand.values(position), wanted, atol=1e-12)
-            action = player.act(position)
+            advance(game.ladder, position, player.act(position))
+            after = player.mean(position, round_, player.alive(round_))
         else:
+            after = player.mean_after(position)
             row = policy.probabilities(position[None], views)[0]
             action = int((np.cumsum(row) <= chance[step] * row.sum()).sum())
             player.watch(position, action)
             hand.range *= hand.strategies(position)[:, action]
-        advance(game.ladder, position, action)
+            advance(game.ladder, position, action)
+        gained += after - before
         step += 1
-    result = int(showdowns(cards, 1, game.rules.num_suits)[0])
-    return gain(position, seat, result) / game.rules.unit_chips
+    return gained / game.rules.unit_chips
+
+
+def every_play(
+    player: Plain, own: int, position: np.ndarray, seen: list[float]
+) -> Iterator[tuple[float, list[float], np.ndarray]]:
+    """Probability, uniforms and end of all plays after `seen` uniforms, where the opponent holds `own`."""
+    if position[ENDED] != NOT_TERMINAL:
+        yield 1.0, seen, position
+    elif position[ACTOR] == player.seat:
+        after = position.copy()
+        advance(player.game.ladder, after, player.act(position))
+        yield from every_play(player, own, after, [*seen, 0.0])
+    else:
+        row, before = player.strategy(own, position), player.range
+        for action in np.flatnonzero(row).tolist():
+            after = position.copy()
+            advance(player.game.ladder, after, action)
+            player.watch(position, action)
+            uniform = (row[:action].sum() + row[action] / 2) / row.sum()
+            for probability, uniforms, end in every_play(player, own, after, [*seen, uniform]):
+                yield row[action] * probability, uniforms, end
+            player.range = before
+
+
+@pytest.mark.parametrize("rules", [ONE_ROUND, replace(TWO_ROUNDS, num_ranks=2)], ids=["one round", "two rounds"])
+def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: LadderRules) -> None:
+    policy = random_table(4, rules)
+    game, responder = policy.game, Responder(policy, tuple(range(rules.num_rounds)), seed=0)
+    deals = np.array(list(permutations(range(rules.deck.num_cards), game.slots)), np.uint8)
+    results = showdowns(deals, 1, rules.num_suits)
+    for seat in (0, 1):
+        weights, gains, payoffs = [], [], []
+        for cards, result in zip(deals, results.tolist(), strict=True):
+            player = Plain(policy, int(cards[seat]), seat, cards[2:].tolist())
+            start, own = first_positions(game.ladder, 1)[0], int(cards[1 - seat])
+            for probability, uniforms, end in every_play(player, own, start, []):
+                weights.append(probability / len(deals))
+                gains.append(Hand(responder, cards, seat, 0, {}).play(np.array([*uniforms, 0], np.float32), result))
+                payoffs.append(gain(end, seat, result))
+        assert sum(weights) == pytest.approx(1)
+        assert np.dot(weights, gains) == pytest.approx(np.dot(weights, payoffs), abs=1e-9)
+        assert np.dot(weights, np.square(gains)) < np.dot(weights, np.square(payoffs)) / 2
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
@@ -140,6 +207,16 @@ def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
     wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
     np.testing.assert_allclose(found, wanted)
     assert len(set(found)) > 5
+
+
+def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = random_table(1, replace(TWO_ROUNDS, board_cards=(1, 1)))
+    chips = policy.game.rules.unit_chips
+    without = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
+    assert (without % 1 > 0).any()
+    monkeypatch.setattr(check_down, "MOST_RUNOUTS", 4)
+    dealt = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
+    assert (dealt % 1 == 0).all()
 
 
 def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:

@@ -33,8 +33,8 @@ from deepcfr.config import (
 from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
+from deepcfr.files import cache_folder
 from deepcfr.games.presets import load_source
-from deepcfr.games.strength import cache_folder
 from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder

@@ -1,22 +1,30 @@
 """Results of hands against ranges if nobody bets any more: the remaining cards are dealt, and the better hand wins.
 
 On the last board this takes one sweep in order of strength. Before it, all pairs of hands are compared on all possible
-runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop, and C(52, 3) = 22,100 before a
-flop that is the last board). Otherwise they are compared on a sample of `SAMPLED_RUNOUTS`, fixed for each board.
+runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop), and before any board card always,
+on one board of each class under renaming of suits. Otherwise they are compared on a sample of `SAMPLED_RUNOUTS`, fixed for
+each board.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+from functools import cache
 from itertools import combinations
 from math import comb, prod
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from deepcfr.files import kept_arrays
+from deepcfr.games.board_index import board_index, hand_images
+from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.rules import PokerRules
+from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.kernels import against_range
 from deepcfr.ranges.sweep import Scratch
@@ -26,6 +34,8 @@ MOST_RUNOUTS = 25_000  # limit of the enumeration
 SAMPLED_RUNOUTS = 10_000  # sample size above the limit: equities are accurate to about 1 %
 _TOGETHER = 256  # runouts in one array of strengths: a megabyte
 _BLOCK = 16  # hands compared together, so that their rows stay in the cache
+_FORM = 1  # of files of results before the board
+_KEPT_COMPARISONS = 1e10  # results before the board are kept in a file if they take more comparisons, which are seconds
 
 Floats = npt.NDArray[np.floating]
 Cards = npt.NDArray[np.uint8]
@@ -38,8 +48,6 @@ class CheckDown:
     def __init__(self, rules: PokerRules) -> None:
         self._rules = rules
         self._scratch = Scratch()
-        self._lock = threading.Lock()
-        self._before_cards: npt.NDArray[np.float32] | None = None
 
     def against(self, board: Board, reach: Floats) -> tuple[Floats, Floats]:
         """Two arrays [K, U]: each view of a board against the ranges `reach` [K, U], summed over all disjoint hands.
@@ -52,24 +60,21 @@ class CheckDown:
         by_card = self._scratch.array("by card", (board.num_cards + 2, columns))
         against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
         if len(board.cards) < sum(self._rules.board_cards):
-            scale = 1.0 / comparisons(self._rules, len(board.cards))
-            _sum_pairs(self._pairs(board), turned, board.view, scale, ahead)
+            pairs, scale = self._pairs(board)
+            _sum_pairs(pairs, turned, board.view, scale, ahead)
         result = self._scratch.array("result", (2, columns, count))
         result[0], result[1] = anyone.T, ahead.T
         return result[0], result[1]
 
-    def _pairs(self, board: Board) -> npt.NDArray[np.float32]:
-        """Runouts won minus runouts lost by a hand of each view against every hand, [U, H]; 0 if they share a card."""
-        count = len(board), len(board.holes)
+    def _pairs(self, board: Board) -> tuple[npt.NDArray[np.float32], float]:
+        """Results of a hand of each view against every hand, [U, H], 0 if they share a card; the scale makes them means."""
+        rules = self._rules
         if board.cards:
-            total = _float32(self._scratch, "pairs", count)
-            compare_hands(self._rules, board.cards, board.holes, board.example, self._scratch, total)
-            return total
-        with self._lock:  # before any board card there is one board, shared by all threads
-            if self._before_cards is None:
-                self._before_cards = np.empty(count, np.float32)
-                compare_hands(self._rules, (), board.holes, board.example, self._scratch, self._before_cards)
-            return self._before_cards
+            total = _float32(self._scratch, "pairs", (len(board), len(board.holes)))
+            compare_hands(rules, board.cards, board.holes, board.example, self._scratch, total)
+            return total, 1.0 / comparisons(rules, len(board.cards))
+        number = np.searchsorted(pack_cards(all_hands(rules.num_cards, rules.hole_cards)), pack_cards(board.holes))
+        return results_before_cards(rules)[number[board.example]][:, number], 1.0
 
 
 def _float32(scratch: Scratch, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
@@ -77,11 +82,69 @@ def _float32(scratch: Scratch, name: str, shape: tuple[int, ...]) -> npt.NDArray
     return scratch.array(name, ((size + 1) // 2,)).view(np.float32)[:size].reshape(shape)
 
 
+def results_before_cards(rules: PokerRules) -> npt.NDArray[np.float32]:
+    """The mean result (win 1, loss -1) of each hand against each other one before any board card, [H, H]; thread-safe.
+
+    All boards count. It is 0 for hands that share a card. In hold'em this takes some ten seconds of two cores, and is then
+    kept in a file.
+    """
+    with _lock:
+        return _results_before_cards(rules.num_ranks, rules.num_suits, rules.hole_cards, sum(rules.board_cards))
+
+
+_lock = threading.Lock()  # threads that need the results at the same time wait for one of them to make them
+
+
+@cache
+def _results_before_cards(ranks: int, suits: int, hole_cards: int, board_cards: int) -> npt.NDArray[np.float32]:
+    holes, index = all_hands(ranks * suits, hole_cards), board_index(ranks, suits, board_cards)
+
+    def make() -> dict[str, torch.Tensor]:
+        total = np.zeros((len(holes), len(holes)))
+        for copies in np.unique(index.copies):
+            boards = index.boards[index.copies == copies]
+            with Workers(os.cpu_count() or 1) as workers:
+                parts = np.array_split(boards, workers.count)
+                for won in workers.map(lambda part: _compare_above(part, holes, suits), parts):
+                    total += copies * won
+        total -= total.T
+        images = hand_images(ranks, suits, hole_cards)
+        mean = sum(total[image][:, image] for image in images) / len(images)
+        results = (mean / comb(ranks * suits - 2 * hole_cards, board_cards)).astype(np.float32, order="C")
+        _drop_shared(holes, np.arange(len(holes)), results)
+        return {"results": torch.from_numpy(results)}
+
+    if len(index) * len(holes) ** 2 < _KEPT_COMPARISONS:
+        return make()["results"].numpy()
+    name = f"results-{_FORM}-{hole_cards}-{board_cards}-{ranks}-{suits}"
+    return kept_arrays(name, "The table of results before the board", make)["results"].numpy()
+
+
+def _compare_above(boards: Cards, holes: Cards, num_suits: int) -> npt.NDArray[np.int32]:
+    """On how many of `boards` [M, n] a hand is stronger than a later one minus on how many it is weaker, [H, H].
+
+    A hand that shares a card with a board counts as weaker than all that share none. Over a class of boards under renaming
+    of suits these comparisons cancel out.
+    """
+    total = np.zeros((len(holes), len(holes)), np.int32)
+    strength = np.empty((_TOGETHER, len(holes)), np.int32)
+    for start in range(0, len(boards), _TOGETHER):
+        some = boards[start : start + _TOGETHER]
+        _fill_strengths(np.zeros(0, np.uint8), some, holes, num_suits, strength)
+        _compare_later(strength[: len(some)], total)
+    return total
+
+
+def plays_out_all(rules: PokerRules, seen: int) -> bool:
+    """Whether hands are compared on all possible runouts after `seen` board cards, not on a sample."""
+    return not seen or comb(rules.num_cards - seen, sum(rules.board_cards) - seen) <= MOST_RUNOUTS
+
+
 def comparisons(rules: PokerRules, seen: int) -> float:
     """The number of runouts that two disjoint hands leave possible after `seen` cards, or its expectation in a sample."""
     to_come, left = sum(rules.board_cards) - seen, rules.num_cards - seen
-    every, meet = comb(left, to_come), comb(left - 2 * rules.hole_cards, to_come)
-    return float(meet) if every <= MOST_RUNOUTS else SAMPLED_RUNOUTS * meet / every
+    meet = comb(left - 2 * rules.hole_cards, to_come)
+    return float(meet) if plays_out_all(rules, seen) else SAMPLED_RUNOUTS * meet / comb(left, to_come)
 
 
 def compare_hands(
@@ -140,6 +203,18 @@ def _compare_pairs(strength: npt.NDArray[np.int32], example: Ints, total: npt.ND
                     for h in range(len(others)):
                         beats = np.int32(mine > others[h]) & np.int32(others[h] >= 0)
                         row[h] += np.float32(beats - np.int32(mine < others[h]))
+
+
+@nb.njit(cache=True, nogil=True)
+def _compare_later(strength: npt.NDArray[np.int32], total: npt.NDArray[np.int32]) -> None:
+    """Add to `total` [H, H] how often each hand is stronger than each later one minus how often it is weaker."""
+    one, zero = np.int32(1), np.int32(0)
+    for start in range(0, strength.shape[1], _BLOCK):
+        for m in range(len(strength)):
+            for a in range(start, min(start + _BLOCK, strength.shape[1])):
+                mine, others, row = strength[m, a], strength[m, a:], total[a, a:]
+                for h in range(len(others)):
+                    row[h] += (one if mine > others[h] else zero) - (one if mine < others[h] else zero)
 
 
 @nb.njit(cache=True, nogil=True)

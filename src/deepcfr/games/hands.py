@@ -45,47 +45,52 @@ def _top(mask: int) -> int:
 
 
 @nb.njit(cache=True)
-def strength_of_masks(a: int, b: int, c: int, d: int) -> int:
-    """The strength of the best hand in four suit masks of 1 to 7 rank bits."""
-    any_suit = a | b | c | d
-    flush = 0
-    for mask in (a, b, c, d):
-        if _COUNT[mask] >= 5:
-            flush = mask
-    if flush and _STRAIGHT[flush]:
-        return (STRAIGHT_FLUSH << 20) | (_STRAIGHT[flush] << 16)
-    pairs = (a & b) | (c & d) | ((a | b) & (c | d))  # ranks held at least twice
-    if not pairs:
-        if flush:
-            return (FLUSH << 20) | _PACKED[flush]
-        if _STRAIGHT[any_suit]:
-            return (STRAIGHT << 20) | (_STRAIGHT[any_suit] << 16)
-        return _PACKED[any_suit]
-    trips = ((a & b) & (c | d)) | ((c & d) & (a | b))
-    quads = a & b & c & d
+def _strength_of_ranks(once: int, twice: int, thrice: int, quads: int) -> int:
+    """The strength without flushes of the best hand, from the masks of the ranks held at least once, twice, ..."""
     if quads:
         rank = _top(quads)
-        kicker = any_suit & ~(1 << rank)
+        kicker = once & ~(1 << rank)
         return (QUADS << 20) | (rank << 16) | (((_top(kicker) + 1) << 12) if kicker else 0)
-    if trips:
-        rank = _top(trips)
-        rest = pairs & ~(1 << rank)
+    if thrice:
+        rank = _top(thrice)
+        rest = twice & ~(1 << rank)
         if rest:
             return (FULL_HOUSE << 20) | (rank << 16) | (_top(rest) << 12)
-    if flush:
-        return (FLUSH << 20) | _PACKED[flush]
-    if _STRAIGHT[any_suit]:
-        return (STRAIGHT << 20) | (_STRAIGHT[any_suit] << 16)
-    if trips:
-        rank = _top(trips)
-        return (TRIPS << 20) | (rank << 16) | ((_PACKED[any_suit & ~(1 << rank)] >> 12) << 8)
-    high = _top(pairs)
-    rest = pairs & ~(1 << high)
+    if _STRAIGHT[once]:
+        return (STRAIGHT << 20) | (_STRAIGHT[once] << 16)
+    if thrice:
+        rank = _top(thrice)
+        return (TRIPS << 20) | (rank << 16) | ((_PACKED[once & ~(1 << rank)] >> 12) << 8)
+    if not twice:
+        return _PACKED[once]
+    high = _top(twice)
+    rest = twice & ~(1 << high)
     if rest:
         low = _top(rest)
-        kicker = any_suit & ~(1 << high) & ~(1 << low)
+        kicker = once & ~(1 << high) & ~(1 << low)
         return (TWO_PAIR << 20) | (high << 16) | (low << 12) | (((_top(kicker) + 1) << 8) if kicker else 0)
-    return (PAIR << 20) | (high << 16) | ((_PACKED[any_suit & ~(1 << high)] >> 8) << 4)
+    return (PAIR << 20) | (high << 16) | ((_PACKED[once & ~(1 << high)] >> 8) << 4)
+
+
+@nb.njit(cache=True)
+def _strength_of_suit(mask: int) -> int:
+    """The strength of the flush or straight flush in one suit's ranks, 0 with fewer than five of them."""
+    if _COUNT[mask] < 5:
+        return 0
+    if _STRAIGHT[mask]:
+        return (STRAIGHT_FLUSH << 20) | (_STRAIGHT[mask] << 16)
+    return (FLUSH << 20) | _PACKED[mask]
+
+
+@nb.njit(cache=True)
+def strength_of_masks(a: int, b: int, c: int, d: int) -> int:
+    """The strength of the best hand in four suit masks of 1 to 7 rank bits."""
+    twice = (a & b) | (c & d) | ((a | b) & (c | d))
+    thrice = ((a & b) & (c | d)) | ((c & d) & (a | b))
+    best = _strength_of_ranks(a | b | c | d, twice, thrice, a & b & c & d)
+    for mask in (a, b, c, d):
+        best = max(best, _strength_of_suit(mask))
+    return best
 
 
 @nb.njit(cache=True)
@@ -124,14 +129,45 @@ def board_strengths(
     `holes` is uint8 [H, hole_cards], `board` uint8 [n].
     """
     held = holes.shape[1]
-    cards = np.empty(held + len(board), np.uint8)
-    cards[held:] = board
-    result = np.empty(holes.shape[0], np.int32)
-    for row in range(holes.shape[0]):
-        dead = False
+    rank_of = np.arange(13 * num_suits) // num_suits  # to divide for every hand takes longer than all the rest
+    board_suits, taken = np.zeros(num_suits, np.int64), 0
+    board_once = board_twice = board_thrice = board_quads = 0
+    for card in board:
+        bit = 1 << rank_of[card]
+        board_suits[card % num_suits] |= bit
+        taken |= 1 << int(card)
+        board_quads |= board_thrice & bit
+        board_thrice |= board_twice & bit
+        board_twice |= board_once & bit
+        board_once |= bit
+    few = len(holes) < 13**held
+    known = np.full(1 if few else 13**held, -1, np.int32)  # strengths without flushes by the ranks of a hand
+    result = np.empty(len(holes), np.int32)
+    for row in range(len(holes)):
+        place, dead = 0, False
         for slot in range(held):
-            cards[slot] = holes[row, slot]
-            for card in board:
-                dead = dead or card == cards[slot]
-        result[row] = -1 if dead else strength(cards, num_suits)
+            card = int(holes[row, slot])
+            place = 13 * place + rank_of[card]
+            dead = dead or (taken >> card) & 1 == 1
+        place = 0 if few else place
+        if few or known[place] < 0:
+            once, twice, thrice, quads = board_once, board_twice, board_thrice, board_quads
+            for slot in range(held):
+                bit = 1 << rank_of[holes[row, slot]]
+                quads |= thrice & bit
+                thrice |= twice & bit
+                twice |= once & bit
+                once |= bit
+            known[place] = _strength_of_ranks(once, twice, thrice, quads)
+        result[row] = -1 if dead else known[place]
+    for suit in range(num_suits):
+        mask = board_suits[suit]
+        if _COUNT[mask] + held >= 5:
+            for row in range(len(holes)):
+                whole = mask
+                for slot in range(held):
+                    card = int(holes[row, slot])
+                    whole |= (1 << rank_of[card]) * (card - rank_of[card] * num_suits == suit)
+                if result[row] >= 0:
+                    result[row] = max(result[row], _strength_of_suit(whole))
     return result

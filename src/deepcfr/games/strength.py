@@ -21,24 +21,20 @@ they start at once and share its pages.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import comb
-from pathlib import Path
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from platformdirs import user_cache_dir
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from deepcfr.errors import ConfigError
+from deepcfr.files import kept_arrays
 from deepcfr.games.board_index import BoardIndex, binomials, board_index, count_classes, hand_images
 from deepcfr.games.cards import all_hands
 from deepcfr.games.strength_kernels import UNIT, Cards, Flags, Numbers, Points, fill_from_next, fill_full_boards
@@ -220,24 +216,7 @@ def _kept(
     hole_cards, board_cards, num_ranks, num_suits = deck
     if table_bytes((hole_cards, board_cards), num_ranks, num_suits) < KEPT_BYTES:
         return make()
-    path = cache_folder() / f"{name}-{_FORM}-{'-'.join(map(str, deck))}.safetensors"
-    with suppress(OSError, SafetensorError):  # no file, or a damaged one
-        return load_file(path)
-    arrays, temporary = make(), path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(arrays, temporary)
-        os.replace(temporary, path)
-    except (OSError, SafetensorError) as error:
-        with suppress(OSError):
-            temporary.unlink()
-        warnings.warn(f"The table of hand strengths cannot be kept in '{path}': {error}.", stacklevel=2)
-    return arrays
-
-
-def cache_folder() -> Path:
-    """The folder of large tables: DEEPCFR_CACHE of the environment, or a folder of this library in the user's cache."""
-    return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr"))
+    return kept_arrays(f"{name}-{_FORM}-{'-'.join(map(str, deck))}", "The table of hand strengths", make)
 
 
 def _joined(parts: list[npt.NDArray[np.int64]]) -> torch.Tensor:

@@ -6,16 +6,16 @@ the opponent may fold to its raise now and both players check and call from then
 nodes, so hands are played one by one, as in the paper: cards and the opponent's actions are sampled, and the range
 covers all hands.
 
-The odds of a hand against another hand, if nobody bets any more, use all possible boards where there are at most
-`check_down.MOST_RUNOUTS` of them (in hold'em from the flop on), and otherwise a sample of boards.
+A gain is counted without the luck of the cards and of the opponent's actions, as in AIVAT (Burch, Schmid, Moravcik, Morrill
+and Bowling 2018). The value of a position is the responder's mean gain over the range if nobody bets any more. Of a
+responder's action the change of this value counts, of an opponent's action its mean change over the actions that the
+range may take, and of cards nothing, because their mean change is 0. So the mean over deals is that of the payoffs.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -23,12 +23,11 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation.check_down import compare_hands, comparisons
+from deepcfr.evaluation.check_down import compare_hands, comparisons, plays_out_all, results_before_cards
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.local_best_response import LocalBestResponse, bound, checked_rounds
 from deepcfr.evaluation.match.record import in_both_seats
-from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
-from deepcfr.games.board_index import hand_images
+from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.games.cards import all_hands
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -97,40 +96,13 @@ class Odds:
         self.deck = game.rules.deck
         self.holes = all_hands(self.deck.num_cards, self.deck.hole_cards)
         self._scratch = Scratch()
-        self._lock = threading.Lock()
 
     def against_all(self, hands: Sequence[int], board: tuple[int, ...]) -> Floats:
-        """The mean results (win 1, loss -1) of hand numbers `hands` against each hand, [n, H]; 0 where they share a card.
-
-        The first call without a board compares all hands, which takes seconds in hold'em.
-        """
-        if not board and any(self.deck.board_cards):
-            return np.stack([self._before_cards(hand) for hand in hands])
-        return self._compared(np.array(hands), board)
-
-    def _before_cards(self, hand: int) -> Floats:
-        """The row of the hand's class, with columns permuted by the hand's renaming of suits."""
-        with self._lock:
-            images, lowest, classes, rows = self._classes
-        renaming = int((images[:, hand] == lowest[hand]).argmax())
-        found: Floats = rows[int(np.searchsorted(classes, lowest[hand])), images[renaming]]
-        return found
-
-    @cached_property
-    def _classes(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints, Floats]:
-        """Images of hands under renamings of suits [S, H], the lowest image of each [H], the lowest ones and their rows.
-
-        The rows are results of hands before any board card.
-        """
-        images = hand_images(self.deck.num_ranks, self.deck.num_suits, self.deck.hole_cards)
-        lowest = images.min(0)
-        classes = np.unique(lowest).astype(np.int64)
-        return images, lowest, classes, self._compared(classes, ())
-
-    def _compared(self, hands: Ints, board: tuple[int, ...]) -> Floats:
-        """Rows of `against_all` for several hands, [n, H], over all runouts or a sample."""
+        """The mean results (win 1, loss -1) of hands number `hands` against every hand, [n, H]; 0 if they share a card."""
+        if not board:
+            return results_before_cards(self.deck)[list(hands)].astype(np.float64)
         total = np.empty((len(hands), len(self.holes)), np.float32)
-        compare_hands(self.deck, board, self.holes, hands, self._scratch, total)
+        compare_hands(self.deck, board, self.holes, np.array(hands), self._scratch, total)
         rows: Floats = total.astype(np.float64) / comparisons(self.deck, len(board))
         return rows
 
@@ -143,6 +115,8 @@ class Responder:
         self.odds = Odds(policy.game)
         purposes = ("deal", "action", "draw")
         self._deals, self._actions, self._draws = (key(seed, "local best response", purpose) for purpose in purposes)
+        seen = np.cumsum(policy.game.rules.board_cards).tolist()
+        self.takes_luck_out = all(plays_out_all(policy.game.rules.deck, cards) for cards in seen)
         # every round has at most an opening check, all rungs and a last call
         self._most_actions = policy.game.rules.num_rounds * (policy.game.num_actions + 2)
 
@@ -194,21 +168,48 @@ class Hand:
         self.hands = [int((holes == hand).all(1).argmax()) for hand in hands]  # numbers of player 0's and player 1's
         self._odds = odds
 
-    def play(self, chance: npt.NDArray[np.float32], result: int) -> int:
-        """The responder's gain in chips; `chance` holds the opponent's uniforms, `result` is player 0's showdown result."""
+    def play(self, chance: npt.NDArray[np.float32], result: int) -> float:
+        """The responder's gain in chips without luck; that of the cards as dealt if odds are from a sample of boards.
+
+        `chance` holds the opponent's uniforms, `result` is player 0's showdown result.
+        """
         position = first_positions(self.game.ladder, 1)[0]
-        step = 0
+        gained, step = 0.0, 0
         while position[ENDED] == NOT_TERMINAL:
+            round_ = int(position[ROUND])
+            before = self.value(position, round_, self.live(round_))
             if position[ACTOR] == self.seat:
-                action = self.respond(position)
+                advance(self.game.ladder, position, self.respond(position))
+                after = self.value(position, round_, self.range)
             else:
                 strategies = self.strategies(position)
                 row = strategies[self.hands[1 - self.seat]].cumsum()
                 action = int((row <= chance[step] * row[-1]).sum())
+                after = self.mean_value(position, strategies)
                 self.range *= strategies[:, action]
-            advance(self.game.ladder, position, action)
+                advance(self.game.ladder, position, action)
+            gained += after - before
             step += 1
-        return int(gain(position, self.seat, result))
+        return gained if self.responder.takes_luck_out else gain(position, self.seat, result)
+
+    def value(self, position: Ints, round_: int, weights: Floats) -> float:
+        """The responder's mean gain in chips on the board of a round if nobody bets any more.
+
+        `weights` [H] are those of the opponent's hands.
+        """
+        if position[ENDED] == FOLDED:
+            return float(gain(position, self.seat, 0))
+        chips = int(position[CHIPS : CHIPS + 2].max())
+        return chips * float(weights @ self.odds(round_)) / float(weights.sum())
+
+    def mean_value(self, position: Ints, strategies: Floats) -> float:
+        """The mean of `value` after an action of the opponent, whose hands play `strategies` [H, A]."""
+        total = 0.0
+        for action in np.flatnonzero(self.range @ strategies).tolist():
+            after, weights = position.copy(), self.range * strategies[:, action]
+            advance(self.game.ladder, after, action)
+            total += float(weights.sum()) * self.value(after, int(position[ROUND]), weights)
+        return total / float(self.range.sum())
 
     def respond(self, position: Ints) -> int:
         """The responder's action; ties go to the check or call, then to the smallest raise."""

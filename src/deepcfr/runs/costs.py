@@ -15,6 +15,7 @@ from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import refusal
+from deepcfr.files import cache_folder
 from deepcfr.games import strength
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
@@ -74,7 +75,7 @@ def cost_notes(
     if config.network.strength:
         deck = (poker.card_groups, poker.rules.num_ranks, poker.rules.num_suits)
         size = strength.table_bytes(*deck, spread=config.network.runouts)
-        kept = f", kept in {strength.cache_folder()}" if size >= strength.KEPT_BYTES else ""
+        kept = f", kept in {cache_folder()}" if size >= strength.KEPT_BYTES else ""
         notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB{kept}")
     notes += unread_settings(config)
     reason = refusal(poker.rules)
