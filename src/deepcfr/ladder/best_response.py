@@ -252,8 +252,7 @@ class Hand:
         """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
         alive = np.flatnonzero(self.live(int(position[ROUND])))
         rows = np.zeros((len(self.range), self.game.num_actions))
-        positions = np.tile(position, (len(alive), 1))
-        rows[alive] = self.policy.probabilities(positions, np.ascontiguousarray(self.views[alive]))
+        rows[alive] = self.policy.on_views(position[None], np.ascontiguousarray(self.views[alive]))[0]
         return rows
 
     def odds(self, round_: int) -> Floats:
