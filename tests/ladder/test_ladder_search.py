@@ -111,6 +111,16 @@ def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
         assert abs(found[~before] - tabled[~before]).max() > 0.1
 
 
+def test_all_views_of_a_decision_are_played_as_each_alone() -> None:
+    table = random_table(3)
+    cards = deal_cards(6, np.uint64(5), 0, TWO_ROUNDS.deck.num_cards, table.game.slots)
+    for policy in (table, LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))):
+        views = policy.look(cards, np.arange(6), 0)
+        for position in decisions(table.game):
+            alone = policy.probabilities(np.tile(position, (6, 1)), views)
+            np.testing.assert_array_equal(policy.on_views(position[None], views)[0], alone)
+
+
 def test_search_makes_a_table_harder_to_exploit_on_the_last_round() -> None:
     table = random_table(2)
     bounds = [

@@ -59,6 +59,11 @@ class LadderSearch(LadderPolicy):
             result[some] = self._on_line(line).probabilities(positions[some], seen[some])
         return result
 
+    def on_views(self, positions: Ints, views: Ints) -> Floats:
+        if positions[0, ROUND] >= self._first:
+            return super().on_views(positions, views)
+        return self.policy.on_views(positions, np.ascontiguousarray(views[:, : self.policy.width]))
+
     def _search(self, line: int) -> SteppedPolicy:
         return self._search_after(line_actions(line, self._first))
 
