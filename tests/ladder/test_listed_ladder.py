@@ -13,7 +13,7 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
 from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, gains
+from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, count_positions, gains
 from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
 from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted
@@ -84,6 +84,15 @@ def test_a_game_with_too_many_lines_is_refused() -> None:
         GameError, match="has more than 200,000 nodes: networks, search and exact evaluation need fewer"
     ):
         ListedLadder(LADDERS["hunl-ladder"])
+
+
+@pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
+def test_positions_are_counted_before_they_are_listed(rules: LadderRules) -> None:
+    game = ListedLadder(rules)
+    ladder, start = game.stepped.ladder, game.stepped.state().position
+    assert count_positions(ladder, start, 10**6) == game.tree.num_nodes
+    assert count_positions(ladder, game.positions[1], 10**6) < game.tree.num_nodes
+    assert count_positions(ladder, start, 20) > 20
 
 
 @pytest.mark.parametrize("suits", ["canonical", "raw"])

@@ -170,7 +170,7 @@ def unroll(first: BettingState, after: After, rules: PokerRules, num_actions: in
 
     Raises GameError with `advice` if there are too many positions.
     """
-    states, children = _unroll(first, after, f"The betting of {rules.name} has more than", advice)
+    states, children = _unroll(first, after, too_large(rules.name, advice))
     order = [i for i, s in enumerate(states) if s.ended == NOT_TERMINAL]
     num_decisions = len(order)
     order += [i for i, s in enumerate(states) if s.ended != NOT_TERMINAL]
@@ -199,16 +199,19 @@ def unroll(first: BettingState, after: After, rules: PokerRules, num_actions: in
     )
 
 
-def _unroll(
-    first: BettingState, after: After, problem: str, advice: str
-) -> tuple[list[BettingState], list[dict[int, int]]]:
-    """All states in depth-first order, and the child of each by action."""
+def too_large(name: str, advice: str) -> GameError:
+    """The error for betting with more than `MOST_NODES` positions."""
+    return GameError(f"The betting of {name} has more than {MOST_NODES:,} nodes: {advice}.")
+
+
+def _unroll(first: BettingState, after: After, problem: GameError) -> tuple[list[BettingState], list[dict[int, int]]]:
+    """All states in depth-first order, and the child of each by action. Raises `problem` if there are too many."""
     states = [first]
     children: list[dict[int, int]] = [{}]
     stack = [0]
     while stack:
         if len(states) > MOST_NODES:
-            raise GameError(f"{problem} {MOST_NODES:,} nodes: {advice}.")
+            raise problem
         index = stack.pop()
         if states[index].ended != NOT_TERMINAL:
             continue

@@ -168,6 +168,20 @@ def _close_round(ladder: Ladder, position: Ints, called: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
+def count_positions(ladder: Ladder, position: Ints, most: int) -> int:
+    """The number of positions from one on, itself included; if there are more than `most`, some number above that."""
+    if position[ENDED] != NOT_TERMINAL:
+        return 1
+    total = 1
+    for action in range(RUNG + ladder.rungs.shape[1]):
+        if total <= most and is_legal(ladder, position, action):
+            after = position.copy()
+            advance(ladder, after, action)
+            total += count_positions(ladder, after, most - total)
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
 def gain(position: Ints, player: int, result: int) -> int:
     """A player's payoff in chips at the end of a game; `result` is 0, 1, 2 for a lost, tied, won showdown of player 0."""
     if position[ENDED] == FOLDED:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import BettingState, PublicTree, unroll
+from deepcfr.games.betting import MOST_NODES, BettingState, PublicTree, too_large, unroll
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -23,6 +23,7 @@ from deepcfr.games.ladder_betting import (
     LadderGame,
     SteppedState,
     advance,
+    count_positions,
 )
 from deepcfr.games.ladder_betting import legal_actions as legal_at
 from deepcfr.games.poker import PokerGame, Suits
@@ -126,9 +127,11 @@ def _list(game: LadderGame, line: Sequence[int]) -> PublicTree:
             row=tuple(row.tolist()),
         )
 
-    start = game.state().position
+    start, poker = game.state().position, no_limit(rules.deck, rules.stack)
+    if not line and count_positions(ladder, start, MOST_NODES) > MOST_NODES:
+        raise too_large(poker.name, _ADVICE)
     first = _Stepped(round=0, actor=int(start[ACTOR]), chips=rules.blinds, row=tuple(start.tolist()))
-    return unroll(first, after, no_limit(rules.deck, rules.stack), game.num_actions, _ADVICE)
+    return unroll(first, after, poker, game.num_actions, _ADVICE)
 
 
 def _keys(positions: Ints) -> Ints:
