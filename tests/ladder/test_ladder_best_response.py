@@ -133,7 +133,7 @@ def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: in
     views = policy.look(cards, np.array([number]), 0)
     chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
     player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
-    hand = Hand(responder, cards[0], seat, number, {})
+    hand = Hand(responder, cards[0], seat, {})
     position, step, gained = first_positions(game.ladder, 1)[0], 0, 0.0
     while position[ENDED] == NOT_TERMINAL:
         round_ = int(position[ROUND])
@@ -192,7 +192,7 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
             start, own = first_positions(game.ladder, 1)[0], int(cards[1 - seat])
             for probability, uniforms, end in every_play(player, own, start, []):
                 weights.append(probability / len(deals))
-                gains.append(Hand(responder, cards, seat, 0, {}).play(np.array([*uniforms, 0], np.float32), result))
+                gains.append(Hand(responder, cards, seat, {}).play(np.array([*uniforms, 0], np.float32), result))
                 payoffs.append(gain(end, seat, result))
         assert sum(weights) == pytest.approx(1)
         assert np.dot(weights, gains) == pytest.approx(np.dot(weights, payoffs), abs=1e-9)

@@ -15,6 +15,7 @@ from deepcfr.evaluation.match.record import Match
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
+    ACTOR,
     ENDED,
     ROUND,
     RUNG,
@@ -119,6 +120,8 @@ def test_all_views_of_a_decision_are_played_as_each_alone() -> None:
         for position in decisions(table.game):
             alone = policy.probabilities(np.tile(position, (6, 1)), views)
             np.testing.assert_array_equal(policy.on_views(position[None], views)[0], alone)
+            once = policy.look_once(cards, int(position[ACTOR]), int(position[ROUND]))
+            np.testing.assert_array_equal(policy.on_views(position[None], once)[0], alone)
 
 
 def test_search_makes_a_table_harder_to_exploit_on_the_last_round() -> None:

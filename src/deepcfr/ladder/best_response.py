@@ -113,8 +113,7 @@ class Responder:
     def __init__(self, policy: LadderPolicy, rounds: tuple[int, ...], seed: int) -> None:
         self.policy, self.game, self.rounds = policy, policy.game, rounds
         self.odds = Odds(policy.game)
-        purposes = ("deal", "action", "draw")
-        self._deals, self._actions, self._draws = (key(seed, "local best response", purpose) for purpose in purposes)
+        self._deals, self._actions = (key(seed, "local best response", purpose) for purpose in ("deal", "action"))
         seen = np.cumsum(policy.game.rules.board_cards).tolist()
         self.takes_luck_out = all(plays_out_all(policy.game.rules.deck, cards) for cards in seen)
         # every round has at most an opening check, all rungs and a last call
@@ -127,13 +126,13 @@ class Responder:
         result = int(showdowns(cards, deck.hole_cards, deck.num_suits)[0])
         chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions)).numpy()
         odds: dict[int, Floats] = {}
-        first, second = (Hand(self, cards[0], seat, number, odds).play(chance, result) for seat in (0, 1))
+        first, second = (Hand(self, cards[0], seat, odds).play(chance, result) for seat in (0, 1))
         return first / self.game.rules.unit_chips, second / self.game.rules.unit_chips
 
-    def views(self, cards: Cards, seat: int, number: int) -> tuple[Ints, Floats]:
-        """The opponent's views [H, V] of a deal with each possible hand, and which hands are possible, [H] of 0, 1.
+    def deals(self, cards: Cards, seat: int) -> tuple[Cards, Floats]:
+        """A deal with each possible hand of the opponent, [H, slots], and which hands are possible, [H] of 0, 1.
 
-        A hand that shares a card with a later board card is possible until that card is dealt. Its view has another
+        A hand that shares a card with a later board card is possible until that card is dealt. Its deal has another
         card in that place.
         """
         hole, holes = self.game.rules.hole_cards, self.odds.holes
@@ -149,8 +148,7 @@ class Responder:
         rows, places = np.nonzero(taken)
         board[rows, places] = spare[order[rows, (taken.cumsum(1) - 1)[rows, places]]]
         deals[~possible] = cards  # any valid deal: these hands have weight 0
-        views = self.policy.look(deals, np.full(len(holes), number), self._draws)
-        return views, possible.astype(np.float64)
+        return deals, possible.astype(np.float64)
 
 
 class Hand:
@@ -159,10 +157,11 @@ class Hand:
     `odds` are those of the hands of both seats against every hand by round, [2, H], filled when they are needed.
     """
 
-    def __init__(self, responder: Responder, cards: Cards, seat: int, number: int, odds: dict[int, Floats]) -> None:
+    def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Floats]) -> None:
         self.responder, self.game, self.policy = responder, responder.game, responder.policy
         self.cards, self.seat = cards, seat
-        self.views, self.range = responder.views(cards, seat, number)
+        self._deals, self.range = responder.deals(cards, seat)
+        self._views: dict[int, Ints] = {}  # of the opponent with each hand, by round
         hole, holes = self.game.rules.hole_cards, responder.odds.holes
         hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (0, 1))
         self.hands = [int((holes == hand).all(1).argmax()) for hand in hands]  # numbers of player 0's and player 1's
@@ -250,9 +249,11 @@ class Hand:
 
     def strategies(self, position: Ints) -> Floats:
         """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
-        alive = np.flatnonzero(self.live(int(position[ROUND])))
-        rows = np.zeros((len(self.range), self.game.num_actions))
-        rows[alive] = self.policy.on_views(position[None], np.ascontiguousarray(self.views[alive]))[0]
+        round_, rows = int(position[ROUND]), np.zeros((len(self.range), self.game.num_actions))
+        if round_ not in self._views:
+            self._views[round_] = self.policy.look_once(self._deals, 1 - self.seat, round_)
+        alive = np.flatnonzero(self.live(round_))
+        rows[alive] = self.policy.on_views(position[None], np.ascontiguousarray(self._views[round_][alive]))[0]
         return rows
 
     def odds(self, round_: int) -> Floats:

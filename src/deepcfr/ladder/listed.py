@@ -62,7 +62,8 @@ class ListedPolicy(Policy):
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         positions = self.game.positions[infosets.node.cpu().numpy()]
-        views = self._views(infosets.cards.cpu().numpy(), positions[:, ACTOR])
+        deals = self._deals(infosets.cards.cpu().numpy(), positions[:, ACTOR])
+        views = self.policy.look(deals, np.zeros(len(deals), np.int64), 0)
         return torch.from_numpy(self.policy.probabilities(positions, views)).to(infosets.node.device)
 
     def on_hands(self, nodes: Ints, cards: Cards) -> Floats:
@@ -70,17 +71,18 @@ class ListedPolicy(Policy):
         positions = self.game.positions[nodes]
         for player in np.unique(positions[:, ACTOR]):
             here = np.flatnonzero(positions[:, ACTOR] == player)
-            views = self._views(cards, np.full(len(cards), player))  # the same at all nodes of a player
+            deals = self._deals(cards, np.full(len(cards), player))  # the same at all nodes of a player
+            views = self.policy.look_once(deals, int(player), int(positions[0, ROUND]))
             for some in np.array_split(here, 1 + len(here) * len(cards) // _ROWS):
                 rows[some] = self.policy.on_views(positions[some], views)
         return rows
 
-    def _views(self, cards: Cards, actor: Ints) -> Ints:
-        """The policy's views [I, V] of what each actor [I] sees, uint8 [I, C]."""
+    def _deals(self, cards: Cards, actor: Ints) -> Cards:
+        """Deals with what each actor [I] sees, uint8 [I, C]."""
         rules = self.game.rules
         deals = np.empty((len(cards), 2 * rules.hole_cards + sum(rules.board_cards)), np.uint8)
         _complete(cards, actor, rules.hole_cards, rules.num_cards, deals)
-        return self.policy.look(deals, np.zeros(len(deals), np.int64), 0)
+        return deals
 
 
 @nb.njit(cache=True, nogil=True)

@@ -24,7 +24,7 @@ from deepcfr.policies.scripted import STYLES as SCRIPTS
 from deepcfr.policies.styles import STRONG, STYLES, play_style
 from deepcfr.policies.threshold import without_rare
 from deepcfr.rng import addressed_uniforms, key
-from deepcfr.sampling.traversal_tree import situations_of
+from deepcfr.sampling.traversal_tree import buckets_of, situations_of
 
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -55,6 +55,11 @@ class LadderTable(LadderPolicy):
 
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
         return situations_of(self.buckets, cards).buckets
+
+    def look_once(self, cards: Cards, player: int, round_: int) -> Ints:
+        views = np.zeros((len(cards), self.width), np.int64)
+        views[:, 2 * round_ + player] = buckets_of(self.buckets, cards, player, round_)
+        return views
 
     def probabilities(self, positions: Ints, views: Ints) -> Floats:
         own = own_view(positions, views)

@@ -109,6 +109,10 @@ class LadderPolicy(ABC):
     def look(self, cards: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64], stream: int) -> npt.NDArray[np.int64]:
         """Views of deals, int64 [B, V]; `cards` uint8 [B, slots], `numbers` [B] address the policy's draws in `stream`."""
 
+    def look_once(self, cards: npt.NDArray[np.uint8], player: int, round_: int) -> npt.NDArray[np.int64]:  # noqa: ARG002
+        """As `look`, for decisions of one player in one round only, where nothing is drawn."""
+        return self.look(cards, np.zeros(len(cards), np.int64), 0)
+
     @abstractmethod
     def probabilities(self, positions: npt.NDArray[np.int64], views: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Probabilities [n, A] of all actions at decisions [n, ENTRIES] with views [n, V] of their deals."""

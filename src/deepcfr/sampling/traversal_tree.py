@@ -141,16 +141,17 @@ def poker_situations(abstraction: Buckets, count: int, stream: int, first: int) 
 def situations_of(abstraction: Buckets, cards: npt.NDArray[np.uint8]) -> Situations:
     """The situations of given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
     rules = abstraction.rules
-    hole = rules.hole_cards
-    buckets = np.empty((len(cards), 2 * rules.num_rounds), np.int64)
-    seen = 2 * hole
-    for round_, new_cards in enumerate(rules.board_cards):
-        seen += new_cards
-        board = np.ascontiguousarray(cards[:, 2 * hole : seen])
-        for player in range(2):
-            own = np.ascontiguousarray(cards[:, player * hole : (player + 1) * hole])
-            buckets[:, 2 * round_ + player] = abstraction.buckets(round_, own, board)
-    return Situations(buckets, showdowns(cards, hole, rules.num_suits))
+    places = [(round_, player) for round_ in range(rules.num_rounds) for player in range(2)]
+    buckets = np.stack([buckets_of(abstraction, cards, player, round_) for round_, player in places], axis=1)
+    return Situations(buckets, showdowns(cards, rules.hole_cards, rules.num_suits))
+
+
+def buckets_of(abstraction: Buckets, cards: npt.NDArray[np.uint8], player: int, round_: int) -> npt.NDArray[np.int64]:
+    """The buckets [B] of a player's hands in a round, in deals as in `situations_of`."""
+    hole = abstraction.rules.hole_cards
+    seen = 2 * hole + sum(abstraction.rules.board_cards[: round_ + 1])
+    own, board = cards[:, player * hole : (player + 1) * hole], cards[:, 2 * hole : seen]
+    return abstraction.buckets(round_, np.ascontiguousarray(own), np.ascontiguousarray(board))
 
 
 def explicit_situations(count: int) -> Situations:
