@@ -196,8 +196,8 @@ MUTANTS = (
            "result[row] = known[place]", "games/test_hands.py"),
     # Evaluation
     Mutant("an opponent's action counts by what it did, not by its mean", "ladder/best_response.py",
-           "after = self.mean_value(position, strategies)",
-           "after = self.value(position, round_, self.range * strategies[:, action])",
+           "after = self.mean_value(position, strategies) if counts",
+           "after = self.value(position, round_, self.range * strategies[:, action]) if counts",
            "ladder/test_ladder_best_response.py"),
     Mutant("rare boards count as often as common ones", "evaluation/check_down.py", "total += copies * won", "total += won",
            "evaluation/test_local_best_response.py"),

@@ -100,6 +100,8 @@ def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file(arrays, temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     except (OSError, SafetensorError) as error:
         with suppress(OSError):

@@ -143,6 +143,20 @@ def test_board_strengths_are_the_strengths_of_hole_and_board(hole: int, board_si
         assert (found[~dead] >= 0).all()
 
 
+@pytest.mark.parametrize(
+    ("num_cards", "suits", "hole", "board_size"), [(20, 4, 3, 4), (15, 3, 4, 3), (12, 2, 2, 3), (39, 3, 1, 5)]
+)
+def test_board_strengths_of_other_decks_and_of_few_hands(
+    num_cards: int, suits: int, hole: int, board_size: int
+) -> None:
+    holes = all_hands(num_cards, hole)
+    for board in random_hands(10, num_cards, board_size, seed=suits):
+        whole = np.concatenate([holes, np.tile(board, (len(holes), 1))], axis=1)
+        wanted = np.where(np.isin(holes, board).any(axis=1), -1, strengths(whole, suits))
+        assert np.array_equal(board_strengths(holes, board, suits), wanted)
+        assert np.array_equal(board_strengths(holes[::97], board, suits), wanted[::97])
+
+
 # Decks other than 52 cards. ---------------------------------------------------------------------------------------------
 
 

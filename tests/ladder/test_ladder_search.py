@@ -115,12 +115,14 @@ def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
 def test_all_views_of_a_decision_are_played_as_each_alone() -> None:
     table = random_table(3)
     cards = deal_cards(6, np.uint64(5), 0, TWO_ROUNDS.deck.num_cards, table.game.slots)
-    for policy in (table, LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))):
+    searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
+    styles = [ladder_style(policy, style) for policy in (table, searched) for style in ("tight-aggressive", "tight")]
+    for policy in (table, searched, *styles, ladder_ensemble([table, random_table(4)], "sum")):
         views = policy.look(cards, np.arange(6), 0)
         for position in decisions(table.game):
             alone = policy.probabilities(np.tile(position, (6, 1)), views)
             np.testing.assert_array_equal(policy.on_views(position[None], views)[0], alone)
-            once = policy.look_once(cards, int(position[ACTOR]), int(position[ROUND]))
+            once = policy.look_in_round(cards, int(position[ACTOR]), int(position[ROUND]))
             np.testing.assert_array_equal(policy.on_views(position[None], once)[0], alone)
 
 

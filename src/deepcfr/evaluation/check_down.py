@@ -1,9 +1,9 @@
 """Results of hands against ranges if nobody bets any more: the remaining cards are dealt, and the better hand wins.
 
 On the last board this takes one sweep in order of strength. Before it, all pairs of hands are compared on all possible
-runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop), and before any board card always,
-on one board of each class under renaming of suits. Otherwise they are compared on a sample of `SAMPLED_RUNOUTS`, fixed for
-each board.
+runouts if there are at most `MOST_RUNOUTS` (in hold'em C(49, 2) = 1,176 after the flop). Before any board card all runouts
+count: one of each class under renaming of suits, as often as the class has boards. Otherwise they are compared on a sample
+of `SAMPLED_RUNOUTS`, fixed for each board.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.files import kept_arrays
-from deepcfr.games.board_index import board_index, hand_images
+from deepcfr.games.board_index import board_index, count_classes, hand_images
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.rules import PokerRules
@@ -34,7 +34,7 @@ MOST_RUNOUTS = 25_000  # limit of the enumeration
 SAMPLED_RUNOUTS = 10_000  # sample size above the limit: equities are accurate to about 1 %
 _TOGETHER = 256  # runouts in one array of strengths: a megabyte
 _BLOCK = 16  # hands compared together, so that their rows stay in the cache
-_FORM = 1  # of files of results before the board
+_FORM = 1  # of files of results before the board; what changes their contents needs another number
 _KEPT_COMPARISONS = 1e10  # results before the board are kept in a file if they take more comparisons, which are seconds
 
 Floats = npt.NDArray[np.floating]
@@ -48,6 +48,7 @@ class CheckDown:
     def __init__(self, rules: PokerRules) -> None:
         self._rules = rules
         self._scratch = Scratch()
+        self._before_cards: npt.NDArray[np.float32] | None = None
 
     def against(self, board: Board, reach: Floats) -> tuple[Floats, Floats]:
         """Two arrays [K, U]: each view of a board against the ranges `reach` [K, U], summed over all disjoint hands.
@@ -73,8 +74,10 @@ class CheckDown:
             total = _float32(self._scratch, "pairs", (len(board), len(board.holes)))
             compare_hands(rules, board.cards, board.holes, board.example, self._scratch, total)
             return total, 1.0 / comparisons(rules, len(board.cards))
-        number = np.searchsorted(pack_cards(all_hands(rules.num_cards, rules.hole_cards)), pack_cards(board.holes))
-        return results_before_cards(rules)[number[board.example]][:, number], 1.0
+        if self._before_cards is None:  # there is one board without cards
+            number = np.searchsorted(pack_cards(all_hands(rules.num_cards, rules.hole_cards)), pack_cards(board.holes))
+            self._before_cards = results_before_cards(rules)[np.ix_(number[board.example], number)]
+        return self._before_cards, 1.0
 
 
 def _float32(scratch: Scratch, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
@@ -85,7 +88,7 @@ def _float32(scratch: Scratch, name: str, shape: tuple[int, ...]) -> npt.NDArray
 def results_before_cards(rules: PokerRules) -> npt.NDArray[np.float32]:
     """The mean result (win 1, loss -1) of each hand against each other one before any board card, [H, H]; thread-safe.
 
-    All boards count. It is 0 for hands that share a card. In hold'em this takes some ten seconds of two cores, and is then
+    All boards count. It is 0 for hands that share a card. In hold'em this takes some ten seconds of all cores, and is then
     kept in a file.
     """
     with _lock:
@@ -97,34 +100,40 @@ _lock = threading.Lock()  # threads that need the results at the same time wait 
 
 @cache
 def _results_before_cards(ranks: int, suits: int, hole_cards: int, board_cards: int) -> npt.NDArray[np.float32]:
-    holes, index = all_hands(ranks * suits, hole_cards), board_index(ranks, suits, board_cards)
+    holes = all_hands(ranks * suits, hole_cards)
 
     def make() -> dict[str, torch.Tensor]:
-        total = np.zeros((len(holes), len(holes)))
-        for copies in np.unique(index.copies):
-            boards = index.boards[index.copies == copies]
-            with Workers(os.cpu_count() or 1) as workers:
-                parts = np.array_split(boards, workers.count)
+        total, mean = np.zeros((2, len(holes), len(holes)))
+        index = board_index(ranks, suits, board_cards)
+        with Workers(os.cpu_count() or 1) as workers:
+            for copies in np.unique(index.copies):
+                parts = np.array_split(index.boards[index.copies == copies], workers.count)
                 for won in workers.map(lambda part: _compare_above(part, holes, suits), parts):
                     total += copies * won
         total -= total.T
         images = hand_images(ranks, suits, hole_cards)
-        mean = sum(total[image][:, image] for image in images) / len(images)
-        results = (mean / comb(ranks * suits - 2 * hole_cards, board_cards)).astype(np.float32, order="C")
+        for image in images:
+            mean += total[np.ix_(image, image)]
+        mean /= len(images) * comb(ranks * suits - 2 * hole_cards, board_cards)
+        results = mean.astype(np.float32)
         _drop_shared(holes, np.arange(len(holes)), results)
         return {"results": torch.from_numpy(results)}
 
-    if len(index) * len(holes) ** 2 < _KEPT_COMPARISONS:
-        return make()["results"].numpy()
-    name = f"results-{_FORM}-{hole_cards}-{board_cards}-{ranks}-{suits}"
-    return kept_arrays(name, "The table of results before the board", make)["results"].numpy()
+    if count_classes(ranks, suits, (board_cards,)) * len(holes) ** 2 < _KEPT_COMPARISONS:
+        made = make()
+    else:
+        name = f"results-{_FORM}-{hole_cards}-{board_cards}-{ranks}-{suits}"
+        made = kept_arrays(name, "The table of results before the board", make)
+    results = made["results"].numpy()
+    results.flags.writeable = False  # shared by all threads
+    return results
 
 
 def _compare_above(boards: Cards, holes: Cards, num_suits: int) -> npt.NDArray[np.int32]:
     """On how many of `boards` [M, n] a hand is stronger than a later one minus on how many it is weaker, [H, H].
 
-    A hand that shares a card with a board counts as weaker than all that share none. Over a class of boards under renaming
-    of suits these comparisons cancel out.
+    A hand that shares a card with a board counts as weaker than all that share none. Over all boards these comparisons
+    cancel out, because every hand shares a card with equally many.
     """
     total = np.zeros((len(holes), len(holes)), np.int32)
     strength = np.empty((_TOGETHER, len(holes)), np.int32)
@@ -141,7 +150,7 @@ def plays_out_all(rules: PokerRules, seen: int) -> bool:
 
 
 def comparisons(rules: PokerRules, seen: int) -> float:
-    """The number of runouts that two disjoint hands leave possible after `seen` cards, or its expectation in a sample."""
+    """The number of runouts that two disjoint hands leave after `seen` cards, at least one, or its mean in a sample."""
     to_come, left = sum(rules.board_cards) - seen, rules.num_cards - seen
     meet = comb(left - 2 * rules.hole_cards, to_come)
     return float(meet) if plays_out_all(rules, seen) else SAMPLED_RUNOUTS * meet / comb(left, to_come)
@@ -157,8 +166,10 @@ def compare_hands(
 ) -> None:
     """Fill `total` [n, H]: runouts won minus runouts lost by each of `hands` [n] against each of `holes` [H].
 
+    The board has a card at least.
     It is 0 for hands that share a card. `hands` are positions in `holes`.
     """
+    assert board
     runouts = runouts_after(rules, board, sum(rules.board_cards) - len(board))
     strength = _float32(scratch, "strength", (_TOGETHER, len(holes))).view(np.int32)
     total[:] = 0

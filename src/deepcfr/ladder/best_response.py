@@ -9,7 +9,8 @@ covers all hands.
 A gain is counted without the luck of the cards and of the opponent's actions, as in AIVAT (Burch, Schmid, Moravcik, Morrill
 and Bowling 2018). The value of a position is the responder's mean gain over the range if nobody bets any more. Of a
 responder's action the change of this value counts, of an opponent's action its mean change over the actions that the
-range may take, and of cards nothing, because their mean change is 0. So the mean over deals is that of the payoffs.
+range may take, and of cards nothing, because their mean change is 0; so is the mean of the value at the beginning. So the
+mean over deals is that of the payoffs. Where results of hands come from a sample of boards, the payoffs themselves count.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.traversal_tree import deal_cards, showdowns
 
-MOST_HANDS = 20_000  # limit on a game's private hands, over which a range is tracked
+MOST_HANDS = 5_000  # limit on a game's private hands, of which all pairs are compared
 DEFAULT_HANDS = 1_000  # default number of deals
 Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -173,23 +174,23 @@ class Hand:
         `chance` holds the opponent's uniforms, `result` is player 0's showdown result.
         """
         position = first_positions(self.game.ladder, 1)[0]
-        gained, step = 0.0, 0
+        gained, step, counts = 0.0, 0, self.responder.takes_luck_out
         while position[ENDED] == NOT_TERMINAL:
             round_ = int(position[ROUND])
-            before = self.value(position, round_, self.live(round_))
+            before = self.value(position, round_, self.live(round_)) if counts else 0.0
             if position[ACTOR] == self.seat:
                 advance(self.game.ladder, position, self.respond(position))
-                after = self.value(position, round_, self.range)
+                after = self.value(position, round_, self.range) if counts else 0.0
             else:
                 strategies = self.strategies(position)
                 row = strategies[self.hands[1 - self.seat]].cumsum()
                 action = int((row <= chance[step] * row[-1]).sum())
-                after = self.mean_value(position, strategies)
+                after = self.mean_value(position, strategies) if counts else 0.0
                 self.range *= strategies[:, action]
                 advance(self.game.ladder, position, action)
             gained += after - before
             step += 1
-        return gained if self.responder.takes_luck_out else gain(position, self.seat, result)
+        return gained if counts else gain(position, self.seat, result)
 
     def value(self, position: Ints, round_: int, weights: Floats) -> float:
         """The responder's mean gain in chips on the board of a round if nobody bets any more.
@@ -251,7 +252,7 @@ class Hand:
         """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
         round_, rows = int(position[ROUND]), np.zeros((len(self.range), self.game.num_actions))
         if round_ not in self._views:
-            self._views[round_] = self.policy.look_once(self._deals, 1 - self.seat, round_)
+            self._views[round_] = self.policy.look_in_round(self._deals, 1 - self.seat, round_)
         alive = np.flatnonzero(self.live(round_))
         rows[alive] = self.policy.on_views(position[None], np.ascontiguousarray(self._views[round_][alive]))[0]
         return rows

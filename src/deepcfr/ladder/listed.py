@@ -72,7 +72,7 @@ class ListedPolicy(Policy):
         for player in np.unique(positions[:, ACTOR]):
             here = np.flatnonzero(positions[:, ACTOR] == player)
             deals = self._deals(cards, np.full(len(cards), player))  # the same at all nodes of a player
-            views = self.policy.look_once(deals, int(player), int(positions[0, ROUND]))
+            views = self.policy.look_in_round(deals, int(player), int(positions[0, ROUND]))
             for some in np.array_split(here, 1 + len(here) * len(cards) // _ROWS):
                 rows[some] = self.policy.on_views(positions[some], views)
         return rows

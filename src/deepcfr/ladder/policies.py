@@ -56,7 +56,7 @@ class LadderTable(LadderPolicy):
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:  # noqa: ARG002
         return situations_of(self.buckets, cards).buckets
 
-    def look_once(self, cards: Cards, player: int, round_: int) -> Ints:
+    def look_in_round(self, cards: Cards, player: int, round_: int) -> Ints:
         views = np.zeros((len(cards), self.width), np.int64)
         views[:, 2 * round_ + player] = buckets_of(self.buckets, cards, player, round_)
         return views
@@ -150,12 +150,29 @@ class LadderStyle(LadderPolicy):
         strong = [self._rates[column // 2][buckets[:, column]] > STRONG for column in range(buckets.shape[1])]
         return np.concatenate([np.stack(strong, 1).astype(np.int64), plain], axis=1)
 
+    def look_in_round(self, cards: Cards, player: int, round_: int) -> Ints:
+        plain = self.policy.look_in_round(cards, player, round_)
+        if not self._buckets:
+            return plain
+        strong = np.zeros((len(cards), 2 * len(self._rates)), np.int64)
+        strong[:, 2 * round_ + player] = self._rates[round_][buckets_of(self._buckets, cards, player, round_)] > STRONG
+        return np.concatenate([strong, plain], axis=1)
+
     def probabilities(self, positions: Ints, views: Ints) -> Floats:
+        strong, plain = np.split(views, [2 * len(self._rates)], axis=1)
+        return self._styled(positions, strong, self.policy.probabilities(positions, np.ascontiguousarray(plain)))
+
+    def on_views(self, positions: Ints, views: Ints) -> Floats:
+        strong, plain = np.split(views, [2 * len(self._rates)], axis=1)
+        played = self.policy.on_views(positions, np.ascontiguousarray(plain))
+        everywhere = np.repeat(positions, len(views), axis=0), np.tile(strong, (len(positions), 1))
+        return self._styled(*everywhere, played.reshape(-1, played.shape[-1])).reshape(played.shape)
+
+    def _styled(self, positions: Ints, strong: Ints, plain: Floats) -> Floats:
+        """The strategies `plain` [n, A] in the style; `strong` [n, 2R] says which hands are."""
         legal = legal_actions(self.game.ladder, positions)
-        width = 2 * len(self._rates)
-        strong = own_view(positions, views[:, :width]).astype(bool) if width else None
-        plain = self.policy.probabilities(positions, np.ascontiguousarray(views[:, width:]))
-        return play_style(self.style, plain, legal, strong).astype(np.float64)
+        is_strong = own_view(positions, strong).astype(bool) if self._rates else None
+        return play_style(self.style, plain, legal, is_strong).astype(np.float64)
 
 
 def ladder_style(policy: LadderPolicy, style: str) -> LadderPolicy:
@@ -185,6 +202,10 @@ class LadderEnsemble(LadderPolicy):
         chance = addressed_uniforms(stream, torch.from_numpy(numbers), torch.zeros(1, dtype=torch.int64)).numpy()
         drawn = (chance * len(views)).astype(np.int64)
         return np.concatenate([*views, drawn[:, None]], axis=1)
+
+    def look_in_round(self, cards: Cards, player: int, round_: int) -> Ints:
+        views = [policy.look_in_round(cards, player, round_) for policy in self.policies]
+        return np.concatenate([*views, np.zeros((len(cards), 1), np.int64)], axis=1)
 
     def probabilities(self, positions: Ints, views: Ints) -> Floats:
         total = np.zeros((len(positions), self.game.num_actions))

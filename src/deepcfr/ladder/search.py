@@ -46,11 +46,11 @@ class LadderSearch(LadderPolicy):
             [self.policy.look(cards, numbers, stream), self._any.look(cards, numbers, stream)], axis=1
         )
 
-    def look_once(self, cards: Cards, player: int, round_: int) -> Ints:
+    def look_in_round(self, cards: Cards, player: int, round_: int) -> Ints:
         if round_ >= self._first:
-            return super().look_once(cards, player, round_)
+            return super().look_in_round(cards, player, round_)
         views = np.zeros((len(cards), self.width), np.int64)
-        views[:, : self.policy.width] = self.policy.look_once(cards, player, round_)
+        views[:, : self.policy.width] = self.policy.look_in_round(cards, player, round_)
         return views
 
     def probabilities(self, positions: Ints, views: Ints) -> Floats:

@@ -109,8 +109,8 @@ class LadderPolicy(ABC):
     def look(self, cards: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64], stream: int) -> npt.NDArray[np.int64]:
         """Views of deals, int64 [B, V]; `cards` uint8 [B, slots], `numbers` [B] address the policy's draws in `stream`."""
 
-    def look_once(self, cards: npt.NDArray[np.uint8], player: int, round_: int) -> npt.NDArray[np.int64]:  # noqa: ARG002
-        """As `look`, for decisions of one player in one round only, where nothing is drawn."""
+    def look_in_round(self, cards: npt.NDArray[np.uint8], player: int, round_: int) -> npt.NDArray[np.int64]:  # noqa: ARG002
+        """Views [B, V] for decisions of `player` in `round_` only; other entries may be 0. For policies without draws."""
         return self.look(cards, np.zeros(len(cards), np.int64), 0)
 
     @abstractmethod
