@@ -30,11 +30,9 @@ setup: .venv/installed
 run: .venv/package
 	$(BIN)/deepcfr train fhp --config configs/fhp-quick.toml --out runs/fhp-quick-$$(date +%Y%m%d-%H%M%S)
 
-# On a machine with a CUDA device: flop hold'em in the three settings of docs/fhp.md.
+# On a machine with a CUDA device: flop hold'em in the paper's setting (docs/fhp.md).
 gpu: setup
-	for setting in faithful strength paper; do \
-	  $(BIN)/deepcfr train fhp --config configs/fhp-gpu-$$setting.toml --out runs/fhp-gpu-$$setting || exit 1; \
-	done
+	$(BIN)/deepcfr train fhp --config configs/fhp-gpu-paper.toml --out runs/fhp-gpu-paper
 
 # The tests of the pages drive Debian's chromium, which takes root to install; without it they are skipped.
 browser:

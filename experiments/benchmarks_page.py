@@ -206,7 +206,7 @@ def tabular_table() -> list[str]:
         f"| HULH, MCCFR on 1,000 (random) buckets a round | {down(facts['hulh_mccfr_nodes_per_second'] / 1e6, 1)} million "
         "nodes/s |",
         f"| FHP, MCCFR on {plain['buckets']:,} (random) buckets, {plain['threads']} threads against plain Python and one "
-        f"thread, same run (`experiments/mccfr_python.py`) | {floor(plain['python_ratio'])} ×, "
+        f"thread, same run (`deepcfr bench threads`) | {floor(plain['python_ratio'])} ×, "
         f"{down(plain['threads_ratio'], 2)} × |",
         f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts "
         f"(`experiments/abstraction.py`) | {ceil(features['seconds'])} s |",
