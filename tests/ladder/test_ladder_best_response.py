@@ -273,8 +273,12 @@ def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
         np.testing.assert_allclose(odds.against_all([hand], ())[0], wanted)
 
 
-def test_impossible_requests_are_refused_in_a_sentence() -> None:
+def test_impossible_requests_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = random_table(1)
+    with monkeypatch.context() as patch:
+        patch.setattr("deepcfr.ladder.best_response.MOST_HANDS", 5)
+        with pytest.raises(GameError, match="two-rounds has 6 private hands, but a range is tracked over at most 5"):
+            ladder_best_response(policy, 10)
     with pytest.raises(ConfigError, match="at least 2 hands for its interval, but 1 were asked for"):
         ladder_best_response(policy, 1)
     with pytest.raises(ConfigError, match="The rounds of two-rounds are 0 to 1, but 2 was given"):
