@@ -9,9 +9,8 @@ and learners (helpers: that of fit requests, and those of Ray Train). After the 
 continues the run. At the end all networks, all samples and the counts of samples added to memories must equal those of the
 undisturbed run of the same settings, byte for byte.
 
-Runs with learners have simultaneous updates, and fit the average network with the others. Runs whose helpers are killed
-have two learners at the same time, and so one core more than a machine of two has. Helpers are drawn by kind. Ray's own
-processes (raylet, control store, agents) are not killed.
+Runs whose helpers are killed have two learners, and so one core more than a machine of two has. Helpers are drawn by kind.
+Ray's own processes (raylet, control store, agents) are not killed.
 """
 
 from __future__ import annotations
@@ -42,10 +41,16 @@ RUN = [
     "--cfr.keep-networks", "0",
 ]  # fmt: skip
 LONG = ["--cfr.iterations", "20"]
-LEARNER = ["--cfr.iterations", "12", "--cfr.updates", "simultaneous", "--evaluation.every", "6"]
+LEARNER = ["--cfr.iterations", "12", "--evaluation.every", "6"]
 ALONE, TAUGHT = ([*RUN, *LONG], ["--workers", "2"]), ([*RUN, *LEARNER], ["--workers", "1", "--learners", "1"])
-SIDE_BY_SIDE = ([*RUN, *LEARNER], ["--workers", "1", "--learners", "2"])
-RUNS = {"worker": ALONE, "driver": ALONE, "source": TAUGHT, "learner": TAUGHT, "helper": SIDE_BY_SIDE}  # of each victim
+TAUGHT_BY_TWO = ([*RUN, *LEARNER], ["--workers", "1", "--learners", "2"])
+RUNS = {
+    "worker": ALONE,
+    "driver": ALONE,
+    "source": TAUGHT,
+    "learner": TAUGHT,
+    "helper": TAUGHT_BY_TWO,
+}  # of each victim
 KINDS = {"worker": "_Worker", "source": "_Worker", "learner": "RayTrainWorker"}  # helpers are all other ones but these:
 RAYS_OWN = ("IDLE", "DashboardAgent", "RuntimeEnvAgent")
 CORES = 3  # number of cores of a cluster
@@ -70,7 +75,9 @@ def main() -> None:
     draw = random.Random(asked.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        usual = {victim: found for runs in (ALONE, TAUGHT, SIDE_BY_SIDE) for victim, found in undisturbed(folder, runs)}
+        usual = {
+            victim: found for runs in (ALONE, TAUGHT, TAUGHT_BY_TWO) for victim, found in undisturbed(folder, runs)
+        }
         runs: list[dict[str, Any]] = []
         while (left := asked.times - sum(len(run["kills"]) for run in runs)) > 0:
             runs.append(one(folder / str(len(runs)), draw, usual, min(left, KILLS)))

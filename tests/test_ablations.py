@@ -61,7 +61,6 @@ ABLATIONS: list[tuple[str, Any]] = [
     ("sampling.kind", "external"),
     ("sampling.kind", "outcome"),
     ("sampling.kind", "public-chance"),
-    ("cfr.updates", "simultaneous"),
     ("cfr.first_round", "table"),
     ("cfr.first_round", "network"),
     ("evaluation.policy", "average"),
@@ -91,8 +90,6 @@ def applies(config: RunConfig, key: str, value: Any) -> bool:
     on_boards = config.cfr.weighting == "discounted" or kept
     if key == "sampling.kind" and on_boards:
         return value == "public-chance"
-    if value == "simultaneous" and config.advantage.bootstrapped:
-        return False
     return key != "sampling.traversals" or config.sampling.kind != "public-chance"
 
 

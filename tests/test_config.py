@@ -139,7 +139,6 @@ CONFIGS = st.builds(
         fallback=st.sampled_from(["highest", "uniform"]),
         first_round=st.sampled_from(["network", "table"]),
         keep_networks=whole(0, 1_000_000),
-        updates=st.sampled_from(["alternating", "simultaneous"]),
     ),
     sampling=st.builds(
         ExternalSampling,

@@ -58,21 +58,16 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
 
     `overhead` is the time of an iteration with the most workers over that in this process, minus 1.
     `overhead_on_one_core` is the same with all processes on one core, or None if the system cannot pin processes.
-    `overlap` is the effect of simultaneous updates if a worker has one core and fits have another.
     """
     load = workload or Workload()
     config = _config(load, seed)
-    alone = replace(config, runtime=replace(config.runtime, threads=1))
-    both = replace(alone, cfr=replace(alone.cfr, updates="simultaneous"))
     plans: Plans = {"in_process": (config, 0)} | {f"workers_{n}": (config, n) for n in load.workers}
-    plans |= {"one_worker_alternating": (alone, 1), "one_worker_simultaneous": (both, 1)}
-    brief = _repeated(alone, load.repetitions_on_one_core)
+    brief = _repeated(replace(config, runtime=replace(config.runtime, threads=1)), load.repetitions_on_one_core)
     crowded = {"in_process": (brief, 0)} | {f"workers_{n}": (brief, n) for n in load.workers_on_one_core}
     found, pinned = _in_a_process(load.game, plans), {}
     if hasattr(os, "sched_setaffinity"):
         pinned = _in_a_process(load.game, crowded, _stay_on_one_core)
     overhead = _ratio(found, f"workers_{max(load.workers)}", "in_process")
-    overlap = _ratio(found, "one_worker_simultaneous", "one_worker_alternating")
     overhead_on_one_core = _ratio(pinned, f"workers_{max(load.workers_on_one_core)}", "in_process") if pinned else None
     for place, sides in (("", found), ("one core, ", pinned)):
         for name, facts in sides.items():
@@ -80,7 +75,7 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
                 f"{place}{name}: {facts['iteration_seconds']:.2f} s an iteration, {facts['traversal_seconds']:.2f} s "
                 f"traversals and {facts['fit_seconds']:.2f} s fits"
             )
-    say(f"overhead {overhead:+.1%}, of traversals beside fits {overlap:+.1%}")
+    say(f"overhead {overhead:+.1%}")
     if overhead_on_one_core is None:
         say("This system cannot keep processes on one core, so nothing was measured there.")
     else:
@@ -93,7 +88,6 @@ def bench_scale(seed: int, say: Say, workload: Workload | None = None) -> dict[s
         "steps": load.steps,
         "batch_size": config.advantage.batch_size,
         "overhead": overhead,
-        "overlap": overlap,
         "overhead_on_one_core": overhead_on_one_core,
         **found,
         "one_core": pinned,

@@ -137,7 +137,7 @@ class Training(Iterator[Record]):
         self._solver: Solver = make_solver(
             make_game(load_source(config.game), config, config.runtime.device), config, None
         )
-        self._records = self._solver.iterations(lambda t: t == config.iterations)
+        self._records = self._solver.iterations()
 
     def __next__(self) -> Record:
         return next(self._records)

@@ -19,7 +19,6 @@ import torch
 from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
-    EvaluationConfig,
     ExternalSampling,
     FitConfig,
     MemoryConfig,
@@ -45,7 +44,7 @@ pytestmark = pytest.mark.ray
 from ray.cluster_utils import Cluster  # noqa: E402
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group  # noqa: E402
 
-from deepcfr.cluster import ray_cluster, ray_hosts, ray_learners  # noqa: E402
+from deepcfr.cluster import ray_cluster, ray_hosts  # noqa: E402
 from deepcfr.cluster.ray_cluster import RayCluster, require_cluster  # noqa: E402
 from deepcfr.cluster.ray_hosts import RayHosts  # noqa: E402
 from experiments.bench.scale import Workload, bench_scale  # noqa: E402
@@ -138,57 +137,6 @@ def test_learners_fit_as_well_as_one_process_does(tmp_path: Path, taught: tuple[
     found = [read_metrics(folder / "metrics.jsonl")[0] for folder in (taught[1], tmp_path / "run")]
     assert found[0]["trained"] == found[1]["trained"] > 0
     assert found[0]["advantage_loss"] == pytest.approx(found[1]["advantage_loss"], rel=0.5)
-
-
-@pytest.mark.parametrize(
-    ("learners", "every", "sizes"), [(1, 1, [1]), (2, 1, [1, 1]), (3, 1, [1, 1, 1]), (5, 1, [2, 2, 1]), (5, 2, [3, 2])]
-)
-def test_learners_are_divided_into_teams(
-    monkeypatch: pytest.MonkeyPatch, learners: int, every: int, sizes: list[int]
-) -> None:
-    monkeypatch.setattr(ray_learners, "_RayTeam", lambda _, size: size)
-    both = replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous"), evaluation=EvaluationConfig(every=every))
-    for config, teams in ((both, sizes), (CONFIG, [learners])):
-        found = ray_learners.RayLearners(
-            load_source("leduc"), config, RayHosts([], []), learners, ray_learners.LeftBehind()
-        )
-        assert found._teams == teams
-        assert found.side_by_side == len(teams)
-
-
-@pytest.mark.long
-def test_networks_are_fitted_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learner for each player and one for the average strategy, draws what one process does."""
-    config = replace(
-        CONFIG,
-        cfr=replace(CONFIG.cfr, updates="simultaneous", iterations=2),
-        evaluation=EvaluationConfig(every=1),
-    )
-    alone = run(tmp_path / "alone", None, config=config)
-    during: list[bool] = []
-    fit_average, fit = DeepCFR.fit_average_at, ray_learners._RayTeam.fit
-    teams: dict[str, set[int]] = {}
-
-    def watched(self: DeepCFR, t: int, config: FitConfig) -> Any:
-        during.append(self.iteration == t - 1)
-        return fit_average(self, t, config)
-
-    def noted(self: ray_learners._RayTeam, job: ray_learners._Job) -> Any:
-        teams.setdefault(job.order.memory, set()).add(id(self))
-        return fit(self, job)
-
-    monkeypatch.setattr(DeepCFR, "fit_average_at", watched)
-    monkeypatch.setattr(ray_learners._RayTeam, "fit", noted)
-    other = run(tmp_path / "other", RayCluster(LOCAL_CLUSTER, 1, 3), config=config)
-    assert during == [True, True]
-    assert all(len(found) == 1 for found in teams.values())
-    assert len(set.union(*teams.values())) == 3
-    assert alone.nodes_touched > 0
-    networks = [[*solver.advantage_networks, solver.average_network] for solver in (alone, other)]
-    for one, same in zip(*networks, strict=True):
-        assert one is not None
-        assert same is not None
-        assert torch.allclose(one.encode_nodes(), same.encode_nodes(), rtol=1e-4, atol=1e-5)
 
 
 def pids_of(title: str) -> list[int]:
@@ -462,7 +410,7 @@ def test_the_benchmark_measures_all_sides() -> None:
     said: list[str] = []
     load = Workload("fhp-mini", (1, 2), 1, workers_on_one_core=(1,), repetitions_on_one_core=1, traversals=50, steps=5)
     facts = bench_scale(0, said.append, load)
-    sides = ["in_process", "workers_1", "workers_2", "one_worker_alternating", "one_worker_simultaneous"]
+    sides = ["in_process", "workers_1", "workers_2"]
     assert len(said) == len(sides) + 4
     for side in sides:
         assert all(facts[side][name] > 0 for name in ("iteration_seconds", "fit_seconds", "block_seconds"))

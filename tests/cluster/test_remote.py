@@ -1,9 +1,7 @@
 """Shards in other processes, here played by objects of this one: the same samples and networks as without them."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Event, Semaphore
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,7 +10,6 @@ import pytest
 import torch
 from test_shards import CONFIG, LEDUC, contents
 
-from deepcfr.cluster.examples import ShardedExamples
 from deepcfr.cluster.remote import RemoteCollector
 from deepcfr.cluster.shard_host import ShardHost
 from deepcfr.cluster.shards import ShardedCollector
@@ -24,11 +21,8 @@ from deepcfr.games.presets import GameSource, load_game
 from deepcfr.runs.checkpoint import newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
-from deepcfr.solvers import simultaneous
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.training.fit import FitResult, fit
-from deepcfr.training.networks import SplitNetwork
 from hosts_here import HostsHere
 
 
@@ -84,19 +78,11 @@ def assert_same(one: DeepCFR, other: DeepCFR) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "updates", "merge"),
-    [
-        ("uniform", "alternating", False),
-        ("uniform", "alternating", True),
-        ("balanced", "alternating", False),
-        ("balanced", "simultaneous", True),
-    ],
+    ("draw", "merge"), [("uniform", False), ("uniform", True), ("balanced", False), ("balanced", True)]
 )
-def test_one_process_and_three_hold_and_learn_the_same(draw: Any, updates: Any, merge: bool) -> None:
-    cfr, average = replace(CONFIG.cfr, updates=updates), replace(CONFIG.average, merge_infosets=merge)
-    config = replace(
-        CONFIG, cfr=cfr, advantage=replace(CONFIG.advantage, draw=draw, merge_infosets=merge), average=average
-    )
+def test_one_process_and_three_hold_and_learn_the_same(draw: Any, merge: bool) -> None:
+    advantage = replace(CONFIG.advantage, draw=draw, merge_infosets=merge)
+    config = replace(CONFIG, advantage=advantage, average=replace(CONFIG.average, merge_infosets=merge))
     alone = finished(config)
     assert alone.nodes_touched > 0
     for count in (1, 3):
@@ -105,9 +91,8 @@ def test_one_process_and_three_hold_and_learn_the_same(draw: Any, updates: Any, 
         assert_same(alone, other)
 
 
-@pytest.mark.parametrize("updates", ["alternating", "simultaneous"])
-def test_a_table_of_the_first_round_is_the_same_too(updates: Any) -> None:
-    cfr = CFRConfig(iterations=2, first_round="table", updates=updates, fallback="uniform", link_power=3.0)
+def test_a_table_of_the_first_round_is_the_same_too() -> None:
+    cfr = CFRConfig(iterations=2, first_round="table", fallback="uniform", link_power=3.0)
     sampling = ExternalSampling(traversals=40, chunk=9)
     config = replace(CONFIG, game="fhp-mini", cfr=cfr, sampling=sampling, network=replace(CONFIG.network, width=8))
     game = load_game("fhp-mini")
@@ -123,83 +108,6 @@ def test_networks_are_sent_once_after_each_fit() -> None:
     kept: list[Shards] = []
     finished(CONFIG, remote(2, kept))
     assert kept[0].puts == 2 + 2 * CONFIG.cfr.iterations - 1  # the fit that ends the run is asked for no more
-
-
-@pytest.mark.parametrize("side_by_side", [2, 3])
-def test_simultaneous_fits_run_beside_the_other_players_traversals(side_by_side: int) -> None:
-    """The hosts end player 1's traversals only when player 0's fit has begun, and fits only when all are there."""
-    fitting, together = Event(), Barrier(side_by_side, timeout=60)
-    average_due = side_by_side == 3
-
-    class Waiting(Shards):
-        def fetch(self, found: Any) -> Any:
-            if isinstance(found, list) and found and self.traversers.pop(0) == 1:
-                assert fitting.wait(60)
-            return found
-
-        def begin(self, host: int, method: str, *arguments: Any, results: int = 1) -> list[Any]:
-            if method == "collect":
-                self.traversers.append(arguments[1])
-            return super().begin(host, method, *arguments, results=results)
-
-    def fit_together(*arguments: Any) -> FitResult:
-        fitting.set()
-        together.wait()
-        return fit(*arguments)
-
-    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
-        hosts = Waiting(game, config, 2)
-        return RemoteCollector(game, config, table, hosts, fit_together, side_by_side)
-
-    solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
-    record = next(solver.iterations(lambda _: average_due))
-    assert record.traversal_seconds >= 0
-    assert record.fit_seconds > 0
-    alone = DeepCFR(LEDUC, solver.config, ShardedCollector)
-    assert record.trained == next(alone.iterations()).trained
-    if average_due:
-        assert solver.average_network
-        fitted, weights = solver.fit_average(), solver.average_network.encode_nodes()
-        assert replace(fitted, seconds=0.0) == replace(alone.fit_average(), seconds=0.0)
-        assert alone.average_network
-        assert torch.equal(weights, alone.average_network.encode_nodes())
-    for one, other in zip(solver.advantage_networks, alone.advantage_networks, strict=True):
-        assert torch.equal(one.encode_nodes(), other.encode_nodes())
-
-
-def test_after_a_fit_is_lost_no_other_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One fit at a time: all have been asked for when the first fails, and the second ends when the rest is cancelled."""
-    begun: list[str] = []
-    asked, cancelled = Semaphore(0), Event()
-
-    class Pool(ThreadPoolExecutor):
-        def submit(self, *arguments: Any, **more: Any) -> Any:
-            found = super().submit(*arguments, **more)
-            asked.release()
-            return found
-
-        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-            super().shutdown(wait=False, cancel_futures=cancel_futures)
-            cancelled.set()
-            super().shutdown(wait=wait)
-
-    def lost(network: SplitNetwork, examples: ShardedExamples, *_: Any) -> FitResult:  # noqa: ARG001
-        begun.append(examples.order.memory)
-        if len(begun) == 1:
-            assert all(asked.acquire(timeout=60) for _ in range(3))
-        else:
-            assert cancelled.wait(60)
-        raise WorkerLost("gone")
-
-    def collecting(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
-        return RemoteCollector(game, config, table, Shards(game, config, 2), lost, 1)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(simultaneous, "ThreadPoolExecutor", Pool)
-    solver = DeepCFR(LEDUC, replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous")), collecting)
-    with pytest.raises(WorkerLost):
-        next(solver.iterations(lambda _: True))
-    assert begun[0] == "advantage-0"
-    assert "strategy" not in begun
 
 
 def test_a_checkpoint_goes_on_with_other_processes(tmp_path: Path) -> None:

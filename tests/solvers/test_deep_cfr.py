@@ -1,7 +1,6 @@
 """Deep CFR on small games: it approaches equilibrium, and its memories hold what Algorithm 1 says they hold."""
 
 from collections import Counter
-from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -223,30 +222,6 @@ def test_strategy_samples_are_those_of_the_newest_networks_at_the_time(fallback:
             assert chosen.sum() >= 40
             torch.testing.assert_close(samples.target[chosen], policy[index[chosen]], atol=1e-4, rtol=0)
         before = after
-
-
-def test_simultaneous_updates_play_the_strategies_of_the_iteration_before() -> None:
-    """Both players' samples of an iteration are what traversals find with the networks as they were before it."""
-    config = replace(BRIEF, cfr=replace(BRIEF.cfr, iterations=3, updates="simultaneous"))
-    solver, copy = DeepCFR(KUHN, config), DeepCFR(KUHN, config)
-    for _ in range(3):
-        current = copy.current()
-        for player in (0, 1):
-            for found in copy.collector.traverse(copy.iteration + 1, player, current):
-                copy.memories.add(player, found)
-        next(solver.iterations())
-        for one, other in zip(solver.memories.named(), copy.memories.named(), strict=True):
-            mine, theirs = one[1].contents(), other[1].contents()
-            assert all(torch.equal(column, theirs[name]) for name, column in mine.items())
-        copy.iteration = solver.iteration
-        copy.advantage_networks = deepcopy(solver.advantage_networks)
-
-
-def test_simultaneous_updates_learn_the_game() -> None:
-    config = replace(CONFIG, cfr=replace(CONFIG.cfr, updates="simultaneous"))
-    solver = solved(config)
-    solver.fit_average()
-    assert exploitability(solver.average_policy()).nash_conv < 0.25 * exploitability(UniformPolicy(KUHN)).nash_conv
 
 
 def test_the_first_strategies_are_uniform() -> None:

@@ -424,7 +424,6 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
         ({"cfr": {"link_temperature": 1e-9}}, "must be 0 or at least"),
         ({"cfr": {"link_power": 1.0}}, "'cfr.link_power' must be between"),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
-        ({"cfr": {"updates": "simultaneous"}}, "needs 'cfr.updates' to be alternating"),
         ({"values": {"capacity": 0}}, "'values.capacity' must be between"),
     ],
 )

@@ -69,7 +69,7 @@ class RayCluster:
             assert self._left_behind
             learners = RayLearners(source, config, hosts, self.learners, self._left_behind)
             hosts.before_close = learners.close
-            return RemoteCollector(game, config, table, hosts, learners, learners.side_by_side)
+            return RemoteCollector(game, config, table, hosts, learners)
 
         return collector
 

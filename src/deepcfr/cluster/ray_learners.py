@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import Any
 
 import ray
@@ -101,21 +100,19 @@ class _FitRequests:
 class RayLearners:
     """Processes of Ray Train that fit networks together until the run ends; an instance is a `Fitting`.
 
-    With simultaneous updates each player has half of the learners, and those of player 0 also fit the average strategy. If
-    the average is due in every iteration, a third of the learners fits only the average; in other runs that third would be
-    idle most of the time. Results depend on this division and on the number of learners, because each learner draws its own
-    samples.
+    Results depend on the number of learners, because each learner draws its own samples.
     """
 
     def __init__(
         self, source: GameSource, config: RunConfig, hosts: RayHosts, count: int, left_behind: LeftBehind
     ) -> None:
-        wanted = 3 if config.evaluation.every == 1 else 2
-        self.side_by_side = min(count, wanted) if config.cfr.updates == "simultaneous" else 1
-        settings = {"source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors}
-        sizes = [len(range(team, count, self.side_by_side)) for team in range(self.side_by_side)]
-        self._teams = [_RayTeam(settings, size) for size in sizes]
         self._left_behind = left_behind
+        self._requests = ray.remote(_FitRequests).options(num_cpus=0).remote()
+        # Restarted learners would not know the current fit, so nothing is retried: the run resumes from its checkpoint. The
+        # process ends with the task (max_calls), because a failed one could keep the actors of Ray Train and their cores.
+        team = ray.remote(num_cpus=0, max_retries=0, max_calls=1)(_run_team)
+        settings = {"source": source, "config": config, "numbers": hosts.numbers, "actors": hosts.actors}
+        self._ended = team.remote(settings | {"requests": self._requests}, count)
 
     def __call__(
         self,
@@ -125,51 +122,28 @@ class RayLearners:
         stream: int,
         workers: Workers,  # noqa: ARG002
     ) -> FitResult:
-        assert isinstance(examples, ShardedExamples)
-        network_number = {"advantage-0": 0, "advantage-1": 1, "strategy": 2}[examples.order.memory]
-        team = self._teams[network_number % len(self._teams)]
-        weights, fitted = team.fit(_Job(examples.order, examples.surveys, arrays_of(network), stream))
-        put_arrays(network, weights)
-        return fitted
-
-    def close(self) -> None:
-        """Wait until the learners end, and kill them after a timeout."""
-        for team in self._teams:
-            team.close()
-        self._left_behind.remove()
-
-
-class _RayTeam:
-    """Learners that fit one network at a time, and the actor that passes requests to them."""
-
-    def __init__(self, settings: dict[str, Any], size: int) -> None:
-        self._requests = ray.remote(_FitRequests).options(num_cpus=0).remote()
-        self._one_at_a_time = Lock()
-        # Restarted learners would not know the current fit, so nothing is retried: the run resumes from its checkpoint. The
-        # process ends with the task (max_calls), because a failed one could keep the actors of Ray Train and their cores.
-        team = ray.remote(num_cpus=0, max_retries=0, max_calls=1)(_run_team)
-        self._ended = team.remote(settings | {"requests": self._requests}, size)
-
-    def fit(self, job: _Job) -> tuple[Weights, FitResult]:
-        """Run a fit after the current one and wait for it.
+        """Run a fit and wait for it.
 
         Raises any error of this package from the fit, and WorkerLost if the learners are lost.
         """
-        with self._one_at_a_time:
-            try:
-                ray.get(self._requests.give.remote(job))
-                result = self._requests.result.remote()
-                done, _ = ray.wait([result, self._ended])
-                if result not in done:
-                    ray.get(self._ended)
-                    raise WorkerLost("The learners ended before their fit.")
-                found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
-            except RayError as error:
-                reason = lines(error)[-1].split(". ")[0].rstrip(".")
-                raise WorkerLost(f"The learners were lost: {reason}.") from error
+        assert isinstance(examples, ShardedExamples)
+        job = _Job(examples.order, examples.surveys, arrays_of(network), stream)
+        try:
+            ray.get(self._requests.give.remote(job))
+            result = self._requests.result.remote()
+            done, _ = ray.wait([result, self._ended])
+            if result not in done:
+                ray.get(self._ended)
+                raise WorkerLost("The learners ended before their fit.")
+            found: tuple[Weights, FitResult] | DeepCFRError = ray.get(result)
+        except RayError as error:
+            reason = lines(error)[-1].split(". ")[0].rstrip(".")
+            raise WorkerLost(f"The learners were lost: {reason}.") from error
         if isinstance(found, DeepCFRError):
             raise found
-        return found
+        weights, fitted = found
+        put_arrays(network, weights)
+        return fitted
 
     def close(self) -> None:
         """Wait until the learners end, and kill them after a timeout."""
@@ -177,6 +151,7 @@ class _RayTeam:
         if not ray.wait([self._ended], timeout=LET_GO_SECONDS)[0]:
             ray.cancel(self._ended, force=True)
         ray.kill(self._requests)
+        self._left_behind.remove()
 
 
 def _run_team(settings: dict[str, Any], count: int) -> None:

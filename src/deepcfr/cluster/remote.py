@@ -102,7 +102,7 @@ class RemoteShards:
 class RemoteCollector:
     """A `Collector` whose shards are in the processes of `hosts`.
 
-    `fitting` fits networks, by default in this process; at most `side_by_side` fits run at a time.
+    `fitting` fits networks, by default in this process.
     """
 
     def __init__(
@@ -112,10 +112,9 @@ class RemoteCollector:
         table: FirstRoundTable | None,
         hosts: Hosts,
         fitting: Fitting = fit,
-        side_by_side: int = 1,
     ) -> None:
         self._game, self._config, self._table = game, config, table
-        self.fit, self.side_by_side = fitting, side_by_side
+        self.fit = fitting
         self.shards = RemoteShards(hosts)
         self._weights: list[Any] = [None, None]  # references to the weights of both players' networks
         self.memories: Memories = ShardedMemories(game, self.shards, self.named, kept_by_worker)

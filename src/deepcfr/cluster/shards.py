@@ -119,7 +119,6 @@ class ShardedCollector:
         self._workers = Workers(config.runtime.threads if game.device == "cpu" else 1)
         self._shards = shards = MemoryShards(game, config, range(config.memory.shards), self._workers)
         self.fit: Fitting = fit
-        self.side_by_side = 0
         self.memories: Memories = ShardedMemories(game, shards, shards.named, shards.add)
 
     def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:

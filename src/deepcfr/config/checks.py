@@ -194,8 +194,6 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
     for what, needed in needs.items():
         if needed and config.memory.shards > 1:
             yield f"{what}, {_ONE_PLACE}"
-        if needed and config.cfr.updates == "simultaneous":
-            yield f"{what}, which needs 'cfr.updates' to be alternating."
 
 
 def _shard_problems(config: RunConfig) -> Iterator[str]:

@@ -35,9 +35,6 @@ class CFRConfig:
     #: actions are played by the softmax of sums of advantages divided by this, in the game's unit (the same, softmax link),
     #: which needs a network of sums; 0 is regret matching
     link_temperature: float = 0.0
-    #: alternating: fit a player's network before the other player's traversals; simultaneous: both players' traversals use
-    #: the strategies of the previous iteration, so the traversals of one can run beside the fit of the other
-    updates: Literal["alternating", "simultaneous"] = "alternating"
     first_round: Literal["network", "table"] = "network"  #: store of the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between snapshots of the networks, for SD-CFR; 0 keeps none
 

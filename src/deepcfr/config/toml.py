@@ -68,7 +68,7 @@ def _from_table(record: type[_Config], table: dict[str, Any]) -> _Config:
 
 
 #: Settings that earlier versions had, and the values at which they did nothing: run folders may still have them.
-_REMOVED = {"cfr.average_smoothing": 0.0, "sampling.chance_control_variate": False}
+_REMOVED = {"cfr.average_smoothing": 0.0, "cfr.updates": "alternating", "sampling.chance_control_variate": False}
 
 
 def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]) -> Any:

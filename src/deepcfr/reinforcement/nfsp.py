@@ -99,7 +99,7 @@ class NFSP(SelfPlay):
     def settings(self) -> NFSPConfig:
         return self.config.nfsp
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[NFSPRecord]:
+    def iterations(self) -> Iterator[NFSPRecord]:
         """Algorithm 1's loop over episodes, from the current state to the configured number of iterations."""
         while self.iteration < self.settings.iterations:
             yield self._iterate()

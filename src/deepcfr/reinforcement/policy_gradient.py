@@ -81,7 +81,7 @@ class PolicyGradient(SelfPlay):
     def settings(self) -> PPOConfig:
         return self.config.ppo
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[PolicyGradientRecord]:
+    def iterations(self) -> Iterator[PolicyGradientRecord]:
         """Batches of episodes with updates, from the current state to the configured number of iterations."""
         while self.iteration < self.settings.iterations:
             yield self._iterate()

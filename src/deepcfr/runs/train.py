@@ -121,7 +121,7 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
     result: Exploitability | None = None
     last = False
     with catch_interrupt() as interrupt:
-        for record in solver.iterations(lambda t: t == iterations or evaluation.is_due(t)):
+        for record in solver.iterations():
             observer.iteration(record, time.perf_counter() - started)
             line: dict[str, Any] = dataclasses.asdict(record)  # type: ignore[call-overload]
             last = record.iteration == iterations or time.perf_counter() - started >= limit

@@ -26,7 +26,6 @@ class BoardCollector:
     def __init__(self, game: PokerGame, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
         self._game, self._config, self._table, self._workers = game, config, table, workers
         self.fit: Fitting = fit
-        self.side_by_side = 0
         self.remembered = RememberedStrategies()  # on a panel of boards
         assert config.sampling.kind == "public-chance"
         self._sampling = settings = config.sampling

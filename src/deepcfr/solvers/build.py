@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from deepcfr.abstraction.buckets import Abstraction
@@ -55,8 +55,8 @@ class Solver(Protocol):
     def average_iteration(self) -> int:
         """The iteration whose average strategy can be played; 0 if there is none."""
 
-    def iterations(self, average_due: Callable[[int], bool] = ..., /) -> Iterator[Record]:
-        """Advance one iteration at a time; `average_due` says after which ones `fit_average` will be called."""
+    def iterations(self) -> Iterator[Record]:
+        """Advance one iteration at a time."""
 
     def fit_average(self) -> FitResult | None:
         """Fit the average strategy if that is a network to be fitted; otherwise do nothing and return None."""

@@ -50,7 +50,6 @@ class Collector(Protocol):
 
     memories: Memories
     fit: Fitting
-    side_by_side: int  # fits that can run beside traversals and each other; 0 where traversals end before anything else
 
     def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
         """All of iteration t's traversals for one player, in parts and in their order.
@@ -92,21 +91,6 @@ class IterationRecord:
         )
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A fit with its start and end times by `perf_counter`."""
-
-    result: FitResult
-    begin: float
-    end: float
-
-
-def timed(fit: Callable[..., FitResult], *arguments: Any) -> Timed:
-    """Run a fit and record its start and end."""
-    begin = time.perf_counter()
-    return Timed(fit(*arguments), begin, time.perf_counter())
-
-
 @dataclass
 class Tally:
     """Counts and times of an iteration so far; its clock starts at construction."""
@@ -114,9 +98,9 @@ class Tally:
     traversals: int = 0
     nodes_touched: int = 0
     evaluated: int = 0
-    fits: list[Timed] = field(default_factory=list)  # of the players' networks, in their order
-    average_fit: Timed | None = None  # of the average network, if it was fitted beside the others
-    value_fits: list[Timed] = field(default_factory=list)  # of history values
+    trained: int = 0
+    fit_seconds: float = 0.0
+    losses: list[float] = field(default_factory=list)  # of the players' networks, in their order
     _start: float = field(default_factory=time.perf_counter)
 
     def add(self, found: Found) -> None:
@@ -125,28 +109,27 @@ class Tally:
         self.nodes_touched += found.nodes_touched
         self.evaluated += found.evaluated
 
+    def fit(self, fit: Callable[..., FitResult], *arguments: Any) -> FitResult:
+        """Run a fit, and count its time and its examples."""
+        begin = time.perf_counter()
+        result = fit(*arguments)
+        self.fit_seconds += time.perf_counter() - begin
+        self.trained += result.examples
+        return result
+
     def record(self, iteration: int, memories: Memories) -> IterationRecord:
         """End the iteration and return its record."""
-        seconds, fits = time.perf_counter() - self._start, self.fits + self.value_fits
+        seconds = time.perf_counter() - self._start
         advantage_samples, strategy_samples = memories.sizes()
         return IterationRecord(
             iteration=iteration,
             traversals=self.traversals,
             nodes_touched=self.nodes_touched,
             evaluated=self.evaluated,
-            trained=sum(fit.result.examples for fit in fits),
-            traversal_seconds=seconds - _covered([*fits, *([self.average_fit] if self.average_fit else [])]),
-            fit_seconds=_covered(fits),
-            advantage_loss=(self.fits[0].result.loss, self.fits[1].result.loss),
+            trained=self.trained,
+            traversal_seconds=seconds - self.fit_seconds,
+            fit_seconds=self.fit_seconds,
+            advantage_loss=(self.losses[0], self.losses[1]),
             advantage_samples=advantage_samples,
             strategy_samples=strategy_samples,
         )
-
-
-def _covered(fits: list[Timed]) -> float:
-    """Seconds in which at least one of the fits ran; they may overlap."""
-    seconds, end = 0.0, 0.0
-    for fit in sorted(fits, key=lambda fit: fit.begin):
-        seconds += max(0.0, fit.end - max(end, fit.begin))
-        end = max(end, fit.end)
-    return seconds

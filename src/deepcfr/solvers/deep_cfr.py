@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from deepcfr.config import FitConfig
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
-from deepcfr.solvers.collector import IterationRecord, Tally, timed
+from deepcfr.solvers.collector import IterationRecord, Tally
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
-from deepcfr.solvers.simultaneous import update_simultaneously
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import SplitNetwork
@@ -24,33 +23,25 @@ class DeepCFR(DeepCFRState):
     Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
     """
 
-    def iterations(self, average_due: Callable[[int], bool] = lambda _: False) -> Iterator[IterationRecord]:
-        """Algorithm 1 from where the state is up to the configured number of iterations; `fit_average` is its last line.
-
-        `average_due` says after which iterations `fit_average` will be called. Where fits run side by side, that fit then
-        begins together with the other fits of the iteration; the result is the same.
-        """
+    def iterations(self) -> Iterator[IterationRecord]:
+        """Algorithm 1 from where the state is up to the configured number of iterations; `fit_average` is its last line."""
         for t in range(self.iteration + 1, self.config.cfr.iterations + 1):
             if self.snapshots.is_due(t):
                 self.snapshots.keep(t, self.advantage_networks, self.first_round_strategy())
             tally = Tally()
-            if self.config.cfr.updates == "simultaneous":
-                update_simultaneously(self, t, tally, average_due(t))
-            else:
-                for player in PLAYERS:
-                    if self.values and self.values.come_first:
-                        self._learn_values(self.values, t, player, tally)
-                    for found in self.collector.traverse(t, player, self.current()):  # Algorithm 2, some at a time
-                        self.memories.add(player, found)  # advantages to M_p, strategies to M_Pi
-                        if self.table:
-                            self.table.add(player, t, found)
-                        if self.values and not self.values.come_first:
-                            self.values.add(found)
-                        tally.add(found)
-                    tally.fits.append(timed(self.fit_advantages, t, player))  # V_p, which the next player meets
+            for player in PLAYERS:
+                if self.values and self.values.come_first:
+                    self._learn_values(self.values, t, player, tally)
+                for found in self.collector.traverse(t, player, self.current()):  # Algorithm 2, some at a time
+                    self.memories.add(player, found)  # advantages to M_p, strategies to M_Pi
+                    if self.table:
+                        self.table.add(player, t, found)
                     if self.values and not self.values.come_first:
-                        tally.value_fits.append(timed(self.values.fit, t, player, self.workers))
-            self._average_fit = tally.average_fit.result if tally.average_fit else None
+                        self.values.add(found)
+                    tally.add(found)
+                tally.losses.append(tally.fit(self.fit_advantages, t, player).loss)  # V_p, which the next player meets
+                if self.values and not self.values.come_first:
+                    tally.fit(self.values.fit, t, player, self.workers)
             self.iteration = t
             self.nodes_touched += tally.nodes_touched
             yield tally.record(t, self.memories)
@@ -61,7 +52,7 @@ class DeepCFR(DeepCFRState):
         for found in self.collector.traverse(t, player, self.current(), "values"):
             values.add(found)
             tally.add(found)
-        tally.value_fits.append(timed(values.fit, t, player, self.workers))
+        tally.fit(values.fit, t, player, self.workers)
 
     def fit_advantages(self, t: int, player: int) -> FitResult:
         """Fit the advantage network V_p to M_p, from scratch as in Algorithm 1 or from its last weights."""
@@ -104,15 +95,9 @@ class DeepCFR(DeepCFRState):
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to M_Pi as it is now (Algorithm 1, last line).
 
-        If this fit already ran beside the other fits of the iteration, return its result; another `config` needs a new fit.
+        `config` replaces the run's own settings of this fit.
         """
-        done, self._average_fit = self._average_fit, None
-        if done and config is None:
-            return done
-        return self.fit_average_at(self.iteration, config or self.config.average)
-
-    def fit_average_at(self, t: int, config: FitConfig) -> FitResult:
-        """Fit Pi to M_Pi, which holds the samples of t iterations."""
+        t, config = self.iteration, config or self.config.average
         examples = self.memories.strategy_examples(WEIGHTS[self.config.cfr.of_averages], t, config)
         if not len(examples):
             self.average_network = self._new_network("average", t).zero_()

@@ -27,7 +27,6 @@ from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import Memories
 from deepcfr.solvers.snapshots import Snapshots
-from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
 
 
@@ -52,7 +51,6 @@ class DeepCFRState:
     values: HistoryValues | None = field(init=False)  # of histories, if advantages are estimated with them
     snapshots: Snapshots = field(init=False)
     workers: Workers = field(init=False)
-    _average_fit: FitResult | None = field(init=False, default=None)  # of this iteration, if it ran beside other fits
 
     def __post_init__(self) -> None:
         self.advantage_networks = [self._new_network("advantage", player).zero_() for player in PLAYERS]

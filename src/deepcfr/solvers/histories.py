@@ -28,7 +28,6 @@ class HistoryCollector:
         assert config.memory.shards == 1, "a memory in several shards needs a collector for them"
         self._game, self._config, self._workers = game, config, workers
         self.fit: Fitting = fit
-        self.side_by_side = 0
         self.memories: Memories = InfosetMemories(game, config.memory)
 
     def traverse(self, t: int, traverser: int, current: Current, purpose: str = "") -> Iterator[Found]:

@@ -90,7 +90,7 @@ class SampledSolver(TabularSolver):
     def current_policy(self) -> Any:
         """The newest strategy, by regret matching."""
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
+    def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, or an epoch if there are parts, from where the state is up to the configured number."""
         if self.iteration == 0 and self.config.initial != UNIFORM:
             self._begin()

@@ -48,7 +48,7 @@ class TreeSolver(TabularSolver):
     def _anew(self, config: TabularConfig) -> Self:
         """A solver of the same game at its start, with other settings."""
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
+    def iterations(self) -> Iterator[TabularRecord]:
         """From where the state is up to the configured number of iterations."""
         while self.iteration < self.config.iterations:
             start = time.perf_counter()

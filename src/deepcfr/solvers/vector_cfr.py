@@ -78,7 +78,7 @@ class VectorCFR(TabularSolver):
             return Int16Table(tree, boards)
         return Table(tree, boards, self.config.precision)
 
-    def iterations(self, _average_due: object = None, /) -> Iterator[TabularRecord]:
+    def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, from where the state is up to the configured number."""
         while self.iteration < self.config.iterations:
             start = time.perf_counter()
