@@ -24,22 +24,21 @@ from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.solvers.tree_cfr import TreeSolver, match_positive
+from deepcfr.solvers.tabular import FullWidthSolver
+from deepcfr.solvers.tree_cfr import match_positive
 
 _FIRST_STEP = 0.5
 _ROUNDING = 1e-12  # of a gap, in payoffs
 
 
-class ExcessiveGap(TreeSolver):
+class ExcessiveGap(FullWidthSolver):
     """The state of a run: iterate over `iterations()` to advance it. The newest plans are the result."""
 
     name = "excessive-gap"
     game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
-        self.game, self.config = game, config
-        self.iteration = 0
-        self.nodes_touched = 0
+        super().__init__(game, config)
         form = game.sequences
         with np.errstate(divide="ignore"):
             self._uniform = np.log(game.explicit.uniform())  # [K, L]; tables are of logarithms, which do not underflow
@@ -49,9 +48,6 @@ class ExcessiveGap(TreeSolver):
         self.plan = np.zeros(len(self._owner))  # [S], realization plans of both players
         self.smoothing = np.ones(3)  # mu of each player, and the step that is tried next
         self._start()
-
-    def _anew(self, config: TabularConfig) -> ExcessiveGap:
-        return ExcessiveGap(self.game, config)
 
     def _start(self) -> None:
         """Plans with an excessive gap, for the least mu of 1, 2, 4, ... that has them."""

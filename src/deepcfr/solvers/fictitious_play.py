@@ -15,25 +15,21 @@ from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.solvers.tree_cfr import TreeSolver, match_positive
+from deepcfr.solvers.tabular import FullWidthSolver
+from deepcfr.solvers.tree_cfr import match_positive
 
 
-class FictitiousPlay(TreeSolver):
+class FictitiousPlay(FullWidthSolver):
     """The state of a run: iterate over `iterations()` to advance it. Uniform play is the first strategy in the average."""
 
     name = "fictitious-play"
     game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
-        self.game, self.config = game, config
-        self.iteration = 0
-        self.nodes_touched = 0
+        super().__init__(game, config)
         form = game.sequences
         self.average = self._plan(game.explicit.uniform())  # [K, L], sums of realization plans
         self.response = match_positive(np.zeros_like(self.average), form.num_actions)  # [K, L], the newest one
-
-    def _anew(self, config: TabularConfig) -> FictitiousPlay:
-        return FictitiousPlay(self.game, config)
 
     def _iterate(self) -> int:
         form = self.game.sequences

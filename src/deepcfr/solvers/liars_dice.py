@@ -13,8 +13,8 @@ import numpy.typing as npt
 from deepcfr.config import TabularConfig
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.policies.liars_dice import LiarsDiceTable, counterfactual_values, match_weights, reach_of
-from deepcfr.solvers.tabular import discounting
-from deepcfr.solvers.tree_cfr import PLAYERS, TreeSolver
+from deepcfr.solvers.tabular import MatchingSolver
+from deepcfr.solvers.tree_cfr import PLAYERS
 
 Floats = npt.NDArray[np.floating]
 
@@ -24,7 +24,7 @@ def memory_bytes(game: LiarsDice) -> int:
     return 24 * len(game.hands) * (2 << game.num_bids)
 
 
-class LiarsDiceCFR(TreeSolver):
+class LiarsDiceCFR(MatchingSolver):
     """The state of a solver: iterate over `iterations()` to advance it.
 
     Players are updated in turn. Where no regret is positive, all legal actions have equal probability. Raises ConfigError
@@ -35,20 +35,12 @@ class LiarsDiceCFR(TreeSolver):
     game: LiarsDice
 
     def __init__(self, game: LiarsDice, config: TabularConfig) -> None:
-        self.game, self.config = game, config
-        self.variant = discounting(config)
-        self.iteration = 0
-        self.nodes_touched = 0
-        shape = (2 << game.num_bids, len(game.hands))
-        self.regret, self.average = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        self.matched = np.zeros_like(self.regret) if self.variant.predictive else self.regret
+        super().__init__(game, config, (2 << game.num_bids, len(game.hands)))
 
-    def _anew(self, config: TabularConfig) -> LiarsDiceCFR:
-        return LiarsDiceCFR(self.game, config)
-
-    def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
-        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, float32"
+    @property
+    def precision(self) -> str:
+        """The data type of the tables."""
+        return "float32"
 
     def _iterate(self) -> int:
         mover = self.game.movers
@@ -61,20 +53,8 @@ class LiarsDiceCFR(TreeSolver):
             _update(*tables, table, values, reach, mover == player, *factors)
         return 2 * self.regret.size
 
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
-        predicted = {"matched": self.matched} if self.variant.predictive else {}
-        return {"regret": self.regret, "average": self.average, **predicted}
-
-    def average_policy(self) -> LiarsDiceTable:
-        """The average strategy, uniform at infosets that their player has never reached."""
-        table = match_weights(self.average)
-        return LiarsDiceTable(self.game, table, f"average of {self.config.algorithm}")
-
-    def current_policy(self) -> LiarsDiceTable:
-        """The strategy that the next iteration starts from, by regret matching."""
-        table = match_weights(self.matched)
-        return LiarsDiceTable(self.game, table, f"current of {self.config.algorithm}")
+    def _policy(self, weights: Floats, name: str) -> LiarsDiceTable:
+        return LiarsDiceTable(self.game, match_weights(weights), name)
 
 
 @nb.njit(cache=True, nogil=True)

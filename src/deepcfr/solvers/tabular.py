@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, NoPolicy
@@ -137,6 +140,74 @@ _VARIANTS = {
 }
 DISCOUNTED = Discounting(1.5, 0.0, 2.0)
 """Discounted CFR with the numbers that its paper recommends."""
+
+
+class FullWidthSolver(TabularSolver):
+    """A solver that visits all of its game in every iteration: iterate over `iterations()` to advance it."""
+
+    def __init__(self, game: Any, config: TabularConfig) -> None:
+        self.game, self.config = game, config
+        self.iteration = 0
+        self.nodes_touched = 0
+
+    @property
+    def precision(self) -> str:
+        """The data type of the tables."""
+        return "float64"
+
+    @abstractmethod
+    def _iterate(self) -> int:
+        """One iteration; returns the nodes touched."""
+
+    def iterations(self) -> Iterator[TabularRecord]:
+        """From where the state is up to the configured number of iterations."""
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            touched = self._iterate()
+            self.iteration += 1
+            self.nodes_touched += touched
+            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
+
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, {self.precision}"
+
+    def seconds_per_iteration(self) -> float:
+        """Forecast from two iterations at the start."""
+        trial = type(self)(self.game, replace(self.config, iterations=2))
+        return list(trial.iterations())[1].iteration_seconds  # the first one compiles
+
+
+class MatchingSolver(FullWidthSolver):
+    """A full-width solver by regret matching, with one table each of regrets and of the average strategy.
+
+    Raises ConfigError for an algorithm that is not full-width.
+    """
+
+    def __init__(self, game: Any, config: TabularConfig, shape: tuple[int, ...]) -> None:
+        super().__init__(game, config)
+        self.variant = discounting(config)
+        self.regret = np.zeros(shape, self.precision)  # discounted sums
+        self.average = np.zeros(shape, self.precision)  # discounted sums of own reach times strategy
+        # what regret matching reads: the sums themselves, or with a prediction
+        self.matched = np.zeros_like(self.regret) if self.variant.predictive else self.regret
+
+    @abstractmethod
+    def _policy(self, weights: npt.NDArray[Any], name: str) -> Any:
+        """The strategy in proportion to positive weights, uniform where there are none."""
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
+        predicted = {"matched": self.matched} if self.variant.predictive else {}
+        return {"regret": self.regret, "average": self.average, **predicted}
+
+    def average_policy(self) -> Any:
+        """The average strategy, uniform at infosets that their player has never reached."""
+        return self._policy(self.average, f"average of {self.config.algorithm}")
+
+    def current_policy(self) -> Any:
+        """The strategy that the next iteration starts from, by regret matching."""
+        return self._policy(self.matched, f"current of {self.config.algorithm}")
 
 
 def discounting(config: TabularConfig) -> Discounting:

@@ -11,12 +11,6 @@ decides which of several equal actions has a positive regret, so two correct pro
 
 from __future__ import annotations
 
-import time
-from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Self
-
 import numba as nb
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +19,7 @@ from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.solvers.tabular import TabularRecord, TabularSolver, discounting
+from deepcfr.solvers.tabular import MatchingSolver
 
 PLAYERS = (0, 1)
 
@@ -35,39 +29,7 @@ def memory_bytes(game: OpenSpielGame) -> int:
     return 3 * 8 * game.explicit.legal.size
 
 
-class TreeSolver(TabularSolver):
-    """A solver on an explicit tree: iterate over `iterations()` to advance it."""
-
-    config: TabularConfig
-
-    @abstractmethod
-    def _iterate(self) -> int:
-        """One iteration; returns the nodes touched."""
-
-    @abstractmethod
-    def _anew(self, config: TabularConfig) -> Self:
-        """A solver of the same game at its start, with other settings."""
-
-    def iterations(self) -> Iterator[TabularRecord]:
-        """From where the state is up to the configured number of iterations."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            touched = self._iterate()
-            self.iteration += 1
-            self.nodes_touched += touched
-            yield TabularRecord(self.iteration, touched, time.perf_counter() - start)
-
-    def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
-        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, float64"
-
-    def seconds_per_iteration(self) -> float:
-        """Forecast from two iterations at the start."""
-        trial = self._anew(replace(self.config, iterations=2))
-        return list(trial.iterations())[1].iteration_seconds  # the first one compiles
-
-
-class TreeCFR(TreeSolver):
+class TreeCFR(MatchingSolver):
     """The state of a solver: iterate over `iterations()` to advance it.
 
     All tables are in double precision; `config.precision` is for larger games. Players are updated in turn, the second
@@ -79,17 +41,7 @@ class TreeCFR(TreeSolver):
     game: OpenSpielGame
 
     def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
-        self.game, self.config = game, config
-        self.variant = discounting(config)
-        self.iteration = 0
-        self.nodes_touched = 0
-        self.regret = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums
-        self.average = np.zeros(game.explicit.legal.shape)  # [K, L], discounted sums of own reach times strategy
-        # [K, L], what regret matching reads: the sums themselves, or with a prediction
-        self.matched = np.zeros_like(self.regret) if self.variant.predictive else self.regret
-
-    def _anew(self, config: TabularConfig) -> TreeCFR:
-        return TreeCFR(self.game, config)
+        super().__init__(game, config, game.explicit.legal.shape)  # [K, L]
 
     def _iterate(self) -> int:
         t = self.iteration + 1
@@ -104,24 +56,8 @@ class TreeCFR(TreeSolver):
             _update(*tables, strategy, values, plan, mine, form.parent, form.num_actions, *factors)
         return 2 * self.game.explicit.num_nodes
 
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The live state, besides `iteration` and `nodes_touched`: filling these arrays in place restores a solver."""
-        predicted = {"matched": self.matched} if self.variant.predictive else {}
-        return {"regret": self.regret, "average": self.average, **predicted}
-
-    def average_policy(self) -> TreePolicy:
-        """The average strategy, uniform at infosets that their player has never reached."""
-        form = self.game.sequences
-        return TreePolicy(
-            self.game, match_positive(self.average, form.num_actions), f"average of {self.config.algorithm}"
-        )
-
-    def current_policy(self) -> TreePolicy:
-        """The strategy that the next iteration starts from, by regret matching."""
-        form = self.game.sequences
-        return TreePolicy(
-            self.game, match_positive(self.matched, form.num_actions), f"current of {self.config.algorithm}"
-        )
+    def _policy(self, weights: Floats, name: str) -> TreePolicy:
+        return TreePolicy(self.game, match_positive(weights, self.game.sequences.num_actions), name)
 
 
 @nb.njit(cache=True, nogil=True)

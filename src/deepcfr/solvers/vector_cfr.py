@@ -8,7 +8,7 @@ updates. Boards that differ by a renaming of suits are visited once, with their 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
@@ -29,7 +29,7 @@ from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.rng import key
-from deepcfr.solvers.tabular import Discounting, TabularRecord, TabularSolver, discounting
+from deepcfr.solvers.tabular import Discounting, FullWidthSolver, discounting
 
 PLAYERS = (0, 1)
 Floats = npt.NDArray[np.floating]
@@ -50,7 +50,7 @@ def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
     return total
 
 
-class VectorCFR(TabularSolver):
+class VectorCFR(FullWidthSolver):
     """The state of a full-width solver: iterate over `iterations()` to advance it."""
 
     name = "vector-cfr"
@@ -59,9 +59,8 @@ class VectorCFR(TabularSolver):
     def __init__(self, game: PokerGame, config: TabularConfig, threads: int = 1, seed: int = 0) -> None:
         if game.suits != "canonical":
             raise GameError("Full-width CFR merges boards by suit, so it needs a game that shows canonical suits.")
-        self.game, self.config, self.seed = game, config, seed  # of the random rounding of 16 bits
-        self.iteration = 0
-        self.nodes_touched = 0  # decisions and ends of every board, once for each view and traversing player
+        super().__init__(game, config)
+        self.seed = seed  # of the random rounding of 16 bits
         self.workers = Workers(threads)
         self.boards = Boards(game, merge=True, keep=True)
         self._discounting = discounting(config)
@@ -71,6 +70,7 @@ class VectorCFR(TabularSolver):
         self._averages = [self._table(tree, boards) for tree, boards in rounds]
         # what regret matching reads, if that is more than the regrets
         self._matched = [self._table(tree, boards) for tree, boards in rounds] if self._discounting.predictive else []
+        # decisions and ends of every board, once for each view and traversing player
         self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
@@ -78,23 +78,16 @@ class VectorCFR(TabularSolver):
             return Int16Table(tree, boards)
         return Table(tree, boards, self.config.precision)
 
-    def iterations(self) -> Iterator[TabularRecord]:
-        """One CFR iteration each, from where the state is up to the configured number."""
-        while self.iteration < self.config.iterations:
-            start = time.perf_counter()
-            t = self.iteration + 1
-            for player in PLAYERS:
-                self.boards.visit_all(
-                    self._update(t, player, self._regrets, self._averages, self._matched), self.workers
-                )
-            self.iteration = t
-            self.nodes_touched += self._touched
-            yield TabularRecord(t, self._touched, time.perf_counter() - start)
+    @property
+    def precision(self) -> str:
+        """The data type of the tables."""
+        return self.config.precision
 
-    def describe(self) -> str:
-        """One line that describes the run: algorithm, game and sizes."""
-        settings = self.config
-        return f"{settings.algorithm} on {self.game.name}: {settings.iterations} iterations, {settings.precision}"
+    def _iterate(self) -> int:
+        for player in PLAYERS:
+            visit = self._update(self.iteration + 1, player, self._regrets, self._averages, self._matched)
+            self.boards.visit_all(visit, self.workers)
+        return self._touched
 
     def seconds_per_iteration(self) -> float:
         """Forecast from a few boards of the last round with empty tables."""
