@@ -18,10 +18,10 @@ from command_line import Outcome, deepcfr, problem, problems
 from deepcfr import cli
 from deepcfr.config import RunConfig, load_config
 from deepcfr.defaults import default_config
-from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import folder
+from definitions import format_game_definition
 
 COMMANDS = (
     "games", "runs", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export",

@@ -28,9 +28,9 @@ from deepcfr.config import (
 )
 from deepcfr.defaults import default_solve_config
 from deepcfr.games import presets
-from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import costs
+from definitions import format_game_definition
 from solve_runs import (
     Places,
     contents,

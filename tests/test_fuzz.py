@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcfr.errors import DeepCFRError
-from deepcfr.games.acpc_definition import format_game_definition, parse_game_definition
+from deepcfr.games.acpc_definition import parse_game_definition
 from deepcfr.games.ladder import LADDERS, read_ladder
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import load_game
@@ -34,6 +34,7 @@ from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, parse_board
 from deepcfr.search.spot_ranges import parse_range
+from definitions import format_game_definition
 from web_site import MODELS, agent, client
 
 SOME, ALL = 120, 1_250

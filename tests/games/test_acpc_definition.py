@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepcfr.errors import GameError
-from deepcfr.games.acpc_definition import format_game_definition, parse_game_definition
+from deepcfr.games.acpc_definition import parse_game_definition
 from deepcfr.games.rules import MILLI_UNITS, PRESETS, PokerRules
+from definitions import format_game_definition
 
 REVERSE_BLINDS = """\
 GAMEDEF

@@ -16,11 +16,11 @@ from deepcfr.cli.reporting import report_command
 from deepcfr.config import AnyConfig, SolveConfig, TabularConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError
-from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.presets import load_rules
 from deepcfr.report.fig2 import write_figure
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
+from definitions import format_game_definition
 
 ORDER = ["deep", "bucketed", "lossless", "lossless-again", "full"]
 

@@ -19,7 +19,6 @@ from deepcfr.config import (
 )
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.acpc_definition import format_game_definition
 from deepcfr.games.base import infosets_at
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game, load_rules
@@ -31,6 +30,7 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.card_layers import BUMPS, StrengthLayer
 from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
 from deepcfr.types import NO_CARD, Infosets
+from definitions import format_game_definition
 
 FHP = load_game("fhp")
 SMALL_RULES = replace(
