@@ -33,7 +33,8 @@ class Workload:
     """The size of the measurement; the default takes some five minutes."""
 
     agent: str = "hulh"  # plays limit hold'em
-    decisions: tuple[tuple[int, int, int], ...] = ((3, 60, 40), (3, 100, 40), (2, 40, 6))  # round, iterations, how many
+    #: round, iterations, threads of a subgame, how many
+    decisions: tuple[tuple[int, int, int, int], ...] = ((3, 60, 1, 40), (3, 100, 1, 40), (2, 40, 1, 6), (2, 30, 2, 6))
     gaps: tuple[float, ...] = (0.005, 0.001)  # of the pot, at which a spot's time is noted
     spots: tuple[tuple[str, str], ...] = (
         ("Qs 7h 2c 9d 4s", "river 33 75 150, raise 100, allin"),
@@ -41,11 +42,11 @@ class Workload:
     )
     pot: float = 10.0
     stacks: float = 95.0
-    threads: int = 2  # of spots; decisions have one
+    threads: int = 2  # of spots
 
 
 def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[str, Any]:
-    """Median processor milliseconds of a decision by round and kind of search, and seconds of spots with all hands.
+    """Median milliseconds of a decision (processor and wall time) by round and kind, and seconds of spots with all hands.
 
     A decision is the first one of a random betting line on a random board. Nothing is known of its hand before: its time
     has the ranges by Bayes' rule, which ask the agent for its strategy on every earlier board, and the subgame. It is timed
@@ -69,23 +70,24 @@ def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[
 def _decisions(policy: Player, seed: int, say: Say, size: Workload) -> list[dict[str, Any]]:
     last = poker_state(policy).rules.num_rounds - 1
     rows: list[dict[str, Any]] = []
-    for round_, iterations, count in size.decisions:
+    for round_, iterations, threads, count in size.decisions:
         for kind in _KINDS:
-            settings = SearchConfig(kind, tuple(range(round_, last + 1)), iterations)
+            settings = SearchConfig(kind, tuple(range(round_, last + 1)), iterations, threads)
             first, timed = (ResolvingPolicy(listed(policy), settings) for _ in range(2))
             milliseconds = []
             for i in range(count):
                 _decision(first, round_, key(seed, "decision", i))
                 milliseconds.append(_decision(timed, round_, key(seed, "decision", i)))
-            row: dict[str, Any] = {"round": round_, "kind": kind, "iterations": iterations, "decisions": count}
-            row["median_ms"] = median(milliseconds)
-            say(f"round {round_}, {kind}, {iterations} iterations: {row['median_ms']:.1f} ms, {count} decisions")
-            rows.append(row)
+            processor, wall = (median(times) for times in zip(*milliseconds, strict=True))
+            sizes = f"{iterations} iterations, {threads} threads, {count} decisions"
+            say(f"round {round_}, {kind}, {sizes}: {processor:.1f} ms of processor time, {wall:.1f} ms")
+            row = {"round": round_, "kind": kind, "iterations": iterations, "threads": threads, "decisions": count}
+            rows.append(row | {"median_ms": processor, "median_wall_ms": wall})
     return rows
 
 
-def _decision(searching: ResolvingPolicy, round_: int, stream: int) -> float:
-    """Processor milliseconds of the first decision of a random betting line on a random board."""
+def _decision(searching: ResolvingPolicy, round_: int, stream: int) -> tuple[float, float]:
+    """Milliseconds, of processor and wall time, of the first decision of a random betting line on a random board."""
     draw, game = np.random.default_rng(stream), searching.game
     rules, boards = game.rules, SampledBoards(game)
     tree = boards.rounds[round_]
@@ -94,9 +96,9 @@ def _decision(searching: ResolvingPolicy, round_: int, stream: int) -> float:
     hole, public = np.sort(cards[: rules.hole_cards]), tuple(cards[rules.hole_cards :].tolist())
     seen = torch.from_numpy(game.views_of(hole[None].astype(np.uint8), public))
     infosets = Infosets(torch.tensor([int(tree.nodes[entry])]), seen)
-    start = time.process_time()
+    start, begin = time.process_time(), time.perf_counter()
     searching.probabilities(infosets)
-    return 1000 * (time.process_time() - start)
+    return 1000 * (time.process_time() - start), 1000 * (time.perf_counter() - begin)
 
 
 def _spots(say: Say, size: Workload) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,12 @@ from deepcfr.games.cards import suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PRESETS
+from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Boards, SampledBoards
 from deepcfr.ranges.sweep import RoundPass, Scratch
+from deepcfr.search import policy
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -156,6 +159,26 @@ def test_ranges_follow_what_the_searching_policy_plays_before() -> None:
     assert np.abs(only_second - expected).max() > 0.01
 
 
+@pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
+def test_threads_share_the_boards_of_a_subgame_and_change_nothing(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared: list[int] = []
+
+    class Watched(Workers):
+        def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+            shared.append(self.count)
+            return super().map(work, items)
+
+    monkeypatch.setattr(policy, "_workers", Watched)
+    boards, plain = Boards(LEDUC, merge=True), random_policy(LEDUC, 8)
+    (board,) = boards.children(boards.root)
+    alone, together = (ResolvingPolicy(plain, SearchConfig(kind, (0, 1), 10, threads)) for threads in (1, 2))
+    expected = alone.on_board(boards.rounds[0], board)
+    assert not shared
+    np.testing.assert_array_equal(together.on_board(boards.rounds[0], board), expected)
+    # each player's passes in every iteration, and the opponent's alternative for each resolver
+    assert shared == [2] * (20 if kind == "unsafe" else 42)
+
+
 def test_rounds_that_are_not_searched_are_played_as_before() -> None:
     plain = random_policy(LEDUC, 7)
     boards = Boards(LEDUC, merge=True)
@@ -170,11 +193,12 @@ def test_rounds_that_are_not_searched_are_played_as_before() -> None:
         (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(2,))), "--search.rounds names 2"),
         (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(0,))), "every round from 0 to 1"),
         (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(iterations=0)), "at least 1, but is 0"),
+        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(threads=0)), "--search.threads must be at least 1"),
         (lambda: ResolvingPolicy(UniformPolicy(HULH), SearchConfig(rounds=(1, 2, 3))), "at most 2 GB are allowed"),
         (lambda: ResolvingPolicy(UniformPolicy(NO_POKER), SearchConfig()), "is not one"),
         (lambda: ResolvingPolicy(BOARDS_ONLY, SearchConfig()), "only its own boards"),
     ],
-    ids=["round", "gap", "iterations", "memory", "game", "boards"],
+    ids=["round", "gap", "iterations", "threads", "memory", "game", "boards"],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_a_sentence(make: object, sentence: str) -> None:
     with pytest.raises(DeepCFRError, match=sentence) as error:

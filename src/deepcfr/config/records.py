@@ -361,6 +361,8 @@ class SearchConfig:
     #: rounds, from 0, that are solved anew when they begin: from one of them to the last; none: the last one
     rounds: tuple[int, ...] = ()
     iterations: int = 100  #: iterations of Discounted CFR for each subgame
+    #: CPU threads that share the later boards of one subgame; in the last round there is only one board
+    threads: int = 1
 
 
 DEFAULT_SEARCH = SearchConfig()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.cards import canonical_cards, pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
+from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards, SampledBoards
 from deepcfr.ranges.rounds import Lines, RoundTree
@@ -60,6 +61,8 @@ class ResolvingPolicy(Policy):
             raise GameError(f"Search is for poker games, and '{game.name}' is not one.")
         if settings.iterations < 1:
             raise ConfigError(f"--search.iterations must be at least 1, but is {settings.iterations}.")
+        if settings.threads < 1:
+            raise ConfigError(f"--search.threads must be at least 1, but is {settings.threads}.")
         if policy.boards:
             raise GameError(f"Search asks for any board, but the policy ({policy.kind}) knows only its own boards.")
         self.game: PokerGame = game
@@ -74,6 +77,7 @@ class ResolvingPolicy(Policy):
         self._bytes, self._most_kept = 0, share * _KEPT_BYTES
         self._lock = threading.Lock()
         self._scratch = Scratch()
+        self._workers = _workers(settings.threads) if settings.threads > 1 else None
         self._runout = lru_cache(maxsize=64)(self._boards_before)
 
     def on_board(self, tree: RoundTree, board: Board) -> Floats:
@@ -189,7 +193,7 @@ class ResolvingPolicy(Policy):
             return plain if part is tree else self._plain_inside(part, on)
 
         entrance = self._entrance(inside, as_trained, reach, player)
-        solver = SubgameSolver(inside, reach, entrance)
+        solver = SubgameSolver(inside, reach, entrance, workers=self._workers)
         solver.run(self.settings.iterations)
         strategy = solver.on_first_board(plain)
         owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
@@ -205,7 +209,7 @@ class ResolvingPolicy(Policy):
             return None
         opponent, margin = 1 - resolver, self.settings.kind == "maxmargin"
         # docs/search.md compares the alternatives
-        (alternative,) = values_at_root(inside, as_trained, reach, [(opponent, margin)])
+        (alternative,) = values_at_root(inside, as_trained, reach, [(opponent, margin)], self._workers)
         return (MaxMargin if margin else Gadget)(opponent, alternative, inside.root.size)
 
     def _plain_inside(self, tree: RoundTree, board: Board) -> Floats:
@@ -230,6 +234,12 @@ class ResolvingPolicy(Policy):
         play.down(self._strategy(lines, before, lead))
         at_exits = play.reach_at_exits()[:, np.searchsorted(lines.exits, entries)]
         return np.ascontiguousarray(at_exits[:, :, board.up])
+
+
+@cache
+def _workers(count: int) -> Workers:
+    """Threads for subgames, shared by all policies of this process."""
+    return Workers(count)
 
 
 def _positions(entry_nodes: Ints, num_nodes: int) -> Ints:
