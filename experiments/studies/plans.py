@@ -511,11 +511,6 @@ def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in flat_settings(config).items()}
 
 
-_OLD_NFSP = (
-    "NFSP ran before commit b6e4615, with wrong gradients of one layer ([the error](differences.md#a-corrected-error))."
-)
-
-
 def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swept: str = "") -> Study:
     return Study(name, figure, title, about, {budget: make(budget) for budget in BUDGETS}, swept)
 
@@ -526,11 +521,11 @@ STUDIES: dict[StudyName, Study] = {
         _study(
             "fig2", "2", "Deep CFR, NFSP and abstractions",
             "Deep CFR and NFSP with the same networks, and Linear MCCFR with external sampling on abstractions of three "
-            f"sizes and without an abstraction. {_OLD_NFSP}", _figure_2,
+            "sizes and without an abstraction.", _figure_2,
         ),
         _study(
             "nfsp", "2", "Deep CFR against NFSP",
-            f"The two curves of figure 2 that use networks, at equal nodes touched. {_OLD_NFSP}", _nfsp_plan,
+            "The two curves of figure 2 that use networks, at equal nodes touched.", _nfsp_plan,
         ),
         _study(
             "fig3-left", "3, left", "Traversals per iteration",
