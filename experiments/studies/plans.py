@@ -559,8 +559,7 @@ STUDIES: dict[StudyName, Study] = {
             "iteration 20. Of those with 1,000 and 4,000 steps one run each went on, not to the paper's 450: at 0.475 ms a "
             "step, 4,000 steps would take 31 minutes of an H100. Sums there have no fixed order, so runs do not repeat: "
             "another one of 1,000 steps with seed 0 had 350.35 mbb/g at iteration 20 instead of 395.80, so intervals of "
-            "three seeds may be too narrow. Appendix C's network ran before commit b6e4615, with wrong gradients of one "
-            "layer ([the error](differences.md#a-corrected-error)), so it must not be compared with the others.",
+            "three seeds may be too narrow.",
             {"paper": _fhp_plan()}, growing=True,
         ),
         Study(
