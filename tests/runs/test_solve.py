@@ -295,7 +295,9 @@ def test_more_iterations_go_on_from_the_last(
     longer = replace(settings, solve=replace(settings.solve, iterations=LAST + 2))
     start(tmp_path / "whole", longer)
     shutil.copytree(whole(name), tmp_path / "run")
-    RunFolder.open(tmp_path / "run").extend(LAST + 2)
+    run = RunFolder.open(tmp_path / "run")
+    run.extend(LAST + 2)
+    run.keep_config()
     assert resume(tmp_path / "run").iterations == LAST + 2
     assert tables(tmp_path / "run") == tables(tmp_path / "whole")
 

@@ -414,8 +414,9 @@ def test_more_iterations_go_on_from_the_last(tmp_path: Path, reference: Path) ->
     longer = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=8))
     start(tmp_path / "whole", longer)
     shutil.copytree(reference, tmp_path / "run")
-    RunFolder.open(tmp_path / "run").extend(8)
-    resume(tmp_path / "run")
+    run = RunFolder.open(tmp_path / "run")
+    run.extend(8)
+    train(run, Recorder())
     assert newest(tmp_path / "run") == newest(tmp_path / "whole")
 
 
@@ -524,6 +525,54 @@ def test_a_folder_that_holds_a_run_is_not_started_again(tmp_path: Path, referenc
     with pytest.raises(CheckpointError, match="already holds a run"):
         RunFolder.create(tmp_path / "run", CONFIG)
     assert contents(tmp_path / "run") == contents(reference)
+
+
+def test_a_folder_of_runs_is_no_folder_for_a_run(tmp_path: Path, reference: Path) -> None:
+    shutil.copytree(reference, tmp_path / "runs" / "one")
+    with pytest.raises(CheckpointError, match=r"holds other runs, such as '.*one': choose another folder"):
+        RunFolder.create(tmp_path / "runs", CONFIG)
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]
+
+
+def test_one_process_at_a_time_trains_a_run(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run", 3)
+    before = contents(tmp_path / "run")
+    with (
+        RunFolder.open(tmp_path / "run").locked(),
+        pytest.raises(CheckpointError, match="is being trained by another process"),
+    ):
+        resume(tmp_path / "run")
+    assert contents(tmp_path / "run") == before
+    assert resume(tmp_path / "run").finished
+
+
+def test_more_time_is_more_than_a_run_has_used(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run", 3)
+    run = RunFolder.open(tmp_path / "run")
+    used = read_metrics(tmp_path / "run" / "metrics.jsonl")[-1]["seconds"] / 60
+    with pytest.raises(ConfigError, match="--minutes, the time in all, must be more, but is"):
+        run.allow(used)
+    run.allow(2 * used + 1)
+    assert RunFolder.open(tmp_path / "run").config.runtime.minutes == 0  # nothing is written before training begins
+    assert train(run, Recorder()).finished
+    assert RunFolder.open(tmp_path / "run").config.runtime.minutes == 2 * used + 1
+
+
+def test_what_cannot_be_trained_keeps_its_configuration(tmp_path: Path, reference: Path) -> None:
+    RunFolder.open(reference).export(tmp_path / "export", pytest.fail)
+    run = RunFolder.open(tmp_path / "export")
+    before = contents(run.path)
+    run.extend(9)
+    with pytest.raises(CheckpointError, match="was saved without its memories"):
+        train(run, Recorder())
+    assert contents(run.path) == before
+
+
+def test_a_run_without_an_average_network_is_not_exported(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run", 3, replace(CONFIG, evaluation=EvaluationConfig()))
+    with pytest.raises(CheckpointError, match=r"has no average-strategy network yet: 'deepcfr resume .*run' fits one"):
+        RunFolder.open(tmp_path / "run").export(tmp_path / "export", pytest.fail)
+    assert not (tmp_path / "export").exists()
 
 
 # In a process of its own, with real signals

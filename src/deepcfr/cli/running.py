@@ -127,13 +127,13 @@ def abstract_command(command: Abstract) -> None:
 def resume_command(command: Resume) -> None:
     from deepcfr.runs.folder import RunFolder
 
-    run = RunFolder.open(command.run)
+    run, cluster = RunFolder.open(command.run), _cluster(command)
     if command.iterations is not None:
         run.extend(command.iterations)
     if command.minutes is not None:
         check_minutes(command.minutes)
         run.allow(command.minutes)
-    _run(run, command.json, _cluster(command))
+    _run(run, command.json, cluster)
 
 
 def _run(run: Any, as_json: bool, cluster: Cluster | None = None) -> None:

@@ -64,7 +64,7 @@ def _next(run: RunData, path: str, *, poker: bool, resumable: bool) -> str:
     if resumable and not run.finished:
         return f"resume {path}"
     if resumable and run.lines[-1]["iteration"] < run.config.iterations:  # its time was over
-        return f"resume {path} --minutes {2 * run.config.runtime.minutes:g}"
+        return f"resume {path} --minutes {2 * max(run.config.runtime.minutes, run.lines[-1]['seconds'] / 60):g}"
     if not resumable or run.family in ("nfsp", "ppo"):  # whose schedules end with its last iteration
         return f"{'play' if poker else 'exploitability'} {path}"
     return f"resume {path} --iterations {2 * run.config.iterations}"

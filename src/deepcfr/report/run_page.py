@@ -127,8 +127,8 @@ def _figure(chart: Chart, focusable: bool) -> str:
 def _evaluations(runs: Sequence[RunData]) -> str:
     unit = escape(runs[0].unit)
     several = len(runs) > 1
-    names = ("iteration", "seconds", "nodes touched", f"NashConv, {unit}", "exploitability", "gain of player 0",
-             "of player 1", "value to player 0", "evaluation, s")  # fmt: skip
+    names = ("iteration", "seconds", "nodes touched", f"NashConv, {unit}", "exploitability",
+             "best response of player 0", "of player 1", "value to player 0", "evaluation, s")  # fmt: skip
     head = ("<th>run</th>" if several else "") + _cells("th", names, "number") + "<th>policy</th>"
     rows = "".join(
         f"<tr>{f'<td>{escape(run.name)}</td>' if several else ''}{_evaluation(line)}</tr>"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,7 +43,7 @@ from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
-from deepcfr.runs.metrics import environment
+from deepcfr.runs.metrics import environment, read_metrics
 from deepcfr.runs.models import run_path
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
@@ -120,16 +123,20 @@ class RunFolder:
         return cls(path, config, load_source(config.game))
 
     def begin(self) -> None:
-        """Write the folder of a planned run. Raises CheckpointError if it holds a run."""
+        """Write the folder of a planned run. Raises CheckpointError if it holds a run, or other runs below it."""
         if (self.path / "config.toml").exists():
             raise CheckpointError(
                 f"'{self.path}' already holds a run: go on with 'deepcfr resume {self.path}', or choose another folder."
+            )
+        if others := sorted(self.path.glob("*/config.toml")):
+            raise CheckpointError(
+                f"'{self.path}' holds other runs, such as '{others[0].parent}': choose another folder."
             )
         self._copy_abstraction()
         write_atomically(self.path / "game.json", json_bytes(dataclasses.asdict(self.source)))
         runtime = self.config.runtime
         write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
-        self._write_config()
+        self.keep_config()
 
     def cost_notes(self, *, elsewhere: bool = False) -> list[str]:
         """The sentences of `runs.costs.cost_notes`, estimated at the first call; raises what it raises."""
@@ -160,9 +167,10 @@ class RunFolder:
         return cls(path, config, source)
 
     def extend(self, iterations: int) -> None:
-        """Raise the run's number of iterations to `iterations`; its iterations so far stay valid.
+        """Raise the run's number of iterations to `iterations`; `keep_config` makes it last.
 
-        Raises ConfigError for fewer iterations, and for NFSP and policy gradients, whose schedules end with the last one.
+        Its iterations so far stay valid. Raises ConfigError for fewer iterations, and for NFSP and policy gradients,
+        whose schedules end with the last one.
         """
         config = self.config
         if iterations <= config.iterations:
@@ -178,18 +186,44 @@ class RunFolder:
             raise ConfigError(
                 f"A run of {config.method} cannot go on past its last iteration, with which its schedules end."
             )
-        self._change(extended)
+        self.config = validate_config(extended)
 
     def allow(self, minutes: float) -> None:
-        """Raise the run's time to `minutes` in all."""
-        self._change(replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes))))
+        """Raise the run's time to `minutes` in all; `keep_config` makes it last.
 
-    def _change(self, config: AnyConfig) -> None:
-        self.config = validate_config(config)
-        self._write_config()
+        Raises ConfigError if the run has used as much.
+        """
+        done = read_metrics(self.metrics_path)
+        used = done[-1]["seconds"] / 60 if done else 0.0
+        if minutes <= used:
+            raise ConfigError(
+                f"'{self.path}' has used {used:.3f} minutes: --minutes, the time in all, must be more, but is {minutes:g}."
+            )
+        self.config = validate_config(
+            replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes)))
+        )
 
-    def _write_config(self) -> None:
-        write_atomically(self.path / "config.toml", config_to_toml(self.config).encode())
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training the run. Raises CheckpointError if one does.
+
+        The lock is on the folder itself and goes when its process does, however that ends.
+        """
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise CheckpointError(f"'{self.path}' is being trained by another process.") from error
+            yield
+        finally:
+            os.close(folder)
+
+    def keep_config(self) -> None:
+        """Write the configuration if it has changed."""
+        path = self.path / "config.toml"
+        if not path.is_file() or load_any_config(path) != self.config:
+            write_atomically(path, config_to_toml(self.config).encode())
 
     def note_resumption(self, iteration: int) -> None:
         """Add to `environment.json` the environment of a run resumed at `iteration`, if it has changed."""
@@ -330,8 +364,12 @@ class RunFolder:
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
+        return stepped(self._played(solver, which)), solver
+
+    def _played(self, solver: Solver, which: str) -> Any:
+        """The policy of a name; raises CheckpointError if there is none (yet)."""
         try:
-            return stepped(solver.policy(which)), solver
+            return solver.policy(which)
         except NoPolicy as error:
             raise CheckpointError(f"'{self.path}' {str(error).replace('{run}', str(self.path))}") from error
 
@@ -354,6 +392,8 @@ class RunFolder:
         solver, seconds = self.load_solver(warn, memories=False)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")
+        played = self.config.evaluation.policy if isinstance(self.config, RunConfig) else "average"
+        self._played(solver, played)
         solver.thin(keep_networks)
         for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
             if (self.path / name).is_file():

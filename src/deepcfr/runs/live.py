@@ -148,7 +148,7 @@ def show_result(console: Console, result: Exploitability, iterations: int | None
         style="bold",
     )
     console.print(
-        f"  best responses gain {first:.3f} as player 0 and {second:.3f} as player 1; "
+        f"  best responses gain {first - result.value:.3f} as player 0 and {second + result.value:.3f} as player 1; "
         f"the profile is worth {result.value:.3f} to player 0\n"
         f"  {f'{result.boards:,} boards, ' if result.boards else ''}{result.boards_used}, in {result.seconds:.1f} s"
     )

@@ -82,7 +82,8 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
     at, times = -1, 0
     while True:
         try:
-            return _train(run, observer, cluster)
+            with run.locked():
+                return _train(run, observer, cluster)
         except WorkerLost as error:
             found, done = run.checkpoint(observer.warn), read_metrics(run.metrics_path)
             iteration, reached = found.iteration if found else 0, done[-1]["iteration"] if done else 0
@@ -101,6 +102,7 @@ def _train(run: RunFolder, observer: Observer, cluster: Cluster | None) -> Summa
     notes = run.cost_notes(elsewhere=away)
     solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
     try:
+        run.keep_config()
         return _carry_on(run, solver, before, observer, notes + time_notes(solver, run.config))
     finally:
         solver.close()
