@@ -92,6 +92,28 @@ def test_the_help_of_train_names_every_setting() -> None:
     assert [name for name in names if not re.search(rf"--{re.escape(name.replace('_', '-'))}[ ,]", text)] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "default"),
+    [
+        (["openspiel:kuhn_poker"], 1_500),  # sampling.traversals
+        (["leduc", "--solver", "dream"], 6_000),
+        (["leduc", "--solver=ppo"], 600),  # ppo.iterations
+        (["kuhn", "--config", str(Path(__file__).parents[1] / "configs" / "fhp-paper.toml")], 450),  # cfr.iterations
+    ],
+)
+def test_the_help_of_train_has_the_defaults_of_what_it_names(words: list[str], default: int) -> None:
+    text = deepcfr("train", *words, "--help").out
+    assert f"(default: {default})" in text
+    assert f"(default: {default})" not in deepcfr("train", "fhp", "--help").out
+
+
+def test_a_start_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    settings = ("openspiel:kuhn_poker", "--cfr.iterations", 1, "--average.steps", 20, "--out", tmp_path / "run")
+    assert "need a poker game" in problem(deepcfr("train", *settings, "--sampling.kind", "public-chance"))
+    assert not (tmp_path / "run").exists()
+    assert deepcfr("train", *settings).status == 0
+
+
 def test_no_command_or_an_unknown_one_or_an_unknown_option_is_status_2() -> None:
     for arguments in (
         (),

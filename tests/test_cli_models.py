@@ -83,7 +83,7 @@ def test_the_table_names_game_figure_and_recipe() -> None:
         figure = "not measured" if facts["nash_conv"] is None else f"{facts['nash_conv']:.2f} {facts['unit']}"
         assert figure in row
         assert f"{facts['iterations']:,}" in row
-        assert f"{facts['model']}: {facts['recipe']}, seed 0" in shown
+        assert f"{facts['model']}: {facts['recipe']}, seed 0, at commit {facts['commit'][:10]}" in shown
 
 
 def test_a_model_without_evaluation_card_and_environment_is_listed_too(tmp_path: Path) -> None:

@@ -8,15 +8,17 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import reduce
+from itertools import pairwise
 from operator import or_
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import tyro
 from tyro.conf import subcommand
 
 from deepcfr.cli import measuring, player_records, playing, records, reporting, running
 from deepcfr.cli.output import warn
-from deepcfr.config import SAMPLINGS, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
+from deepcfr.config import SAMPLINGS, NamedSolver, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
 from deepcfr.defaults import (
     LOCAL_CLUSTER,
     default_cluster_config,
@@ -25,7 +27,6 @@ from deepcfr.defaults import (
     network_solver,
 )
 from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
-from deepcfr.games.rules import PRESETS
 
 _as_python_does = warnings.showwarning
 DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
@@ -104,9 +105,8 @@ def parse_command(arguments: list[str]) -> Any:
     The defaults of `train` and `solve` depend on --config and the game, so their arguments are parsed twice.
     """
     arguments = _with_address(arguments)
-    preset = next((word for word in arguments if word in PRESETS), None)  # --help shows its defaults
-    shown = with_kind(default_config(preset) if preset else RunConfig(), arguments)
-    command = _read(_without_sampling(arguments), shown, default_solve_config())
+    train, solve = _shown(arguments) if {"-h", "--help"} & set(arguments) else (RunConfig(), default_solve_config())
+    command = _read(_without_sampling(arguments), with_kind(train, arguments), solve)
     if isinstance(command, records.Train):
         if command.config and command.solver != network_solver(command.solver):
             raise ConfigError(
@@ -122,6 +122,20 @@ def parse_command(arguments: list[str]) -> Any:
     if isinstance(command, records.Solve) and command.config:
         return _read(arguments, RunConfig(), load_solve_config(command.config))
     return command
+
+
+def _shown(arguments: list[str]) -> tuple[RunConfig, SolveConfig]:
+    """The settings that --help shows as the defaults of `train` and `solve`: those of the game, solver and file named."""
+    words = [part for word in arguments for part in word.split("=", 1)]
+    named = dict(pairwise(words))
+    train, solve, file = RunConfig(), default_solve_config(), named.get("--config")
+    if words[0] == "train" and file:
+        train = load_config(Path(file))
+    elif words[0] == "train" and not words[1].startswith("-"):
+        train = default_config(words[1], cast("NamedSolver", named.get("--solver", "deep-cfr")))
+    elif words[0] == "solve" and file:
+        solve = load_solve_config(Path(file))
+    return train, solve
 
 
 def with_kind(config: RunConfig, arguments: list[str]) -> RunConfig:

@@ -20,7 +20,7 @@ from deepcfr.cli.records import (
 )
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.defaults import cluster_notes
-from deepcfr.errors import CheckpointError, ClusterError, ConfigError
+from deepcfr.errors import CheckpointError, ClusterError, ConfigError, GameError
 
 if TYPE_CHECKING:
     from deepcfr.runs.folder import Cluster
@@ -92,7 +92,12 @@ def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: C
     if cluster:
         cluster.connect()
     run.begin()
-    _run(run, as_json, cluster)
+    try:
+        _run(run, as_json, cluster)
+    except (ConfigError, GameError):
+        if not run.metrics_path.exists():  # the settings do not suit the game, so nothing has been trained
+            run.withdraw()
+        raise
 
 
 def abstract_command(command: Abstract) -> None:

@@ -138,6 +138,15 @@ class RunFolder:
         write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
         self.keep_config()
 
+    def withdraw(self) -> None:
+        """Remove what `begin` wrote, after a start that failed."""
+        if self.abstraction_path:
+            shutil.rmtree(self.abstraction_path)
+        for name in ("config.toml", "game.json", "environment.json"):
+            (self.path / name).unlink()
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def cost_notes(self, *, elsewhere: bool = False) -> list[str]:
         """The sentences of `runs.costs.cost_notes`, estimated at the first call; raises what it raises."""
         if self._cost_notes is None:

@@ -90,6 +90,7 @@ def _facts(path: Path, name: str) -> dict[str, Any]:
         "nash_conv": evaluation.get("nash_conv"),
         "unit": evaluation.get("unit"),
         "recipe": made.get("command"),
+        "commit": made.get("commit"),
         "seed": config.seed,
         "size": sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and file.name not in _WRITTEN),
         "card": read_card(path / CARD),
@@ -115,7 +116,8 @@ def show_models(facts: list[dict[str, Any]], console: Console) -> None:
         table.add_row(f["model"], f["game"], f["solver"], f"{f['iterations']:,}", value, size)
     console.print(table)
     for f in facts:
-        console.print(f"{f['model']}: {f['recipe'] or 'recipe not recorded'}, seed {f['seed']}")
+        at = f", at commit {f['commit'][:10]}" if f["commit"] else ""  # whose options it has
+        console.print(f"{f['model']}: {f['recipe'] or 'recipe not recorded'}, seed {f['seed']}{at}")
     with_cards = [f["model"] for f in facts if f["card"]]
     if with_cards:
         console.print(f"More is in {CARD} of {', '.join(with_cards)}. Try: deepcfr play {with_cards[0]}")
