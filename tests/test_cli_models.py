@@ -53,7 +53,9 @@ def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch
         read_metrics(MODELS / "kuhn/metrics.jsonl")[-1]["evaluation"]["nash_conv"]
     )
     assert list(open_site((), "own", pytest.fail).runs) == NAMES
-    assert "does not hold a run" in problem(deepcfr("exploitability", "nobody"))
+    refused = problem(deepcfr("exploitability", "nobody"))
+    assert "does not hold a run" in refused
+    assert f"Shipped agents are {', '.join(NAMES)}." in refused
 
 
 def test_agents_of_other_packages_are_added_and_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

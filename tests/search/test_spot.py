@@ -137,6 +137,21 @@ def test_sizes_make_the_betting() -> None:
     assert smallest.decisions[0].actions == ("check", "bet 1")  # a big blind at least
 
 
+@pytest.mark.parametrize(
+    ("sizes", "note"),
+    [
+        ("turn 75", "no bets on the river, for which no sizes are given; "),
+        ("flop 50, raise 100", "no bets on the turn and the river, for which no sizes are given; "),
+        ("turn 75, river 75", ""),
+        ("turn 75, allin", ""),
+    ],
+)
+def test_streets_without_bets_are_named(sizes: str, note: str) -> None:
+    told = SpotSolver(spot("Qs 7h 2c 9d", "QQ", "77", sizes, stacks=40), 1e9).describe()
+    assert told.startswith(note)
+    assert ("no bets" in told) == bool(note)
+
+
 def test_ranges_are_what_they_say() -> None:
     assert parse_range("22+").sum() == 78
     assert parse_range("AKs,AKo").sum() == 16
@@ -291,6 +306,7 @@ def test_progress_can_stop_a_solution() -> None:
         ({"first": ""}, "range of the big blind has no hand"),
         ({"sizes": "river"}, "'river' needs percentages"),
         ({"sizes": "river 0"}, "'river 0' needs percentages"),
+        ({"sizes": "river 33, river 75"}, "'river 75' names the river a second time"),
         ({"sizes": "flush 50"}, "'flush 50' is not a size"),
         ({"pot": 0}, "pot must be above 0"),
         ({"stacks": float("nan")}, "stacks must be above 0"),

@@ -81,9 +81,8 @@ class SpotQuery:
     sizes: str = SPOT_SIZES
     rake: float = 0.0  # percent of the final pot that the house takes from its winner
     cap: float | None = None  # most of the rake, in big blinds
-    gap: float = (
-        SPOT_GAP  # stop when best responses gain at most so many thousandths of a big blind, both players added
-    )
+    #: stop when best responses gain at most so many thousandths of a big blind, both players added
+    gap: float = SPOT_GAP
     iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier
     #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies
     #: of all hands or the probabilities of each; the rest is solved

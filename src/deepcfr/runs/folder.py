@@ -44,7 +44,7 @@ from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.metrics import environment, read_metrics
-from deepcfr.runs.models import run_path
+from deepcfr.runs.models import run_path, shipped_agents
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.sampled import MakeSampled, Merging, SampledSolver
@@ -164,7 +164,8 @@ class RunFolder:
         """
         path = run_path(path)
         if not (path / "config.toml").is_file():
-            raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.")
+            agents = "" if path.exists() else f" Shipped agents are {', '.join(shipped_agents())}."
+            raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.{agents}")
         config = load_any_config(path / "config.toml")
         stored: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()

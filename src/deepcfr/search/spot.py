@@ -49,6 +49,8 @@ class Sizes:
                 all_in = True
             elif name == "raise":
                 raises = _percents(part, numbers)
+            elif name in STREETS and STREETS[name] in bets:
+                raise ConfigError(f"'{part}' names the {name} a second time: write all its sizes in one part.")
             elif name in STREETS:
                 bets[STREETS[name]] = _percents(part, numbers)
             else:
@@ -56,6 +58,12 @@ class Sizes:
                     f"'{part}' is not a size: write flop, turn, river or raise with percentages, or allin."
                 )
         return Sizes(bets, raises, all_in)
+
+    def quiet(self, first: int) -> list[str]:
+        """The streets from round `first` on that have no bets."""
+        return [
+            name for name, street in STREETS.items() if street >= first and not (self.all_in or self.bets.get(street))
+        ]
 
     def __str__(self) -> str:
         """The sizes as `parse` reads them."""

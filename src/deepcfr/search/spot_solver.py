@@ -205,8 +205,11 @@ class SpotSolver:
         """The size of the spot in a sentence."""
         tree, suits = self.game.tree, "suits are merged" if self.game.suits == "canonical" else "suits are not merged"
         boards = comb(HOLDEM.num_cards - len(self.spot.board), sum(HOLDEM.board_cards) - len(self.spot.board))
+        quiet = self.spot.sizes.quiet(self.spot.round)
         return (
-            f"{tree.num_decisions:,} decisions, {len(self._board.holes):,} hands, {boards:,} runouts, {suits}; "
+            f"no bets on the {' and the '.join(quiet)}, for which no sizes are given; "
+            * bool(quiet)
+            + f"{tree.num_decisions:,} decisions, {len(self._board.holes):,} hands, {boards:,} runouts, {suits}; "
             f"about {self.bytes / 1e9:.2f} GB of memory" + ", tables in 16 bits" * self.compact
         )
 
