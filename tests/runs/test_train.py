@@ -570,9 +570,12 @@ def test_what_cannot_be_trained_keeps_its_configuration(tmp_path: Path, referenc
 
 def test_a_run_without_an_average_network_is_not_exported(tmp_path: Path) -> None:
     interrupted(tmp_path / "run", 3, replace(CONFIG, evaluation=EvaluationConfig()))
+    run = RunFolder.open(tmp_path / "run")
     with pytest.raises(CheckpointError, match=r"has no average-strategy network yet: 'deepcfr resume .*run' fits one"):
-        RunFolder.open(tmp_path / "run").export(tmp_path / "export", pytest.fail)
+        run.export(tmp_path / "export", pytest.fail, keep_networks=0)
     assert not (tmp_path / "export").exists()
+    run.export(tmp_path / "export", pytest.fail)  # whose snapshots can be played
+    RunFolder.open(tmp_path / "export").load_policy("sd-cfr", pytest.fail)
 
 
 # In a process of its own, with real signals

@@ -402,15 +402,23 @@ class RunFolder:
         solver, seconds = self.load_solver(warn, memories=False)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")
-        played = self.config.evaluation.policy if isinstance(self.config, RunConfig) else "average"
-        self._played(solver, played)
         solver.thin(keep_networks)
+        if not any(_has_policy(solver, which) for which in ("average", "sd-cfr")):
+            self._played(solver, "average")  # says what is missing
         for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
             if (self.path / name).is_file():
                 write_atomically(target / name, (self.path / name).read_bytes())
         if self.abstraction_path:
             shutil.copytree(self.abstraction_path, target / "abstraction")
         save_checkpoint(target, solver, self.fingerprint, seconds, keep=1, memories=False)
+
+
+def _has_policy(solver: Solver, which: str) -> bool:
+    try:
+        solver.policy(which)
+    except NoPolicy:
+        return False
+    return True
 
 
 def _source(stored: dict[str, Any], path: Path) -> GameSource:
