@@ -107,6 +107,13 @@ def test_the_help_of_train_has_the_defaults_of_what_it_names(words: list[str], d
     assert f"(default: {default})" not in deepcfr("train", "fhp", "--help").out
 
 
+def test_gains_of_best_responses_add_up_to_nash_conv() -> None:
+    shown = deepcfr("exploitability", "kuhn").out
+    first, second = map(float, re.findall(r"gain (-?[\d.]+) as player 0 and (-?[\d.]+) as player 1", shown)[0])
+    assert first + second == pytest.approx(float(re.findall(r"NashConv ([\d.]+)", shown)[0]), abs=0.01)
+    assert min(first, second) >= 0
+
+
 def test_a_start_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     settings = ("openspiel:kuhn_poker", "--cfr.iterations", 1, "--average.steps", 20, "--out", tmp_path / "run")
     assert "need a poker game" in problem(deepcfr("train", *settings, "--sampling.kind", "public-chance"))

@@ -38,6 +38,7 @@ from deepcfr.games.presets import load_source
 from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Summary, train
 from deepcfr.solvers.collector import IterationRecord
@@ -538,7 +539,7 @@ def test_one_process_at_a_time_trains_a_run(tmp_path: Path) -> None:
     interrupted(tmp_path / "run", 3)
     before = contents(tmp_path / "run")
     with (
-        RunFolder.open(tmp_path / "run").locked(),
+        trained_here(tmp_path / "run"),
         pytest.raises(CheckpointError, match="is being trained by another process"),
     ):
         resume(tmp_path / "run")

@@ -224,6 +224,14 @@ def test_strategy_samples_are_those_of_the_newest_networks_at_the_time(fallback:
         before = after
 
 
+def test_a_record_has_the_time_and_the_examples_of_both_fits() -> None:
+    solver = DeepCFR(KUHN, BRIEF)
+    record = next(solver.iterations())
+    assert record.fit_seconds > 0
+    assert record.traversal_seconds > 0
+    assert record.trained == 2 * BRIEF.advantage.steps * BRIEF.advantage.batch_size
+
+
 def test_the_first_strategies_are_uniform() -> None:
     solver = DeepCFR(KUHN, BRIEF)
     next(solver.iterations())

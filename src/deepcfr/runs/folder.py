@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -212,22 +209,6 @@ class RunFolder:
         self.config = validate_config(
             replace(self.config, runtime=replace(self.config.runtime, minutes=float(minutes)))
         )
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from training the run. Raises CheckpointError if one does.
-
-        The lock is on the folder itself and goes when its process does, however that ends.
-        """
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise CheckpointError(f"'{self.path}' is being trained by another process.") from error
-            yield
-        finally:
-            os.close(folder)
 
     def keep_config(self) -> None:
         """Write the configuration if it has changed."""

@@ -16,6 +16,7 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.machine import resident_memory
 from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import Cluster, RunFolder
+from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
@@ -82,7 +83,7 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
     at, times = -1, 0
     while True:
         try:
-            with run.locked():
+            with trained_here(run.path):
                 return _train(run, observer, cluster)
         except WorkerLost as error:
             found, done = run.checkpoint(observer.warn), read_metrics(run.metrics_path)
