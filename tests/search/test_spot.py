@@ -27,7 +27,8 @@ from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, parse_range, range_text, ranges_after
-from deepcfr.search.spot_solver import Solution, SpotSolver, solve_spot
+from deepcfr.search.spot_solution import Solution
+from deepcfr.search.spot_solver import SpotSolver, solve_spot
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.types import Infosets
 
@@ -60,6 +61,51 @@ def test_a_polar_range_bets_and_is_called_as_worked_out_by_hand(percent: int) ->
     assert solved(found.spot, 100).iterations < found.iterations  # the gap ends it
     kings = found.holes[:, 0] // 4 == 11
     np.testing.assert_allclose(found.hand_values[1, kings], 10 + size * 10 / (10 + size), atol=0.05)
+
+
+def test_actions_are_worth_what_is_worked_out_by_hand() -> None:
+    """A bet of the pot is called half the time: kings win 15 by it, bluffs and calls nothing."""
+    found = solved(spot(RIVER, *POLAR, "river 100"))
+    first, checked, facing = (next(d for d in found.decisions if d.line == line) for line in ("", "check", "all-in"))
+    kings, air = (np.flatnonzero((first.reach > 0) & (found.holes[:, 0] // 4 == rank)) for rank in (11, 1))
+    aces = np.flatnonzero(facing.reach > 0)
+    assert (len(kings), len(air), len(aces)) == (3, 4, 6)
+    np.testing.assert_allclose(first.values[kings], [[10, 15]] * 3, atol=0.05)
+    np.testing.assert_allclose(first.values[air], [[0, 0]] * 4, atol=0.05)
+    assert facing.actions == ("fold", "call")
+    np.testing.assert_array_equal(facing.values[aces, 0], 0)
+    np.testing.assert_allclose(facing.values[aces, 1], 0, atol=0.05)
+    np.testing.assert_allclose(checked.values[aces, 0], 10, atol=0.05)  # kings never check
+    assert np.isnan(first.values[aces]).sum() == 0  # other hands have values as well: they could be held
+
+
+def test_what_both_players_win_at_a_decision_is_the_pot_there() -> None:
+    found = solved(spot("Qs 7h 2c 9d", "QQ,T8s,A5o", "77,AQs,JTs", "turn 75, river 50, raise 100", stacks=95), 1e9, 20)
+    cards = found.holes.astype(int)
+    apart = np.array([[not set(one) & set(other) for other in cards] for one in cards], float)
+    lines = {decision.line: decision for decision in found.decisions}
+    pots = {"": 10.0, "check": 10.0, "bet 7.5": 17.5, "check, bet 7.5": 17.5, "bet 7.5, raise to 32.5": 50.0}
+    for line, pot in pots.items():
+        here = lines[line]
+        for place, action in enumerate(here.actions):
+            later = lines.get(f"{line}, {action}".removeprefix(", "))
+            if later is None:
+                continue
+            share = here.strategy[:, place]
+            seen = (here.reach * share)[:, None] * apart * later.reach[None]
+            mine = np.nan_to_num(here.values[:, place]) @ seen.sum(1)
+            theirs = seen.sum(0) @ np.nan_to_num((later.strategy * later.values).sum(1))
+            assert (mine + theirs) / seen.sum() == pytest.approx(pot, abs=1e-3)
+    start, first = lines[""], found.hand_values[1]
+    held = start.reach > 0
+    np.testing.assert_allclose((start.strategy * start.values).sum(1)[held], first[held], atol=1e-6)
+
+
+def test_actions_without_bets_are_worth_the_equity() -> None:
+    found = solved(spot("Qs 7h 2c 9d", "QQ,T8s,A5o:0.5", "77,AQs,JTs", ""), 1e9, 1)
+    for decision in found.decisions:
+        held = decision.reach > 0
+        np.testing.assert_allclose(decision.values[held, 0], found.hand_equities[decision.player][held], atol=1e-6)
 
 
 @pytest.mark.parametrize("rake, cap, taken", [(5, None, (0.5, 1.5)), (5, 0.75, (0.5, 0.75))])
@@ -442,9 +488,13 @@ def test_a_hand_that_no_opposing_hand_is_possible_with_has_no_value(seed: int) -
     weights = [parse_range("QdJd,AKs") * 0.5, parse_range("QdTd,QdTc,JdTh,Jd9h,QdQs")]
     weights[1] *= np.random.default_rng(seed).random(len(weights[1]))
     which = Spot(parse_board(RIVER), 10, 10, (weights[0], weights[1]), Sizes.parse("river 50"))
-    values = solved(which, 1e9, 1).facts()["hand_values"]["dealer"]
+    found = solved(which, 1e9, 1).facts()
+    values = found["hand_values"]["dealer"]
     assert values["QdJd"] == 0
     assert values["AsKs"] > 0
+    decision = found["decisions"][1]
+    assert decision["player"] == "dealer"
+    assert decision["hands"].keys() - decision["values"].keys() == {"QdJd"}
 
 
 def test_the_estimate_of_memory_covers_boards_and_tables() -> None:

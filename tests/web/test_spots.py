@@ -12,7 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from deepcfr.errors import CheckpointError, ConfigError
-from deepcfr.search.spot_solver import Solution, solve_spot
+from deepcfr.search.spot_solution import Solution
+from deepcfr.search.spot_solver import solve_spot
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import Site, open_site
@@ -94,10 +95,18 @@ def test_hands_at_a_decision_are_those_of_the_solution(polar: Solution) -> None:
 def test_the_table_has_a_line_for_every_hand(somebody: TestClient, polar: Solution) -> None:
     answer = somebody.get("/api/spots/polar/decision.csv", params={"line": "check"})
     rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert list(rows[0]) == ["hand", "kind", "reach", "check", "bet 5", "bet 10", "EV", "Equity"]
+    actions = ["check", "bet 5", "bet 10"]
+    assert list(rows[0]) == ["hand", "kind", "reach", *actions, "EV", *(f"EV of {action}" for action in actions)]
     assert len(rows) == 6 + 4
-    aces = next(row for row in rows if row["kind"] == "AA")
-    assert float(aces["EV"]) == pytest.approx(polar.facts()["hand_values"]["dealer"]["AsAh"], abs=1e-3)
+    aces = next(row for row in rows if row["hand"] == "As Ah")
+    values = next(decision for decision in polar.facts()["decisions"] if decision["line"] == "check")["values"]
+    assert [float(aces[f"EV of {action}"]) for action in actions] == values["AsAh"]
+    mean = sum(float(aces[action]) * float(aces[f"EV of {action}"]) for action in actions)
+    assert float(aces["EV"]) == pytest.approx(mean)
+    start = csv.DictReader(io.StringIO(somebody.get("/api/spots/polar/decision.csv").text))
+    kings = next(row for row in start if row["hand"] == "Ks Kh")
+    for title, kind in (("EV", "hand_values"), ("Equity", "hand_equities")):
+        assert float(kings[title]) == pytest.approx(polar.facts()[kind]["big blind"]["KsKh"], abs=2e-3)
     assert sum(float(aces[name]) for name in ("check", "bet 5", "bet 10")) == pytest.approx(1, abs=1e-3)
 
 
@@ -106,6 +115,9 @@ def test_the_page_shows_grids_ways_and_hands(somebody: TestClient) -> None:
     assert page.count('role="grid"') == 2
     assert "<b>dealer</b> to act" in page
     assert "dealer: hands of AQs" in page
+    assert "EV of bet 5" in page
+    assert "Equity" not in page
+    assert "Equity" in somebody.get("/spots/polar?cell=AQs").text
     assert 'href="/spots/polar?line=check%2C+bet+5' in page  # the big blind acts after a bet
     assert '<span class="end">' in page  # nobody acts after two checks
     first = somebody.get("/spots").text
@@ -293,6 +305,7 @@ def test_files_that_are_no_spots_are_named_and_left_out(tmp_path: Path, text: st
         (lambda facts: facts["decisions"].pop(0), "first decision is not the one before all actions"),
         (lambda facts: facts["hand_values"]["dealer"].popitem(), "hands with a value and hands with an equity differ"),
         (lambda facts: facts["hand_values"].popitem(), "at least 2 items"),
+        (lambda facts: facts["decisions"][0]["values"]["KsKh"].append(1), "too few or too many values"),
         (lambda facts: facts["hand_values"]["dealer"].update({"AsXx": 1}), "should match pattern"),
     ],
 )

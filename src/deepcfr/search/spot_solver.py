@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb, inf
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.cards import cards_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
@@ -23,107 +22,20 @@ from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.search.spot import NAMES, Spot
-from deepcfr.search.spot_ranges import HOLDEM, UNIT, Cards, Doubles, hand_names, hand_rows
-from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_at_root
+from deepcfr.ranges.sweep import Aims
+from deepcfr.search.spot import Spot
+from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, hand_names, hand_rows
+from deepcfr.search.spot_solution import Decision, Solution
+from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_on_board
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
 """(iterations so far, newest gap in thousandths of a big blind) every few iterations; it answers True to stop there."""
 
 _ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
+_AS_PLAYED: Aims = [(0, False), (1, False)]  # of both players
 _STEP = 10  # iterations between two reports of progress
 _MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
-_SHOWN = 12  # decisions in text
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A decision on the spot's board, with the strategy of all hands there."""
-
-    line: str  # the actions that lead to it
-    player: int
-    actions: tuple[str, ...]
-    reach: Doubles  # [H] of the player, by its range and its earlier actions
-    strategy: Floats  # [H, actions]
-
-    def frequencies(self) -> dict[str, float]:
-        """The mean probability of each action over the player's range here."""
-        total = self.reach.sum()
-        mean = self.reach @ self.strategy / total if total else self.strategy.mean(0)
-        return dict(zip(self.actions, mean.tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A solved spot; amounts are in big blinds."""
-
-    spot: Spot
-    iterations: int
-    gap: float  # thousandths of a big blind: gains of both players by best responses in the spot, added
-    # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
-    values: tuple[float, float]
-    equities: tuple[float, float]  # share of the pot if both check to the end
-    seconds: float
-    bytes: int  # of tables and boards
-    holes: Cards  # [H, 2] the hands
-    hand_values: Doubles  # [P, H] each hand's share of the pot against the other range
-    hand_equities: Doubles  # [P, H] the same if both check to the end
-    decisions: tuple[Decision, ...]  # of the round of the board
-    locks: tuple[dict[str, Any], ...]  # decisions that were played as given
-
-    def describe(self) -> str:
-        """The solution as text: gap, values, and the frequencies of the first decisions."""
-        stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
-        lines = [
-            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {self.spot.pot:g} bb ({stop})"
-        ]
-        for player in PLAYERS:
-            value, equity = self.values[player], self.equities[player]
-            lines.append(f"{NAMES[player]}: {value:.3f} bb of the pot; {equity:.3f} if both check to the end")
-        for decision in self.decisions[:_SHOWN]:
-            shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
-            lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}")
-        if len(self.decisions) > _SHOWN:
-            lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (--out writes all)")
-        return "\n".join(lines)
-
-    def facts(self, *, hands: bool = True) -> dict[str, Any]:
-        """The solution as a dictionary for JSON (docs/search.md); with `hands` also ranges and single hands."""
-        names = hand_names(self.holes)
-        decisions = []
-        for decision in self.decisions:
-            row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
-            row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
-            if hands:
-                row["hands"] = {
-                    names[h]: [round(float(share), 4) for share in decision.strategy[h]]
-                    for h in np.flatnonzero(decision.reach > 0)
-                }
-            decisions.append(row)
-        facts = {
-            "board": cards_text(HOLDEM, self.spot.board),
-            "pot": self.spot.pot,
-            "stacks": self.spot.stacks,
-            "iterations": self.iterations,
-            "gap_mbb": self.gap,
-            "seconds": self.seconds,
-            "bytes": self.bytes,
-            "values": dict(zip(NAMES, self.values, strict=True)),
-            "equities": dict(zip(NAMES, self.equities, strict=True)),
-            "decisions": decisions,
-        }
-        if hands:
-            facts |= self.spot.texts() | {"locks": list(self.locks)}
-            for kind, values in (("hand_values", self.hand_values), ("hand_equities", self.hand_equities)):
-                facts[kind] = {name: self._by_hand(player, values) for player, name in enumerate(NAMES)}
-        return facts
-
-    def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
-        """Values [P, H] of the hands in a player's range."""
-        held = np.flatnonzero(self.spot.ranges[player][hand_rows(self.holes)])
-        names = hand_names(self.holes[held])
-        return dict(zip(names, np.round(values[player, held], 4).tolist(), strict=True))
 
 
 def solve_spot(
@@ -238,12 +150,12 @@ class SpotSolver:
                 if not solver.iteration:
                     raise
             strategy = solver.policy().on_board
-            values = values_at_root(inside, strategy, reach, [(0, False), (1, False)], workers)[:, 0]
+            values = values_on_board(inside, strategy, reach, _AS_PLAYED, workers)
             checks = scripted_policy("call", self.game).on_board
-            calls = values_at_root(inside, checks, reach, [(0, False), (1, False)], workers)[:, 0]
+            calls = values_on_board(inside, checks, reach, _AS_PLAYED, workers)
             gap_now = 1000 * float(solver.gap()[0])
         tree = inside.rounds[self.spot.round]
-        shares, equities = (self._shares(part) for part in (values, calls))
+        shares, equities = (self._shares(part[:, tree.entries[0]]) for part in (values, calls))
         return Solution(
             spot=self.spot,
             iterations=solver.iteration,
@@ -255,14 +167,15 @@ class SpotSolver:
             holes=board.holes,
             hand_values=shares[:, board.view],
             hand_equities=equities[:, board.view],
-            decisions=tuple(self._decisions(tree, strategy(tree, inside.root))),
+            decisions=tuple(self._decisions(tree, strategy(tree, inside.root), values)),
             locks=self._given,
         )
 
     def _locked(self, tree: RoundTree, locks: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Doubles]]:
         """The nodes that are locked, with their strategies [actions, U]."""
         board = self._board
-        decisions = self._decisions(tree, np.zeros((tree.num_edges, len(board))))
+        nothing = np.zeros((tree.num_edges, len(board))), np.zeros((len(PLAYERS), tree.num_slots, len(board)))
+        decisions = self._decisions(tree, *nothing)
         places = {decision.line: node for node, decision in enumerate(decisions)}
         column = {name: int(board.view[h]) for h, name in enumerate(hand_names(board.holes))}
         for lock in locks:
@@ -304,16 +217,27 @@ class SpotSolver:
             means.append(float(weight @ shares[player] / weight.sum()))
         return means[0], means[1]
 
-    def _decisions(self, tree: RoundTree, strategy: Floats) -> list[Decision]:
-        """The decisions of the board's round, parents first."""
+    def _decisions(self, tree: RoundTree, strategy: Floats, values: Floats) -> list[Decision]:
+        """The decisions of the board's round, parents first, by a strategy [E, U] and its values [P, S, U]."""
         board, lines, rows = self._board, {0: ""}, {0: self._reach[:, 0]}
         found = []
         for node in range(len(tree.nodes)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
             player = int(tree.actor[node])
             names = [self._name(int(tree.nodes[node]), int(tree.edge_action[edge])) for edge in edges]
-            shares = strategy[edges][:, board.view].T
-            found.append(Decision(lines[node], player, tuple(names), rows[node][player][board.view], shares))
+            against = _against(board, rows[node][1 - player, None])
+            paid = self.game.tree.chips[tree.nodes[node], player] / UNIT
+            with np.errstate(divide="ignore", invalid="ignore"):
+                after = np.where(against > 0, values[player, tree.edge_slot[edges]] / against + paid, np.nan)
+            decision = Decision(
+                line=lines[node],
+                player=player,
+                actions=tuple(names),
+                reach=rows[node][player][board.view],
+                strategy=strategy[edges][:, board.view].T,
+                values=after[:, board.view].T,
+            )
+            found.append(decision)
             for edge, name in zip(edges, names, strict=True):
                 child = int(tree.edge_slot[edge])
                 lines[child] = f"{lines[node]}, {name}".removeprefix(", ")

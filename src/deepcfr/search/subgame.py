@@ -87,7 +87,20 @@ def values_at_root(
     workers: Workers | None = None,
     locked: Ints = NO_NODES,
 ) -> Doubles:
-    """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
+    """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U]."""
+    values = values_on_board(boards, strategy, reach, aims, workers, locked)
+    return values[:, boards.rounds[boards.root.round].entries]
+
+
+def values_on_board(
+    boards: Boards,
+    strategy: BoardStrategy,
+    reach: Floats,
+    aims: Aims,
+    workers: Workers | None = None,
+    locked: Ints = NO_NODES,
+) -> Doubles:
+    """Values of `aims` at all slots of the first board's round, [K, S, U].
 
     As everywhere in `ranges`, they are sums over the opponent's hands, weighted by its reach. A best response follows the
     strategy at the nodes `locked` of the first board.
@@ -100,7 +113,9 @@ def values_at_root(
         tree = boards.rounds[board.round]
         play = RoundPass(tree, board, at_entries, scratch)
         play.down(strategy(tree, board))
-        return play.up(at_first if board.round == boards.root.round else aims, deal)[:, tree.entries]
+        if board.round == boards.root.round:
+            return play.up(at_first, deal)
+        return play.up(aims, deal)[:, tree.entries]
 
     return np.array(_visit_root(boards, visit, reach, workers))
 

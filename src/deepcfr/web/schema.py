@@ -288,11 +288,13 @@ class SpotDecision(BaseModel):
     player: Seat
     frequencies: Probabilities = Field(min_length=1)
     hands: dict[Hand, list[float]] = Field(description="the probabilities of the actions with each hand that gets here")
+    values: dict[Hand, list[float]] = Field({}, description="big blinds won by each action, where a fold is 0")
 
     @model_validator(mode="after")
     def _check(self) -> SpotDecision:
-        if any(len(shares) != len(self.frequencies) for shares in self.hands.values()):
-            raise ValueError(f"a hand after {self.line!r} has too few or too many probabilities")
+        for numbers, kind in ((self.hands, "probabilities"), (self.values, "values")):
+            if any(len(each) != len(self.frequencies) for each in numbers.values()):
+                raise ValueError(f"a hand after {self.line!r} has too few or too many {kind}")
         return self
 
 

@@ -63,11 +63,24 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
     return HandTable(HOLDEM, actions, holes, reach, strategy)
 
 
-def worth(spot: SpotFacts, player: Seat) -> dict[str, Floats]:
-    """The value of each hand of a player's range, [H], in big blinds of the pot, by the title of the column."""
-    titles = {"EV": spot.hand_values, "Equity": spot.hand_equities}
+def worth(spot: SpotFacts, decision: SpotDecision, player: Seat, strategy: Floats) -> dict[str, Floats]:
+    """The worth of each hand of a player's range at a decision, [H], in big blinds, by the title of the column.
+
+    Those of the player to act, who plays `strategy` [H, A], are from here on, and nan for hands that do not get here. Of
+    the other player's values and of equities those at the start are known only, so there are none later.
+    """
     names = spot.hand_values[player]
-    return {title: np.array([values[player][name] for name in names]) for title, values in titles.items()}
+    columns = {}
+    if decision.player == player:
+        unknown = [np.nan] * len(decision.frequencies)
+        values = np.array([decision.values.get(name, unknown) for name in names])
+        columns = {"EV": (strategy * values).sum(1)}
+        columns |= {f"EV of {action}": values[:, place] for place, action in enumerate(decision.frequencies)}
+    elif not decision.line:
+        columns = {"EV": np.array(list(spot.hand_values[player].values()))}
+    if not decision.line:
+        columns["Equity"] = np.array([spot.hand_equities[player][name] for name in names])
+    return columns
 
 
 def address(name: str, line: str = "", cell: str = "", other: str = "", prefix: str = "/spots") -> str:
@@ -109,6 +122,7 @@ def page_of(name: str, spots: Mapping[str, SpotFacts], line: str, cell: str, oth
     for title in filter(None, (name, other)):
         for player in sorted(SEATS, key=lambda one: one != decision.player):
             table = table_at(spots[title], line, player)
+            columns = worth(spots[title], decision_at(spots[title], line), player, table.strategy)
             acts = player == decision.player
             if acts:
                 tables[title] = table
@@ -117,7 +131,7 @@ def page_of(name: str, spots: Mapping[str, SpotFacts], line: str, cell: str, oth
                     "title": f"{title}: {player}" if other else player,
                     "acts": acts,
                     "grid": (grid if acts else reach_grid)(table, link, cell),
-                    "detail": detail(table, cell, worth(spots[title], player)) if cell else None,
+                    "detail": detail(table, cell, columns) if cell else None,
                 }
             )
     return {
@@ -153,11 +167,12 @@ def comparable(decision: SpotDecision, other: SpotFacts) -> bool:
 def decision_csv(spot: SpotFacts, line: str) -> str:
     """The decision after a line as CSV: a line for each hand of the player to act."""
     decision = decision_at(spot, line)
-    table, columns = table_at(spot, line, decision.player), worth(spot, decision.player)
+    table = table_at(spot, line, decision.player)
+    columns = worth(spot, decision, decision.player, table.strategy)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["hand", "kind", "reach", *table.names, *columns])
     for h, kind in enumerate(table.labels):
-        worths = [float(values[h]) for values in columns.values()]
+        worths = ["" if np.isnan(values[h]) else float(values[h]) for values in columns.values()]
         writer.writerow([table.hand(h), kind, table.reach[h], *table.strategy[h].tolist(), *worths])
     return file.getvalue()

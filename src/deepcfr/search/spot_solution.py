@@ -1,0 +1,114 @@
+"""A solved spot of hold'em: the strategies and values of hands, as text and as a dictionary for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcfr.games.cards import cards_text
+from deepcfr.search.spot import NAMES, Spot
+from deepcfr.search.spot_ranges import HOLDEM, Cards, Doubles, hand_names, hand_rows
+from deepcfr.search.subgame import PLAYERS
+
+Floats = npt.NDArray[np.floating]
+_SHOWN = 12  # decisions in text
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision on the spot's board, with the strategy of all hands there."""
+
+    line: str  # the actions that lead to it
+    player: int
+    actions: tuple[str, ...]
+    reach: Doubles  # [H] of the player, by its range and its earlier actions
+    strategy: Floats  # [H, actions]
+    # [H, actions] big blinds that each hand wins in the mean by an action, where a fold is 0: what was bet before is lost.
+    # nan for hands that can meet none of the opponent's here
+    values: Doubles
+
+    def frequencies(self) -> dict[str, float]:
+        """The mean probability of each action over the player's range here."""
+        total = self.reach.sum()
+        mean = self.reach @ self.strategy / total if total else self.strategy.mean(0)
+        return dict(zip(self.actions, mean.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved spot; amounts are in big blinds."""
+
+    spot: Spot
+    iterations: int
+    gap: float  # thousandths of a big blind: gains of both players by best responses in the spot, added
+    # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
+    values: tuple[float, float]
+    equities: tuple[float, float]  # share of the pot if both check to the end
+    seconds: float
+    bytes: int  # of tables and boards
+    holes: Cards  # [H, 2] the hands
+    hand_values: Doubles  # [P, H] each hand's share of the pot against the other range
+    hand_equities: Doubles  # [P, H] the same if both check to the end
+    decisions: tuple[Decision, ...]  # of the round of the board
+    locks: tuple[dict[str, Any], ...]  # decisions that were played as given
+
+    def describe(self) -> str:
+        """The solution as text: gap, values, and the frequencies of the first decisions."""
+        stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
+        lines = [
+            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {self.spot.pot:g} bb ({stop})"
+        ]
+        for player in PLAYERS:
+            value, equity = self.values[player], self.equities[player]
+            lines.append(f"{NAMES[player]}: {value:.3f} bb of the pot; {equity:.3f} if both check to the end")
+        for decision in self.decisions[:_SHOWN]:
+            shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
+            lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}")
+        if len(self.decisions) > _SHOWN:
+            lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (--out writes all)")
+        return "\n".join(lines)
+
+    def facts(self, *, hands: bool = True) -> dict[str, Any]:
+        """The solution as a dictionary for JSON (docs/search.md); with `hands` also ranges and single hands."""
+        names = hand_names(self.holes)
+        decisions = []
+        for decision in self.decisions:
+            row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
+            row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
+            if hands:
+                held = decision.reach > 0
+                row["hands"] = _by_name(names, held, decision.strategy)
+                row["values"] = _by_name(names, held & ~np.isnan(decision.values).any(1), decision.values)
+            decisions.append(row)
+        facts = {
+            "board": cards_text(HOLDEM, self.spot.board),
+            "pot": self.spot.pot,
+            "stacks": self.spot.stacks,
+            "iterations": self.iterations,
+            "gap_mbb": self.gap,
+            "seconds": self.seconds,
+            "bytes": self.bytes,
+            "values": dict(zip(NAMES, self.values, strict=True)),
+            "equities": dict(zip(NAMES, self.equities, strict=True)),
+            "decisions": decisions,
+        }
+        if hands:
+            facts |= self.spot.texts() | {"locks": list(self.locks)}
+            for kind, values in (("hand_values", self.hand_values), ("hand_equities", self.hand_equities)):
+                facts[kind] = {name: self._by_hand(player, values) for player, name in enumerate(NAMES)}
+        return facts
+
+    def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
+        """Values [P, H] of the hands in a player's range."""
+        held = self.spot.ranges[player][hand_rows(self.holes)] > 0
+        return _by_name(hand_names(self.holes), held, values[player])
+
+
+def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats) -> dict[str, Any]:
+    """Rounded numbers [H, ...] of some hands, by their names."""
+    chosen = np.flatnonzero(which)
+    rounded = np.round(numbers[chosen].astype(np.float64), 4).tolist()
+    return dict(zip((names[h] for h in chosen), rounded, strict=True))
