@@ -60,6 +60,20 @@ def test_the_list_links_every_run_and_several_are_drawn_over_each_other(client: 
     assert "<strong>C</strong>" not in both.text
 
 
+def test_figures_of_a_run_are_not_those_of_a_style_of_it() -> None:
+    run = Path(__file__).parents[2] / "models" / "kuhn"
+    client = TestClient(build_app(open_site([run, f"tight:{run}"], "average", pytest.fail)), base_url="http://127.0.0.1")
+    plain, style = re.findall(r"<tr>\n<td><input.*?</tr>", client.get("/runs").text, re.DOTALL)
+    note = f"tight:{run} plays another strategy; these figures are those of its run."
+    assert re.search(r"[0-9] mA/g", plain)
+    assert "mA/g" not in style
+    assert note in style
+    address = re.findall(r'href="(/runs/[^"]+)"', style)[0]
+    assert note in client.get(address).text
+    assert note not in client.get("/runs/kuhn").text
+    assert "<h1>kuhn</h1>" in client.get(f"{address}/report.html").text
+
+
 def test_a_run_has_a_page_and_the_same_as_one_file(client: TestClient) -> None:
     page = client.get("/runs/half")
     assert page.status_code == 200

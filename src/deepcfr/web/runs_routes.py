@@ -37,7 +37,8 @@ def router(site: Site) -> APIRouter:
     @routes.get("/runs", include_in_schema=False)
     def runs(names: Names = []) -> HTMLResponse:  # noqa: B006  # FastAPI copies it
         if not names:
-            return render("runs.html", page="runs", runs=[_read(run) for run in site.runs.values()], most=LOOKS)
+            named = [(_read(run), run.note) for run in site.runs.values()]
+            return render("runs.html", page="runs", runs=named, most=LOOKS)
         return _page(site, [site.run(name) for name in dict.fromkeys(names)])
 
     @routes.get("/runs/{name}", include_in_schema=False)
@@ -46,7 +47,8 @@ def router(site: Site) -> APIRouter:
 
     @routes.get("/runs/{name}/report.html", include_in_schema=False)
     def download(name: str) -> HTMLResponse:
-        whole = report([_read(site.run(name))])
+        path = site.run(name).path
+        whole = report([read_run(path, path.name)])
         return HTMLResponse(whole, headers={"Content-Disposition": f'attachment; filename="{name}.html"'})
 
     @routes.get("/api/runs/{name}/metrics", tags=["runs"], summary="New lines of a run's metrics")
@@ -76,6 +78,7 @@ def _page(site: Site, named: Sequence[NamedRun]) -> HTMLResponse:
         title=title(shown),
         names=[run.name for run in shown],
         alone=len(shown) == 1,
+        notes=[run.note for run in named if run.note],
         others=others if len(shown) < LOOKS else [],
         feeds=json.dumps(feeds),
         body=Markup(body(shown)),  # `body` has escaped its values

@@ -60,6 +60,11 @@ class NamedRun:
     def path(self) -> Path:
         return self.folder.path
 
+    @property
+    def note(self) -> str:
+        """A sentence for pages of the run where its player is not the run itself; empty where it is."""
+        return f"{self.player} plays another strategy; these figures are those of its run." if self.player else ""
+
     def agent(self) -> Agent:
         """The agent of the newest checkpoint. Raises Refusal if the run has no such policy (yet)."""
         with self._lock:
