@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from deepcfr.api import load
+from deepcfr.api import load, solve_spot
 from deepcfr.config import SearchConfig
 from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import Player
@@ -21,7 +21,6 @@ from deepcfr.ranges.boards import SampledBoards
 from deepcfr.rng import key
 from deepcfr.runs.metrics import environment
 from deepcfr.search.policy import ResolvingPolicy
-from deepcfr.search.spot_solver import solve_spot
 from deepcfr.types import Infosets
 
 Say = Callable[[str], None]

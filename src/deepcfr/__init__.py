@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deepcfr.api import Agent, Ranges, Training, environment, exploitability, load, match, train
+    from deepcfr.api import Agent, Ranges, Training, environment, exploitability, load, match, solve_spot, train
     from deepcfr.config import RunConfig, load_config
     from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError, TrainingError
     from deepcfr.evaluation.exploitability import Exploitability
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from deepcfr.games.presets import load_game, load_rules
     from deepcfr.games.rules import PokerRules
     from deepcfr.policies.base import Policy
-    from deepcfr.search.spot_solver import solve_spot
     from deepcfr.solvers.deep_cfr import DeepCFR
 
 _HOME = {
@@ -29,6 +28,7 @@ _HOME = {
     "exploitability": "api",
     "load": "api",
     "match": "api",
+    "solve_spot": "api",
     "train": "api",
     "RunConfig": "config",
     "load_config": "config",
@@ -45,7 +45,6 @@ _HOME = {
     "load_rules": "games.presets",
     "PokerRules": "games.rules",
     "Policy": "policies.base",
-    "solve_spot": "search.spot_solver",
     "DeepCFR": "solvers.deep_cfr",
 }
 

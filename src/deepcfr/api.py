@@ -1,23 +1,24 @@
-"""The library in five calls: load or train an agent, ask it, measure it, let two agents play.
+"""The library in six calls: load or train an agent, ask it, measure it, let two agents play, solve a spot.
 
-They wrap what the command line uses, with the same names and the same errors: every mistake is a `DeepCFRError` whose text
-says it in a sentence.
+They wrap what the command line uses, with the same names and the same errors: every mistake that the command line names is
+a `DeepCFRError` whose text says it in a sentence.
 """
 
 from __future__ import annotations
 
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.config import DEFAULT_SEARCH, RunConfig, SearchConfig, config_from_table, config_to_toml
-from deepcfr.defaults import default_config
+from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, default_config
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.evaluation.exploitability import exploitability as exact
@@ -31,6 +32,9 @@ from deepcfr.policies.query import hand_strategy, poker_state, query, reach_afte
 from deepcfr.report.matches import Terms
 from deepcfr.runs.folder import make_game, make_solver
 from deepcfr.runs.players import load_players
+from deepcfr.search.spot import Spot
+from deepcfr.search.spot_solution import Solution
+from deepcfr.search.spot_solver import OnProgress, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solvers.build import Record, Solver
 
 if TYPE_CHECKING:
@@ -150,12 +154,12 @@ class Training(Iterator[Record]):
         return Agent(stepped(self._solver.policy(self.config.evaluation.policy)))
 
 
-def load(name: str, policy: str = "own", search: SearchConfig = DEFAULT_SEARCH) -> Agent:
+def load(name: str | Path, policy: str = "own", search: SearchConfig = DEFAULT_SEARCH) -> Agent:
     """An agent by name: a shipped one such as `fhp`, a run folder, or any player of `deepcfr match`, such as resolve:fhp.
 
     Raises what `runs.players.load_players` raises.
     """
-    (player,) = load_players((name,), policy, partial(warnings.warn, stacklevel=2), search=search)
+    (player,) = load_players((str(name),), policy, partial(warnings.warn, stacklevel=2), search=search)
     return Agent(player)
 
 
@@ -189,8 +193,7 @@ def exploitability(agent: Agent | Player, threads: int = 1) -> Exploitability:
 
     Raises GameError for games that are too large.
     """
-    policy = agent.policy if isinstance(agent, Agent) else agent
-    return exact(listed(policy), threads=threads)
+    return exact(listed(_policy_of(agent)), threads=threads)
 
 
 def match(
@@ -207,3 +210,39 @@ def match(
     Raises ConfigError and GameError as `deepcfr match` does.
     """
     return Terms(boards, hands, None, seed, threads).play(first.policy, second.policy)
+
+
+def solve_spot(
+    board: str,
+    sizes: str = SPOT_SIZES,
+    *,
+    pot: float | None = None,
+    stacks: float | None = None,
+    dealer: str | None = None,
+    big_blind: str | None = None,
+    agent: Agent | Player | None = None,
+    line: str = "",
+    rake: float = 0.0,
+    cap: float | None = None,
+    gap: float = SPOT_GAP,
+    iterations: int = SPOT_ITERATIONS,
+    locks: Sequence[dict[str, Any]] = (),
+    threads: int = 2,
+    on_progress: OnProgress | None = None,
+) -> Solution:
+    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap in thousandths of a big blind or a number of iterations.
+
+    Pot and stacks are in big blinds, ranges and sizes are texts, for example `solve_spot("Qs 7h 2c 9d 4s", pot=10,
+    stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as `agent` has it after the betting
+    `line`. The house takes `rake` percent of the final pot from its winner, at most `cap` big blinds; the game is then not
+    zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. Raises ConfigError for
+    mistakes, and GameError if the spot needs more than half of the machine's memory.
+    """
+    check_limits(gap, iterations, threads)
+    policy, ranges = _policy_of(agent) if agent else None, {"dealer": dealer, "big_blind": big_blind}
+    spot = Spot.parse(board, sizes, pot=pot, stacks=stacks, **ranges, policy=policy, line=line, rake=rake, cap=cap)
+    return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
+
+
+def _policy_of(agent: Agent | Player) -> Player:
+    return agent.policy if isinstance(agent, Agent) else agent

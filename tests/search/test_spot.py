@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from command_line import deepcfr, problem
+from deepcfr.api import Agent, solve_spot
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, card_text
@@ -28,7 +29,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solution import Solution
-from deepcfr.search.spot_solver import SpotSolver, solve_spot
+from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.types import Infosets
 
@@ -269,7 +270,7 @@ def test_ranges_of_a_run_are_its_strategy_along_the_line(name: str, line: str) -
         one, other = (ranges[player][names[frozenset(parse_board(hand))]] for hand in reach)
         assert one * reach["6c5c"][player] == pytest.approx(other * reach["AhKh"][player], rel=1e-4)
         assert ranges[player].max() == 1
-    whole = solve_spot(cards, "river 75, flop 75", stacks=5, policy=policy, line=line, iterations=1)
+    whole = solve_spot(cards, "river 75, flop 75", stacks=5, agent=Agent(policy), line=line, iterations=1)
     assert whole.spot.pot == state.pot
     np.testing.assert_array_equal(whole.spot.ranges, ranges)
     mine = Spot.parse(cards, "flop 75", stacks=5, pot=3, dealer="AA", policy=policy, line=line)
@@ -328,13 +329,19 @@ def test_a_hand_that_a_run_has_almost_never_is_left_out() -> None:
 
 
 def test_a_spot_without_a_policy_needs_everything() -> None:
-    with pytest.raises(ConfigError, match="needs a value for stacks, big_blind, or a policy"):
+    with pytest.raises(ConfigError, match="needs the stacks and the range of the big blind, or an agent"):
         Spot.parse("Qs 7h 2c", "flop 75", pot=3, dealer="AA")
 
 
 def test_progress_can_stop_a_solution() -> None:
     found = SpotSolver(spot(RIVER, *POLAR, "river 50"), 1e9).solve(0, 100, lambda done, _: done >= 20)
     assert found.iterations == 20
+
+
+@pytest.mark.parametrize("limit, sentence", [("gap", "gap must be at least 0"), ("threads", "at least 1 thread")])
+def test_limits_of_the_work_are_checked_before_it_begins(limit: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        solve_spot("no board", **{limit: -1})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -422,8 +429,8 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert stored["hand_equities"]["big blind"]["4c3c"] == 0
     assert sum(facts["values"].values()) == pytest.approx(10)
     assert f"'{path}' exists" in problem(deepcfr(*ARGUMENTS, "--out", path))
-    for option in ("--iterations", "--threads"):
-        assert "must be at least 1" in problem(deepcfr(*ARGUMENTS, option, 0))
+    for option, needed in (("--iterations", "1 iteration"), ("--threads", "1 thread")):
+        assert f"needs at least {needed}" in problem(deepcfr(*ARGUMENTS, option, 0))
     lock = tmp_path / "lock.json"
     lock.write_text(json.dumps([{"line": "", "frequencies": {"check": 0, "all-in": 1}}]))
     locked = deepcfr(*ARGUMENTS, "--json", "--lock", lock).json
@@ -432,7 +439,7 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert "must hold a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     lock.write_text("[")
     assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
-    assert "--gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
+    assert "The gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
 
 
 def test_hands_of_neither_range_change_nothing() -> None:
@@ -448,7 +455,7 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
     """A player who first bets everything or nothing: against too many bluffs the other one calls, else it folds."""
     which = spot(RIVER, *POLAR, "river 100")
     for bluffs, call in ((1.0, 1.0), (0.1, 0.0)):
-        hands = {name: [0.0, 1.0] for name in ("KhKd", "KsKd", "KsKh")}  # the higher card first
+        hands = {name: [0.0, 1.0] for name in ("KhKd", "KdKs", "KsKh")}  # the higher card need not be the first one
         hands |= {f"4{suit}3{suit}": [1 - bluffs, bluffs] for suit in "cdhs"}
         found = SpotSolver(which, 1e9, locks=[{"line": "", "hands": hands}]).solve(0.5, 2_000)
         at = {decision.line: decision for decision in found.decisions}
@@ -456,7 +463,9 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
         assert at[""].frequencies()["all-in"] == pytest.approx((3 + 4 * bluffs) / 7, abs=1e-6)
         assert 0 <= found.gap <= 0.5
     lock = {"line": "", "frequencies": {"check": 0.25, "all-in": 0.75}}
-    everyone = SpotSolver(which, 1e9, locks=[lock]).solve(1, 500)
+    with pytest.raises(ConfigError, match="'' is locked twice"):
+        SpotSolver(which, 1e9, locks=[lock, lock])
+    everyone = SpotSolver(which, 1e9, locks=[lock | {"player": "big blind"}]).solve(1, 500)
     np.testing.assert_allclose(everyone.decisions[0].strategy[everyone.decisions[0].reach > 0, 1], 0.75, atol=1e-6)
 
 
@@ -473,7 +482,9 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
         ({"line": "", "frequencies": {"check": 10**400, "all-in": 0}}, "do not sum to 1"),
         ({"line": "", "hands": []}, "'hands' of the lock after '' must be an object"),
         ({"line": "", "frequencies": 3}, "'frequencies' of the lock after '' must be an object"),
-        ({"line": [], "frequencies": {}}, "no decision after '\\[\\]'"),
+        ({"line": [], "frequencies": {}}, "A lock has no 'line'"),
+        ({"frequencies": {"check": 1, "all-in": 0}}, "A lock has no 'line'"),
+        ({"line": "", "player": "dealer", "frequencies": {"check": 1, "all-in": 0}}, "After '' the big blind acts"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -535,11 +546,12 @@ def test_the_gap_is_measured_at_the_end_and_less_often_later() -> None:
     which = spot(RIVER, "QQ,T8s,A5o", "77,AQs,JTs", "river 75, raise 100", stacks=40)
     seen: list[tuple[int, float]] = []
     solution = SpotSolver(which, 1e9).solve(0.0, 305, lambda iterations, gap: seen.append((iterations, gap)))
-    assert [iterations for iterations, _ in seen] == [*range(10, 301, 10), 305]
+    assert [iterations for iterations, _ in seen] == list(range(1, 306))
     measured = dict(reversed([(gap, iterations) for iterations, gap in seen]))  # the first report of each
-    assert sorted(measured.values()) == [10, 20, 40, 80, 160]
+    assert sorted(measured.values()) == [1, 10, 20, 40, 80, 160]  # the first report has no gap yet
     assert solution.gap < min(measured)
+    assert max(measured) == np.inf
     near = max(gap for gap, iterations in measured.items() if iterations > 80)
     seen.clear()
     assert SpotSolver(which, 1e9).solve(near, 305, lambda *now: seen.append(now)).gap <= near
-    assert 80 < len(seen) * 10 <= 160  # it is measured more often when it is near
+    assert 80 < len(seen) <= 160  # it is measured more often when it is near

@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, Page
 
 from chromium import needs_a_folder, needs_chromium, take_picture
 from command_line import deepcfr
+from deepcfr.api import solve_spot
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
-from deepcfr.search.spot_solver import solve_spot
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.serve import warm_up

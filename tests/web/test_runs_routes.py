@@ -62,7 +62,9 @@ def test_the_list_links_every_run_and_several_are_drawn_over_each_other(client: 
 
 def test_figures_of_a_run_are_not_those_of_a_style_of_it() -> None:
     run = Path(__file__).parents[2] / "models" / "kuhn"
-    client = TestClient(build_app(open_site([run, f"tight:{run}"], "average", pytest.fail)), base_url="http://127.0.0.1")
+    client = TestClient(
+        build_app(open_site([run, f"tight:{run}"], "average", pytest.fail)), base_url="http://127.0.0.1"
+    )
     plain, style = re.findall(r"<tr>\n<td><input.*?</tr>", client.get("/runs").text, re.DOTALL)
     note = f"tight:{run} plays another strategy; these figures are those of its run."
     assert re.search(r"[0-9] mA/g", plain)

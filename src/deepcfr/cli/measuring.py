@@ -94,11 +94,9 @@ def strategy_command(command: StrategyQuery) -> None:
 
 
 def spot_command(command: SpotQuery) -> None:
-    if not command.gap >= 0:
-        raise ConfigError(f"--gap must be at least 0, but is {command.gap:g}.")
-    for name, value in (("iterations", command.iterations), ("threads", command.threads)):
-        if value < 1:
-            raise ConfigError(f"--{name} must be at least 1, but is {value}.")
+    from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spots
+
+    check_limits(command.gap, command.iterations, command.threads)
     if command.out and command.out.exists():
         raise ConfigError(f"'{command.out}' exists: choose another file.")
     from rich.progress import Progress
@@ -106,7 +104,6 @@ def spot_command(command: SpotQuery) -> None:
     from deepcfr.files import write_atomically
     from deepcfr.runs.players import load_players
     from deepcfr.search.spot import Spot
-    from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 
     policy = None
     if command.from_:

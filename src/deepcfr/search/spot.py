@@ -115,11 +115,13 @@ class Spot:
         Raises ConfigError for mistakes, for a missing value without a policy, and for missing stacks if the policy's game
         has none; GameError as `ranges_after` does.
         """
-        cards, given = parse_board(board), {"pot": pot, "stacks": stacks, "dealer": dealer, "big_blind": big_blind}
+        cards = parse_board(board)
+        ranges = {f"the range of the {name}": text for name, text in zip(NAMES, (dealer, big_blind), strict=True)}
+        given = {"the pot": pot, "the stacks": stacks} | ranges
         missing = [name for name, value in given.items() if value is None]
         if missing and policy is None:
-            raise ConfigError(f"A spot needs a value for {', '.join(missing)}, or a policy that has it.")
-        ranges = [None if text is None else parse_range(text) for text in (dealer, big_blind)]
+            raise ConfigError(f"A spot needs {' and '.join(missing)}, or an agent that has it (--from in the command).")
+        dealt, other = (None if text is None else parse_range(text) for text in (dealer, big_blind))
         if policy is not None:
             state, reach = ranges_after(policy, line, cards)
             rules = state.rules
@@ -129,10 +131,9 @@ class Spot:
                 raise ConfigError(f"Nobody runs out of chips in '{rules.name}': give the stacks.")
             pot = state.pot if pot is None else pot
             stacks = (stack - max(state.chips)) / rules.unit_chips if stacks is None else stacks
-            ranges = [own if text is None else text for text, own in zip(ranges, reach, strict=True)]
+            dealt, other = (own if text is None else text for text, own in zip((dealt, other), reach, strict=True))
         assert pot is not None
         assert stacks is not None
-        dealt, other = ranges
         assert dealt is not None
         assert other is not None
         return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes), rake, cap)

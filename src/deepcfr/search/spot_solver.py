@@ -11,67 +11,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Player
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import Aims
-from deepcfr.search.spot import Spot
+from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, hand_names, hand_rows
 from deepcfr.search.spot_solution import Decision, Solution
 from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_on_board
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
-"""(iterations so far, newest gap in thousandths of a big blind) every few iterations; it answers True to stop there."""
+"""(iterations so far, newest gap in thousandths of a big blind) after every iteration; it answers True to stop there."""
 
 _ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
 _AS_PLAYED: Aims = [(0, False), (1, False)]  # of both players
-_STEP = 10  # iterations between two reports of progress
+_FIRST = 10  # iterations until the gap is measured for the first time
 _MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
-
-
-def solve_spot(
-    board: str,
-    sizes: str = SPOT_SIZES,
-    *,
-    pot: float | None = None,
-    stacks: float | None = None,
-    dealer: str | None = None,
-    big_blind: str | None = None,
-    policy: Player | None = None,
-    line: str = "",
-    rake: float = 0.0,
-    cap: float | None = None,
-    gap: float = SPOT_GAP,
-    iterations: int = SPOT_ITERATIONS,
-    locks: Sequence[dict[str, Any]] = (),
-    threads: int = 2,
-    on_progress: OnProgress | None = None,
-) -> Solution:
-    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap in thousandths of a big blind or a number of iterations.
-
-    Pot and stacks are in big blinds, ranges and sizes are texts, for example `solve_spot("Qs 7h 2c 9d 4s", pot=10,
-    stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as `policy` has it after the betting
-    `line`. The house takes `rake` percent of the final pot from its winner, at most `cap` big blinds; the game is then not
-    zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. Raises ConfigError for
-    mistakes, and GameError if the spot needs more than half of the machine's memory.
-    """
-    ranges = {"dealer": dealer, "big_blind": big_blind}
-    spot = Spot.parse(board, sizes, pot=pot, stacks=stacks, **ranges, policy=policy, line=line, rake=rake, cap=cap)
-    return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
 
 
 def memory_for_spots() -> float:
     """The bytes that a spot may take: half of the machine's memory."""
     return physical_memory() / 2 or inf
+
+
+def check_limits(gap: float, iterations: int, threads: int) -> None:
+    """Raise ConfigError for a gap below 0, and for less than one iteration or thread."""
+    if not gap >= 0:
+        raise ConfigError(f"The gap must be at least 0, but is {gap:g}.")
+    for name, value in (("iteration", iterations), ("thread", threads)):
+        if value < 1:
+            raise ConfigError(f"A spot needs at least 1 {name}, but {value} are given.")
 
 
 class SpotSolver:
@@ -134,10 +110,10 @@ class SpotSolver:
             solver = SubgameSolver(inside, reach, workers=workers, compact=self.compact)
             for node, fixed in self._locks:
                 solver.lock(node, fixed)
-            now, due = inf, 0.0
+            now, due = inf, float(_FIRST)
             try:
                 while solver.iteration < iterations:
-                    solver.run(min(_STEP, iterations - solver.iteration))
+                    solver.run(1)
                     if solver.iteration >= due:
                         now = 1000 * float(solver.gap()[0])
                         # it falls a little slower than 1 / t^2, so it does not reach its goal sooner
@@ -178,11 +154,20 @@ class SpotSolver:
         decisions = self._decisions(tree, *nothing)
         places = {decision.line: node for node, decision in enumerate(decisions)}
         column = {name: int(board.view[h]) for h, name in enumerate(hand_names(board.holes))}
+        column |= {name[2:] + name[:2]: view for name, view in column.items()}
+        seen: set[str] = set()
         for lock in locks:
-            line = str(lock.get("line"))
+            line = lock.get("line")
+            if not isinstance(line, str):
+                raise ConfigError("A lock has no 'line', the actions before its decision; '' is the first decision.")
             if line not in places:
                 raise ConfigError(f"There is no decision after {line!r}: write a line as --out writes it.")
             node = places[line]
+            if line in seen:
+                raise ConfigError(f"The decision after {line!r} is locked twice.")
+            seen.add(line)
+            if (player := lock.get("player", owner := NAMES[decisions[node].player])) != owner:
+                raise ConfigError(f"After {line!r} the {owner} acts, not {player!r}.")
             actions = decisions[node].actions
             fixed = np.full((len(actions), len(board)), np.nan)
             if "frequencies" in lock:
