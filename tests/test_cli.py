@@ -677,6 +677,10 @@ def test_play_ends_cleanly_after_its_hands_at_q_and_at_the_end_of_input(kuhn: Tr
 def test_play_is_decided_by_its_seed(kuhn: Trained) -> None:
     one, same, other = (deepcfr("play", kuhn.path, "--hands", 5, "--seed", s, answers="c\n" * 30) for s in (1, 1, 2))
     assert one == same != other
+    new = deepcfr("play", kuhn.path, "--hands", 5, answers="c\n" * 30).out
+    (seed,) = re.findall(r"^--seed (\d+) deals these hands again", new)
+    assert new.split("\n", 1)[1] == deepcfr("play", kuhn.path, "--hands", 5, "--seed", seed, answers="c\n" * 30).out
+    assert len({deepcfr("play", kuhn.path, answers="q\n").out for _ in range(3)}) > 1
 
 
 def test_an_export_is_small_measures_the_same_and_cannot_be_resumed(run: Path, tmp_path: Path, kuhn: Trained) -> None:

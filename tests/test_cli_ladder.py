@@ -108,7 +108,9 @@ def test_styles_and_ensembles_are_played_in_the_terminal_too(place: Path) -> Non
         hands = deepcfr("play", name, "--hands", 3, answers=answers)
         assert (hands.status, hands.err) == (0, "")
         assert "Session: 3 hands" in hands.out
-    plain, random = (deepcfr("play", name, "--hands", 8, answers=answers).out for name in (a, f"random:{a}"))
+    plain, random = (
+        deepcfr("play", name, "--hands", 8, "--seed", 0, answers=answers).out for name in (a, f"random:{a}")
+    )
     assert plain != random
     assert "but none is among scripted:call" in problem(deepcfr("play", "scripted:call"))
     assert "'mad' is not a style of play" in problem(deepcfr("play", f"mad:{a}"))

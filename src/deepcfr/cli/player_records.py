@@ -167,7 +167,7 @@ class Play:
 
     run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
     hands: int | None = None  # number of hands; without it, play until you quit
-    seed: int = 0  # seed of the cards and of the agent's actions
+    seed: int | None = None  # seed of the cards and of the agent's actions; without it, a new one every time
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)
 

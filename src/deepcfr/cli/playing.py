@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
@@ -13,7 +15,12 @@ def play_command(command: Play) -> None:
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
-    play(policy, Console(highlight=False), seed=command.seed, hands=command.hands)
+    console = Console(highlight=False)
+    seed = command.seed
+    if seed is None:
+        seed = secrets.randbelow(1_000_000)
+        console.print(f"--seed {seed} deals these hands again.")
+    play(policy, console, seed=seed, hands=command.hands)
 
 
 def serve_command(command: Serve) -> None:

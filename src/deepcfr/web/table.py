@@ -94,13 +94,11 @@ class Seat:
         with self.lock:
             hand = self.hand
             if number != hand.number:
-                raise Refusal(409, f"The action is for hand {number + 1}, but the current hand is {hand.number + 1}.")
+                raise Refusal(409, "The action is for another hand than the current one.")
             if hand.over:
-                raise Refusal(409, f"Hand {number + 1} is over: ask for the next one.")
+                raise Refusal(409, "This hand is over: ask for the next one.")
             if decision != len(hand.steps):
-                raise Refusal(
-                    409, f"The action is for decision {decision}, but hand {number + 1} waits for {len(hand.steps)}."
-                )
+                raise Refusal(409, f"The action is for decision {decision}, but the hand waits for {len(hand.steps)}.")
             action = hand.read(token)
             if action is None:
                 legal = ", ".join(choice.token for choice in hand.choices())
@@ -113,9 +111,9 @@ class Seat:
         """Deal the hand after hand `number`. Raises Refusal with status 409 unless that is the last hand and has ended."""
         with self.lock:
             if number != self.hand.number:
-                raise Refusal(409, f"The current hand is {self.hand.number + 1}, not {number + 1}.")
+                raise Refusal(409, "This is not the current hand.")
             if not self.hand.over:
-                raise Refusal(409, f"Hand {number + 1} is not over yet.")
+                raise Refusal(409, "This hand is not over yet.")
             self._deal(number + 1)
 
     def _proceed(self) -> None:
@@ -186,7 +184,7 @@ class Seat:
         with self.lock:
             hand = self.hand
             if number != hand.number or not hand.over:
-                raise Refusal(409, f"Hand {number + 1} cannot be reviewed: it is not over, or not the last one.")
+                raise Refusal(409, "The hand cannot be reviewed: it is not over, or not the last one.")
             if self._review is None:
                 self._review = decisions(hand)
             found = self._review
