@@ -53,7 +53,9 @@ class StrategyQuery:
     """
 
     run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    situation: Positional[str]  # hole cards / betting of the first round / board cards / betting ...
+    #: hole cards / betting of the first round / board cards / betting ...; betting is f, c and r, with sizes where a game
+    #: has several: "AsKd / r2.5 c / Qs 7h 2c"
+    situation: Positional[str]
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)
     json: bool = False
@@ -74,7 +76,7 @@ class SpotQuery:
     dealer: str | None = None  # the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1
     big_blind: str | None = None  # the range of the big blind
     from_: Annotated[str | None, arg(name="from")] = None  # a player of hold'em, as for deepcfr match
-    line: str = ""  # the betting before, rounds apart by /, such as rc or rc/ccrc
+    line: str = ""  # the betting of --from before, rounds apart by /, such as rc or rc/ccrc, with sizes r2.5 c/c
     policy: PolicyName = "own"  # policy of --from
     search: SearchConfig = field(default_factory=SearchConfig)  # of --from
     #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size

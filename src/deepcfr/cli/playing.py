@@ -16,11 +16,9 @@ def play_command(command: Play) -> None:
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     console = Console(highlight=False)
-    seed = command.seed
-    if seed is None:
-        seed = secrets.randbelow(1_000_000)
-        console.print(f"--seed {seed} deals these hands again.")
+    seed = secrets.randbelow(1_000_000) if command.seed is None else command.seed
     play(policy, console, seed=seed, hands=command.hands)
+    console.print(f"--seed {seed} deals these hands again.")
 
 
 def serve_command(command: Serve) -> None:
