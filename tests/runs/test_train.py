@@ -626,6 +626,7 @@ def test_ctrl_c_in_the_terminal_saves_says_how_to_go_on_and_the_run_ends_the_sam
     path = tmp_path / "run"
     status, out, err = struck(INTERRUPT, 4, *arguments(path, config))
     assert (status, "Traceback" in err) == (0, False)
+    assert out.count("Stopping after this iteration, which is then saved.") == 1
     stopped = re.search(rf"Stopped after iteration (\d+) and saved\. Go on with: deepcfr resume {path}\n", out)
     assert stopped
     done = int(stopped[1])

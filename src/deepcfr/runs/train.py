@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Thread
 from types import FrameType
 from typing import Any, Protocol
 
@@ -44,22 +45,27 @@ class Summary:
     result: Exploitability | None  # of the last evaluation, None where exact evaluation is out of reach or not reached
 
 
+_STOPPING = "Stopping after this iteration, which is then saved. Ctrl-C once more stops at once and loses it."
+
+
 class Interrupt:
     """Whether Ctrl-C was pressed: the first press asks the loop to stop after its iteration, the second stops at once."""
 
-    def __init__(self) -> None:
-        self.pressed = False
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.pressed, self._say = False, say
 
     def __call__(self, _signal: int, _frame: FrameType | None) -> None:
         if self.pressed:
             raise KeyboardInterrupt
         self.pressed = True
+        # by a thread of its own: the signal may come in the middle of another print, which must not be entered again
+        Thread(target=self._say, args=(_STOPPING,)).start()
 
 
 @contextmanager
-def catch_interrupt() -> Iterator[Interrupt]:
-    """Collect Ctrl-C while the body runs."""
-    interrupt = Interrupt()
+def catch_interrupt(say: Callable[[str], None]) -> Iterator[Interrupt]:
+    """Collect Ctrl-C while the body runs, and say what it does."""
+    interrupt = Interrupt(say)
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield interrupt
@@ -123,7 +129,7 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
         run.note_resumption(solver.iteration)
     result: Exploitability | None = None
     last = False
-    with catch_interrupt() as interrupt:
+    with catch_interrupt(observer.warn) as interrupt:
         for record in solver.iterations():
             observer.iteration(record, time.perf_counter() - started)
             line: dict[str, Any] = dataclasses.asdict(record)  # type: ignore[call-overload]
