@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,6 +18,8 @@ from command_line import deepcfr
 from deepcfr import cli
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.exploitability import Exploitability
+from deepcfr.games.presets import load_rules
+from deepcfr.games.rules import PRESETS
 from deepcfr.reinforcement.nfsp import NFSPRecord
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.tabular import TabularRecord
@@ -159,6 +162,21 @@ def test_blocks_that_are_marked_run(name: str, tmp_path: Path, monkeypatch: pyte
     if name == "docs/tutorial.md":  # its own game is solved: 1/3, 1 and 2/3, where NashConv is 0
         assert (names["low"], names["high"], names["answer"]) == pytest.approx((1 / 3, 1, 2 / 3), abs=0.2)
         assert 0 <= names["first"] + names["second"] < 0.2
+
+
+def test_the_game_definition_is_the_game_that_the_page_says(tmp_path: Path) -> None:
+    (text,) = re.findall(
+        r"^<!-- definition -->\n```text\n(.*?)^```", text_of("docs/games.md"), re.DOTALL | re.MULTILINE
+    )
+    path = tmp_path / "my-leduc.game"
+    path.write_text(text, encoding="utf-8")
+    (facts,) = [
+        game for game in deepcfr("games", "--definition", path, "--json").json["games"] if game["game"] == "my-leduc"
+    ]
+    assert load_rules(str(path)) == replace(
+        PRESETS["leduc"], name="my-leduc", num_ranks=4, num_suits=3, rank_symbols="2345", suit_symbols="cdh"
+    )
+    assert facts["exact_evaluation"]
 
 
 def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
