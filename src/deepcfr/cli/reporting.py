@@ -22,7 +22,7 @@ def reproduce_command(command: Reproduce) -> None:
     if command.json:
         print_json({"study": command.what, "budget": command.budget, "seeds": seeds} | facts)
     elif facts["finished"]:
-        console.print("All runs are finished. Write the report with: deepcfr report")
+        console.print(f"All runs are finished. Write the report with: deepcfr report --studies {command.out}")
     else:
         console.print("Stopped. The same command resumes from here.")
 
