@@ -1,0 +1,308 @@
+"""A network for the values of all hands at the start of a round, and how near it is to rounds that it has not seen.
+
+    python -m experiments.value_network fhp --boards 2000 --held-out 200
+
+A sample is a subgame: a random board, a line of betting that leads there, and the ranges that the agent brings, perturbed
+at random. It is solved to the end of the hand, and the values of all hands of both players are what the network is fitted
+to. Errors are of samples on other boards, in thousandths of the pot.
+
+Source of the method: Moravčík et al. 2017, "DeepStack", whose network sees ranges in buckets. This one sees a hand with its
+equity, against the range and against all hands, and both ranges as histograms of the strength of their hands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from deepcfr.api import load
+from deepcfr.games.poker import PokerGame
+from deepcfr.ladder.listed import listed
+from deepcfr.policies.base import Policy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.ranges.boards import Board, Boards, SampledBoards
+from deepcfr.ranges.kernels import unblocked_reach
+from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
+from deepcfr.rng import key
+from deepcfr.search.subgame import SubgameSolver, subgame, values_at_root
+
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+PLAYERS = (0, 1)
+BOTH: Aims = ((0, False), (1, False))
+BINS = 16  # of strength, in ranges and of a hand
+NOISE = (0.0, 0.5, 1.0, 2.0)  # standard deviations of the logarithm of a hand's weight
+ENTRIES = 2  # lines of a board
+
+
+@dataclass
+class Samples:
+    """Solved subgames: R rows, one for each hand of either player, in G subgames."""
+
+    group: torch.Tensor  # int64 [R]
+    player: torch.Tensor  # int64 [R]
+    strength: torch.Tensor  # [R] equity against all hands, from -1 to 1
+    equity: torch.Tensor  # [R] equity against the opponent's range, from -1 to 1
+    share: torch.Tensor  # [R] the hand's part of its player's pairs of hands; adds up to 1 for a player of a group
+    value: torch.Tensor  # [R] what the hand gains, in pots
+    ranges: torch.Tensor  # [G, 2, BINS] histograms of strength
+    pot: torch.Tensor  # [G] in big blinds
+    gap: torch.Tensor  # [G] gains of best responses to the solution, in thousandths of the pot
+
+    def only(self, chosen: torch.Tensor) -> Samples:
+        """Some of the rows, `chosen` bool [R]."""
+        rows = {f.name: getattr(self, f.name) for f in fields(Samples)}
+        size = len(self.group)
+        return Samples(**{name: row[chosen] if len(row) == size else row for name, row in rows.items()})
+
+    @staticmethod
+    def joined(parts: list[Samples]) -> Samples:
+        """All rows of several samples."""
+        starts = np.cumsum([0, *(len(part.pot) for part in parts)])
+        moved = [part.group + int(start) for part, start in zip(parts, starts[:-1], strict=True)]
+        rest = {f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(Samples)}
+        return Samples(**(rest | {"group": torch.cat(moved)}))
+
+
+class Sampler:
+    """Draws and solves subgames that begin with round `round_` of the game of a policy."""
+
+    def __init__(self, policy: Policy, round_: int, iterations: int) -> None:
+        assert isinstance(policy.game, PokerGame)
+        self.game, self.policy, self.round, self.iterations = policy.game, policy, round_, iterations
+        self._boards = SampledBoards(policy.game)
+        self._calls = scripted_policy("call", policy.game).on_board
+        self._scratch = Scratch()
+
+    def sample(self, stream: int) -> Samples:
+        """Some subgames of one random board."""
+        rules, rounds = self.game.rules, self._boards.rounds
+        draw = np.random.default_rng(stream)
+        cards = draw.permutation(rules.num_cards)[: sum(rules.board_cards[: self.round + 1])].tolist()
+        board, reach = self._arrive(tuple(cards))
+        entries = np.sort(draw.choice(len(rounds[self.round].entries), ENTRIES, replace=False))
+        inside = subgame(self.game, rounds, board, entries)
+        strength = self.strength(board)
+        reach = self._perturbed(reach[:, entries], strength, draw)
+        solver = SubgameSolver(inside, reach)
+        solver.run(self.iterations)
+        found, against = self.describe(inside, reach, strength)
+        values = values_at_root(inside, solver.policy().on_board, reach, BOTH)
+        pots = found.pot.numpy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gains = (values / against / pots[:, None]).swapaxes(0, 1).ravel()
+        found.value = torch.from_numpy(np.nan_to_num(gains).astype(np.float32))
+        found.gap = torch.from_numpy((1000 * solver.gap() / pots).astype(np.float32))
+        return found.only(torch.from_numpy(np.isfinite(gains)))
+
+    def strength(self, board: Board) -> Doubles:
+        """The equity of each view against all hands, [U], from -1 to 1."""
+        inside = subgame(self.game, self._boards.rounds, board, np.array([0]))
+        everyone = np.ones((2, 1, len(board)))
+        won: Doubles = values_at_root(inside, self._calls, everyone, ((0, False),))[0, 0]
+        strength: Doubles = won / self._against(board, everyone)[0, 0] / self._paid(inside)[0]
+        return strength
+
+    def _paid(self, inside: Boards) -> Doubles:
+        """What each player has put in before subgames, [X], in big blinds."""
+        paid: Doubles = self.game.tree.chips[inside.rounds[self.round].entry_nodes][:, 0] / self.game.rules.unit_chips
+        return paid
+
+    def describe(self, inside: Boards, reach: Doubles, strength: Doubles) -> tuple[Samples, Doubles]:
+        """What the network sees of `reach` [2, X, U] before the subgames `inside`, values unknown.
+
+        Rows are in the order of [X, 2, U]. Also the opponent's reach that shares no card with each view, [2, X, U].
+        """
+        board, paid = inside.root, self._paid(inside)
+        against = self._against(board, reach)
+        equity = values_at_root(inside, self._calls, reach, BOTH)
+        pairs = reach * against * board.size
+        bins = np.clip(((strength + 1) / 2 * BINS).astype(int), 0, BINS - 1)
+        held = (reach * board.size) @ np.eye(BINS)[bins]
+        place, player, _ = np.indices((len(paid), 2, len(board))).reshape(3, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_range = np.nan_to_num(equity / against / paid[:, None])
+
+        def rows(numbers: Doubles) -> torch.Tensor:
+            return torch.from_numpy(numbers.swapaxes(0, 1).ravel().astype(np.float32))
+
+        nothing = torch.zeros(len(place))
+        found = Samples(
+            group=torch.from_numpy(place),
+            player=torch.from_numpy(player),
+            strength=rows(np.broadcast_to(strength, reach.shape)),
+            equity=rows(of_range),
+            share=rows(_parts(pairs)),
+            value=nothing,
+            ranges=torch.from_numpy(_parts(held).swapaxes(0, 1).astype(np.float32)),
+            pot=torch.from_numpy((2 * paid).astype(np.float32)),
+            gap=torch.zeros(len(paid)),
+        )
+        return found, against
+
+    def _arrive(self, cards: tuple[int, ...]) -> tuple[Board, Doubles]:
+        """The board with `cards`, and both players' reach at its entries, [2, X, U]."""
+        boards, start = self._boards, 0
+        before = boards.root
+        reach: Doubles = np.ones((2, 1, len(before)))
+        for round_ in range(self.round + 1):
+            new = self.game.rules.board_cards[round_]
+            board = boards.after(before, cards[start : start + new])
+            start += new
+            reach = np.ascontiguousarray(reach[:, :, board.up])
+            if round_ < self.round:
+                play = RoundPass(boards.rounds[round_], board, reach, self._scratch)
+                play.down(self.policy.on_board(boards.rounds[round_], board))
+                reach = play.reach_at_exits().astype(np.float64)
+            before = board
+        return before, reach
+
+    def _perturbed(self, reach: Doubles, strength: Doubles, draw: np.random.Generator) -> Doubles:
+        """Reach [2, X, U] with random weights, of single hands and along their strength; the largest is 1."""
+        spread = np.array(NOISE)[draw.integers(len(NOISE), size=(*reach.shape[:2], 1))]
+        trend = draw.standard_normal(spread.shape) * (strength - strength.mean()) / strength.std()
+        changed = (reach + 1e-6) * np.exp(spread * (trend + draw.standard_normal(reach.shape)) / 2**0.5)
+        scaled: Doubles = changed / changed.max(2, keepdims=True)
+        return scaled
+
+    def _against(self, board: Board, reach: Doubles) -> Doubles:
+        """The opponent's reach that shares no card with each view, [2, X, U]."""
+        total = np.empty_like(reach)
+        rows = np.arange(reach.shape[1])
+        for player in PLAYERS:
+            unblocked_reach(rows, reach[1 - player], board.holes, board.view, board.example, total[player])
+        return total
+
+
+def _parts(weights: Doubles) -> Doubles:
+    """Weights [..., n] as parts of their sum, and 0 where all are 0."""
+    parts: Doubles = weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+    return parts
+
+
+class ValueNetwork(nn.Module):
+    """Values of hands in pots: half the equity, which is what checking to the end is worth, and a learnt rest."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        inputs = BINS + 2 + 2 * BINS + 2
+        self.layers = nn.Sequential(
+            nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+            nn.Linear(width, 1),
+        )  # fmt: skip
+
+    def forward(self, data: Samples, rows: torch.Tensor) -> torch.Tensor:
+        """The values of `rows`, whole groups, [len(rows)]; a group's values add up to 0 over all pairs of hands."""
+        group, player = data.group[rows], data.player[rows]
+        centres = torch.linspace(-1, 1, BINS)
+        hats = (1 - (data.strength[rows, None] - centres).abs() * (BINS - 1) / 2).clamp(min=0)
+        seen = torch.cat(
+            [
+                hats,
+                data.strength[rows, None],
+                data.equity[rows, None],
+                data.ranges[group, player],
+                data.ranges[group, 1 - player],
+                data.pot[group, None].log(),
+                player[:, None].float(),
+            ],
+            1,
+        )
+        rest: torch.Tensor = self.layers(seen)[:, 0]
+        raw = 0.5 * data.equity[rows] + rest
+        surplus = torch.zeros(len(data.pot)).index_add(0, group, raw * data.share[rows])
+        return raw - 0.5 * surplus[group]
+
+
+def fit(data: Samples, width: int, steps: int, batch: int, seed: int) -> ValueNetwork:
+    """A network fitted to `data` by Adam, a batch of whole groups a step."""
+    torch.manual_seed(seed)
+    network = ValueNetwork(width)
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for step, rows in enumerate(_batches(data, batch, steps), start=1):
+        loss = (network(data, rows) - data.value[rows]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        if step % max(1, steps // 10) == 0:
+            print(f"step {step}: root mean square {1000 * loss.item() ** 0.5:.1f} thousandths of the pot", flush=True)
+    return network
+
+
+def _batches(data: Samples, batch: int, steps: int) -> Iterator[torch.Tensor]:
+    start = torch.searchsorted(data.group, torch.arange(len(data.pot) + 1))
+    for _ in range(steps):
+        chosen = set(torch.randint(len(data.pot), (batch,)).tolist())
+        yield torch.cat([torch.arange(int(start[group]), int(start[group + 1])) for group in sorted(chosen)])
+
+
+def errors(network: ValueNetwork, data: Samples) -> dict[str, float]:
+    """Mean absolute errors in thousandths of the pot: of all hands alike, and of hands as often as they are held."""
+    rows = torch.arange(len(data.group))
+    with torch.no_grad():
+        guess = network(data, rows)
+    of = {"network": guess, "equity": 0.5 * data.equity, "nothing": torch.zeros_like(guess)}
+    weight = data.share / (2 * len(data.pot))
+    found: dict[str, float] = {}
+    for name, values in of.items():
+        apart = 1000 * (values - data.value).abs()
+        found |= {name: float(apart.mean()), f"{name}, as held": float((weight * apart).sum())}
+    return found
+
+
+def measure(
+    agent: str, round_: int, boards: int, held_out: int, iterations: int, width: int, steps: int, seed: int
+) -> tuple[ValueNetwork, dict[str, Any]]:
+    """Draw samples, fit a network to some and measure it on the others; also the network."""
+    policy = listed(load(agent).policy)
+    assert isinstance(policy, Policy)
+    sampler, start = Sampler(policy, round_, iterations), time.process_time()
+    parts = []
+    for number in range(boards + held_out):
+        parts.append(sampler.sample(key(seed, "values", number)))
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1} boards, {time.process_time() - start:.0f} s of processor time", flush=True)
+    drawn = time.process_time() - start
+    data, seen, rest = (Samples.joined(some) for some in (parts[:boards], parts[:held_out], parts[boards:]))
+    network = fit(data, width, steps, 16, seed)
+    facts = {
+        "agent": agent, "round": round_, "boards": boards, "held_out": held_out, "iterations": iterations, "width": width,
+        "steps": steps, "seed": seed, "gap": float(rest.gap.mean()), "seen": errors(network, seen),
+        "unseen": errors(network, rest), "seconds_of_samples": drawn,
+        "seconds": time.process_time() - start,
+    }  # fmt: skip
+    return network, facts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("agent", help="whose ranges and game they are")
+    parser.add_argument(
+        "--round", type=int, default=1, dest="round_", help="the round that subgames begin with, from 0"
+    )
+    numbers = {"boards": 2000, "held-out": 200, "iterations": 100, "width": 128, "steps": 2000, "seed": 0}
+    for name, number in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=number)
+    parser.add_argument("--out", type=Path, help="a file for the network")
+    options = vars(parser.parse_args())
+    out = options.pop("out")
+    network, facts = measure(**options)
+    if out:
+        torch.save({"width": options["width"], "weights": network.state_dict()}, out)
+    print(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The value network's samples, its zero sums, and the leaves that search takes from it."""
+
+import numpy as np
+import pytest
+import torch
+
+from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import load_game
+from deepcfr.parallel import Workers
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.ranges.boards import Board
+from deepcfr.ranges.sweep import RoundPass, Scratch
+from experiments.value_network import BOTH, Sampler, Samples, ValueNetwork, errors, fit
+from experiments.value_search import FirstRound, Leaves
+
+
+@pytest.fixture(scope="module")
+def samples() -> Samples:
+    game = load_game("fhp-mini")
+    sampler = Sampler(scripted_policy("uniform", game), 1, 60)
+    return Samples.joined([sampler.sample(stream) for stream in range(12)])
+
+
+def total(samples: Samples, values: torch.Tensor) -> torch.Tensor:
+    """What both players gain by `values`, added, in the mean over pairs of hands, [G]."""
+    return torch.zeros(len(samples.pot)).index_add(0, samples.group, values * samples.share)
+
+
+def test_samples_are_solved_subgames_whose_values_add_up_to_nothing(samples: Samples) -> None:
+    assert len(samples.pot) == 24
+    of_player = torch.zeros(24, 2).index_put((samples.group, samples.player), samples.share, accumulate=True)
+    torch.testing.assert_close(of_player, torch.ones(24, 2))
+    torch.testing.assert_close(samples.ranges.sum(2), torch.ones(24, 2))
+    torch.testing.assert_close(total(samples, samples.value), torch.zeros(24), atol=1e-5, rtol=0)
+    torch.testing.assert_close(total(samples, samples.equity), torch.zeros(24), atol=1e-5, rtol=0)
+    assert samples.equity.abs().max() <= 1 + 1e-5
+    assert 0 < samples.gap.max() < 50  # thousandths of the pot
+    assert (samples.group.diff() >= 0).all()
+    assert len(samples.pot.unique()) > 1
+
+
+def test_values_of_the_network_add_up_to_nothing_and_become_those_of_the_samples(samples: Samples) -> None:
+    rows = torch.arange(len(samples.group))
+    torch.manual_seed(0)
+    before = ValueNetwork(32)
+    torch.testing.assert_close(total(samples, before(samples, rows)), torch.zeros(24), atol=1e-5, rtol=0)
+    after = errors(fit(samples, 32, 150, 8, seed=0), samples)
+    assert after["network"] < 0.5 * after["equity"] < 0.5 * after["nothing"]
+
+
+def test_leaves_are_an_unbiased_estimate_of_all_flops() -> None:
+    """A network that says half the equity makes them the values of checking to the end."""
+    game = load_game("fhp-mini")
+    assert isinstance(game, PokerGame)
+    leaves = Leaves(game, lambda seen, rows: 0.5 * seen.equity[rows])  # type: ignore[arg-type]
+    rounds, calls = leaves.boards.rounds, scripted_policy("call", game).on_board
+    at_exits = np.random.default_rng(0).random((2, len(rounds[0].exits), len(leaves.before)))
+
+    def visit(board: Board, reach: np.ndarray, deal: object) -> np.ndarray:  # noqa: ARG001
+        play = RoundPass(rounds[1], board, reach, Scratch())
+        play.down(calls(rounds[1], board))
+        return play.up(BOTH, lambda _: np.empty(0))[:, rounds[1].entries]
+
+    with Workers(1) as workers:
+        exact = leaves.boards.deal(visit, leaves.before, at_exits, workers)
+    estimate = leaves.mean(at_exits, np.random.default_rng(1), 3_000)
+    assert np.abs(exact).max() > 1
+    assert np.abs(estimate - exact).max() < 0.1 * np.abs(exact).max()
+
+
+def test_the_first_round_is_played_for_what_the_leaves_say() -> None:
+    """A player who wins every pot on the flop does not fold before it, and one who loses them all does."""
+    game = load_game("fhp-mini")
+    assert isinstance(game, PokerGame)
+
+    def says(share: float) -> FirstRound:
+        def network(seen: Samples, rows: torch.Tensor) -> torch.Tensor:
+            return torch.full((len(rows),), share) * (1 - 2.0 * seen.player[rows])
+
+        return FirstRound(Leaves(game, network), 30, 2, 0)  # type: ignore[arg-type]
+
+    nothing = Leaves(game, lambda *_: torch.empty(0))  # type: ignore[arg-type]
+    tree = nothing.boards.rounds[0]
+    for share, folds in ((0.5, False), (-0.5, True)):  # player 0, the dealer, wins or loses every pot
+        first = says(share).on_board(tree, nothing.before)[0]
+        assert tree.actor[0] == 0
+        assert (first > 0.8).all() if folds else (first < 0.2).all()
