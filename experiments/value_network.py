@@ -114,12 +114,12 @@ class Sampler:
         return strength
 
     def _paid(self, inside: Boards) -> Doubles:
-        """What each player has put in before subgames, [X], in big blinds."""
+        """The big blinds that each player has put in before subgames, [X]."""
         paid: Doubles = self.game.tree.chips[inside.rounds[self.round].entry_nodes][:, 0] / self.game.rules.unit_chips
         return paid
 
     def describe(self, inside: Boards, reach: Doubles, strength: Doubles) -> tuple[Samples, Doubles]:
-        """What the network sees of `reach` [2, X, U] before the subgames `inside`, values unknown.
+        """The inputs of the network for `reach` [2, X, U] before the subgames `inside`, values unknown.
 
         Rows are in the order of [X, 2, U]. Also the opponent's reach that shares no card with each view, [2, X, U].
         """

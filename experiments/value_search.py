@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.floating]
 
 
 class Leaves:
-    """What hands are worth on the flop, by the network."""
+    """Values of hands on the flop, by the network."""
 
     def __init__(self, game: PokerGame, network: ValueNetwork) -> None:
         self.boards = Boards(game, merge=True, keep=True)
