@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import torch
 from torch import nn
 
 from deepcfr.api import load
+from deepcfr.files import write_atomically
 from deepcfr.games.poker import PokerGame
 from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import Policy
@@ -43,6 +45,7 @@ BOTH: Aims = ((0, False), (1, False))
 BINS = 16  # of strength, in ranges and of a hand
 NOISE = (0.0, 0.5, 1.0, 2.0)  # standard deviations of the logarithm of a hand's weight
 ENTRIES = 2  # lines of a board
+CHUNK = 50  # boards that are stored together; numbers of boards are multiples of it
 
 
 @dataclass
@@ -262,26 +265,52 @@ def errors(network: ValueNetwork, data: Samples) -> dict[str, float]:
     return found
 
 
+def collect(sampler: Sampler, folder: Path, seed: int, boards: int) -> tuple[list[Samples], float]:
+    """The samples of `boards` boards, CHUNK boards together, and the processor seconds that they took.
+
+    Those that `folder` has are read, the others are drawn and stored there.
+    """
+    parts, seconds = [], 0.0
+    folder.mkdir(parents=True, exist_ok=True)
+    for first in range(0, boards, CHUNK):
+        path = folder / f"{first}.pt"
+        if not path.is_file():
+            start = time.process_time()
+            drawn = Samples.joined([sampler.sample(key(seed, "values", first + i)) for i in range(CHUNK)])
+            file = BytesIO()
+            torch.save({"samples": vars(drawn), "seconds": time.process_time() - start}, file)
+            write_atomically(path, file.getvalue())
+            print(f"{first + CHUNK} boards", flush=True)
+        stored = torch.load(path)
+        parts.append(Samples(**stored["samples"]))
+        seconds += stored["seconds"]
+    return parts, seconds
+
+
 def measure(
-    agent: str, round_: int, boards: int, held_out: int, iterations: int, width: int, steps: int, seed: int
+    agent: str,
+    folder: Path,
+    round_: int,
+    boards: int,
+    held_out: int,
+    iterations: int,
+    width: int,
+    steps: int,
+    seed: int,
 ) -> tuple[ValueNetwork, dict[str, Any]]:
-    """Draw samples, fit a network to some and measure it on the others; also the network."""
+    """Draw samples, fit a network to all but those of the first `held_out` boards, and measure it on both parts."""
     policy = listed(load(agent).policy)
     assert isinstance(policy, Policy)
-    sampler, start = Sampler(policy, round_, iterations), time.process_time()
-    parts = []
-    for number in range(boards + held_out):
-        parts.append(sampler.sample(key(seed, "values", number)))
-        if (number + 1) % 100 == 0:
-            print(f"{number + 1} boards, {time.process_time() - start:.0f} s of processor time", flush=True)
-    drawn = time.process_time() - start
-    data, seen, rest = (Samples.joined(some) for some in (parts[:boards], parts[:held_out], parts[boards:]))
-    network = fit(data, width, steps, 16, seed)
+    sampler = Sampler(policy, round_, iterations)
+    parts, drawn = collect(sampler, folder / f"{agent}-{round_}-{iterations}-{seed}", seed, boards + held_out)
+    start, apart = time.process_time(), held_out // CHUNK
+    rest, seen = Samples.joined(parts[:apart]), Samples.joined(parts[-apart:])
+    network = fit(Samples.joined(parts[apart:]), width, steps, 16, seed)
+    fitted = time.process_time() - start
     facts = {
         "agent": agent, "round": round_, "boards": boards, "held_out": held_out, "iterations": iterations, "width": width,
         "steps": steps, "seed": seed, "gap": float(rest.gap.mean()), "seen": errors(network, seen),
-        "unseen": errors(network, rest), "seconds_of_samples": drawn,
-        "seconds": time.process_time() - start,
+        "unseen": errors(network, rest), "seconds_of_samples": drawn, "seconds_of_fit": fitted,
     }  # fmt: skip
     return network, facts
 
@@ -295,6 +324,9 @@ def main() -> None:
     numbers = {"boards": 2000, "held-out": 200, "iterations": 100, "width": 128, "steps": 2000, "seed": 0}
     for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=number)
+    parser.add_argument(
+        "--folder", type=Path, default=Path("runs/values"), help="where samples are kept, for next time"
+    )
     parser.add_argument("--out", type=Path, help="a file for the network")
     options = vars(parser.parse_args())
     out = options.pop("out")

@@ -1,5 +1,7 @@
 """The value network's samples, its zero sums, and the leaves that search takes from it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.sweep import RoundPass, Scratch
-from experiments.value_network import BOTH, Sampler, Samples, ValueNetwork, errors, fit
+from experiments.value_network import BOTH, Sampler, Samples, ValueNetwork, collect, errors, fit
 from experiments.value_search import FirstRound, Leaves
 
 
@@ -37,6 +39,18 @@ def test_samples_are_solved_subgames_whose_values_add_up_to_nothing(samples: Sam
     assert 0 < samples.gap.max() < 50  # thousandths of the pot
     assert (samples.group.diff() >= 0).all()
     assert len(samples.pot.unique()) > 1
+
+
+def test_samples_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.value_network.CHUNK", 3)
+    sampler = Sampler(scripted_policy("uniform", load_game("fhp-mini")), 1, 5)
+    (first,), took = collect(sampler, tmp_path, 1, 3)
+    monkeypatch.setattr(sampler, "sample", lambda _: pytest.fail("they are there"))
+    (again,), same = collect(sampler, tmp_path, 1, 3)
+    assert took == same > 0
+    assert len(first.pot) == 6
+    for name, numbers in vars(first).items():
+        torch.testing.assert_close(getattr(again, name), numbers)
 
 
 def test_values_of_the_network_add_up_to_nothing_and_become_those_of_the_samples(samples: Samples) -> None:

@@ -329,7 +329,7 @@ def test_a_hand_that_a_run_has_almost_never_is_left_out() -> None:
 
 
 def test_a_spot_without_a_policy_needs_everything() -> None:
-    with pytest.raises(ConfigError, match="needs the stacks and the range of the big blind, or an agent"):
+    with pytest.raises(ConfigError, match="needs a value for the stacks and the range of the big blind, or an agent"):
         Spot.parse("Qs 7h 2c", "flop 75", pot=3, dealer="AA")
 
 

@@ -217,7 +217,7 @@ def test_the_grid_of_a_range(somebody: TestClient) -> None:
     "change, status, sentence",
     [
         ({"board": "Qs 7h"}, 400, "3, 4 or 5 cards"),
-        ({"dealer": None}, 400, "needs the range of the dealer"),
+        ({"dealer": None}, 400, "needs a value for the range of the dealer"),
         ({"dealer": "KcKd"}, 400, "no hand that is possible"),
         ({"agent": "nobody"}, 404, "no run named 'nobody'"),
         ({"sizes": "river x"}, 400, "needs percentages"),

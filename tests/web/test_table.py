@@ -120,7 +120,7 @@ def test_people_do_not_see_each_others_tables(person: TestClient) -> None:
     ("change", "status", "words"),
     [
         ({"decision": 99}, 409, "for decision 99"),
-        ({"hand": 5}, 409, "for another hand than the current one"),
+        ({"hand": 5}, 409, "'hand' of the action is 5, but the current one is 0"),
         ({"action": "f"}, 400, "not legal here; legal actions are c, r"),
         ({"action": "r" * 21}, 422, "cannot be read: 'body.action'"),
         ({"hand": -1}, 422, "body.hand"),
@@ -153,7 +153,7 @@ def test_an_action_that_comes_again_changes_nothing(person: TestClient) -> None:
     over = finish(person, after)
     body = {"hand": over["hand"], "decision": over["decision"], "action": "c"}
     answer = person.post("/api/play/uniform/act", json=body)
-    assert (answer.status_code, answer.json()) == (409, {"error": "This hand is over: ask for the next one."})
+    assert (answer.status_code, answer.json()) == (409, {"error": "Hand number 0 is over: ask for the next one."})
     second = next_hand(person, over)
     assert person.post("/api/play/uniform/next", json={"hand": 0}).status_code == 409
     assert person.post("/api/play/uniform/next", json={"hand": 1}).status_code == 409  # not over yet
@@ -276,7 +276,7 @@ def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:
     assert seat.raw.count == 400
     assert seat.raw.mean * 400 == pytest.approx(won)
     assert not any(isinstance(value, list) and len(value) > 10 for value in vars(seat).values())
-    with pytest.raises(Refusal, match="not the current hand"):
+    with pytest.raises(Refusal, match="'hand' is 3, but the current one is 400"):
         seat.next_hand(3)
 
 

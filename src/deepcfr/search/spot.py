@@ -120,7 +120,7 @@ class Spot:
         given = {"the pot": pot, "the stacks": stacks} | ranges
         missing = [name for name, value in given.items() if value is None]
         if missing and policy is None:
-            raise ConfigError(f"A spot needs {' and '.join(missing)}, or an agent that has it (--from in the command).")
+            raise ConfigError(f"A spot needs a value for {' and '.join(missing)}, or an agent that has it (--from).")
         dealt, other = (None if text is None else parse_range(text) for text in (dealer, big_blind))
         if policy is not None:
             state, reach = ranges_after(policy, line, cards)

@@ -94,9 +94,9 @@ class Seat:
         with self.lock:
             hand = self.hand
             if number != hand.number:
-                raise Refusal(409, "The action is for another hand than the current one.")
+                raise Refusal(409, f"'hand' of the action is {number}, but the current one is {hand.number}.")
             if hand.over:
-                raise Refusal(409, "This hand is over: ask for the next one.")
+                raise Refusal(409, f"Hand number {number} is over: ask for the next one.")
             if decision != len(hand.steps):
                 raise Refusal(409, f"The action is for decision {decision}, but the hand waits for {len(hand.steps)}.")
             action = hand.read(token)
@@ -111,9 +111,9 @@ class Seat:
         """Deal the hand after hand `number`. Raises Refusal with status 409 unless that is the last hand and has ended."""
         with self.lock:
             if number != self.hand.number:
-                raise Refusal(409, "This is not the current hand.")
+                raise Refusal(409, f"'hand' is {number}, but the current one is {self.hand.number}.")
             if not self.hand.over:
-                raise Refusal(409, "This hand is not over yet.")
+                raise Refusal(409, f"Hand number {number} is not over yet.")
             self._deal(number + 1)
 
     def _proceed(self) -> None:
@@ -184,7 +184,7 @@ class Seat:
         with self.lock:
             hand = self.hand
             if number != hand.number or not hand.over:
-                raise Refusal(409, "The hand cannot be reviewed: it is not over, or not the last one.")
+                raise Refusal(409, f"Hand number {number} cannot be reviewed: it is not over, or not the last one.")
             if self._review is None:
                 self._review = decisions(hand)
             found = self._review
