@@ -33,6 +33,7 @@ from deepcfr.policies.snapshots import Snapshot, compact, snapshot_weight, thin
 from deepcfr.policies.tables import TreePolicy, round_views, table_of
 from deepcfr.ranges.boards import Boards
 from deepcfr.rng import generator, key
+from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.networks import build_network
@@ -420,7 +421,7 @@ def test_exports_carry_as_many_networks_as_asked_for(run: tuple[DeepCFR, list[Po
     run[0].fit_average()  # what the export without networks plays
     folder.save(run[0], 0.0)
     for every, kept in ((1, [1, 2, 3, 4, 5, 6]), (3, [3, 6]), (0, [])):
-        folder.export(tmp_path / f"export {every}", pytest.fail, keep_networks=every)
+        export(folder, tmp_path / f"export {every}", pytest.fail, keep_networks=every)
         solver, _ = RunFolder.open(tmp_path / f"export {every}").load_solver(pytest.fail, memories=False)
         assert isinstance(solver, DeepCFR)
         assert [iterate.iteration for iterate in solver.snapshots.kept] == kept

@@ -36,6 +36,7 @@ from deepcfr.games.presets import load_rules
 from deepcfr.policies.query import query
 from deepcfr.policies.snapshots import snapshot_tensors
 from deepcfr.runs import checkpoint as checkpoints
+from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 
@@ -548,7 +549,7 @@ def test_the_pointer_to_the_latest_is_for_people_only(saved: Saved) -> None:
 
 
 def test_an_export_plays_the_same_and_cannot_be_resumed(saved: Saved, tmp_path: Path) -> None:
-    saved.run.export(tmp_path / "small", pytest.fail)
+    export(saved.run, tmp_path / "small", pytest.fail)
     assert not list((tmp_path / "small").rglob("memory-*"))
     (networks,) = (tmp_path / "small").rglob(NETWORKS)
     weights = load_file(networks)
@@ -573,7 +574,7 @@ def test_an_export_plays_the_same_and_cannot_be_resumed(saved: Saved, tmp_path: 
 def test_an_export_of_a_damaged_run_takes_the_previous_checkpoint_and_says_so(saved: Saved, tmp_path: Path) -> None:
     flip(saved.folder(3) / NETWORKS, 100)
     warnings: list[str] = []
-    saved.run.export(tmp_path / "small", warnings.append)
+    export(saved.run, tmp_path / "small", warnings.append)
     assert len(warnings) == 1
     assert [p.name for p in (tmp_path / "small" / "checkpoints").iterdir() if p.is_dir()] == ["0000002"]
 
@@ -582,11 +583,11 @@ def test_an_export_needs_a_checkpoint_and_an_empty_folder(saved: Saved, tmp_path
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
     with pytest.raises(CheckpointError, match="is not empty"):
-        saved.run.export(tmp_path / "full", pytest.fail)
+        export(saved.run, tmp_path / "full", pytest.fail)
     assert [p.name for p in (tmp_path / "full").iterdir()] == ["file"]
     new = RunFolder.create(tmp_path / "new", CONFIG)
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
-        new.export(tmp_path / "small", pytest.fail)
+        export(new, tmp_path / "small", pytest.fail)
     with pytest.raises(CheckpointError, match="no checkpoint yet"):
         new.load_policy("average", pytest.fail)
 

@@ -37,6 +37,7 @@ from deepcfr.files import cache_folder
 from deepcfr.games.presets import load_source
 from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
+from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import read_metrics
@@ -560,7 +561,7 @@ def test_more_time_is_more_than_a_run_has_used(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_trained_keeps_its_configuration(tmp_path: Path, reference: Path) -> None:
-    RunFolder.open(reference).export(tmp_path / "export", pytest.fail)
+    export(RunFolder.open(reference), tmp_path / "export", pytest.fail)
     run = RunFolder.open(tmp_path / "export")
     before = contents(run.path)
     run.extend(9)
@@ -573,9 +574,9 @@ def test_a_run_without_an_average_network_is_not_exported(tmp_path: Path) -> Non
     interrupted(tmp_path / "run", 3, replace(CONFIG, evaluation=EvaluationConfig()))
     run = RunFolder.open(tmp_path / "run")
     with pytest.raises(CheckpointError, match=r"has no average-strategy network yet: 'deepcfr resume .*run' fits one"):
-        run.export(tmp_path / "export", pytest.fail, keep_networks=0)
+        export(run, tmp_path / "export", pytest.fail, keep_networks=0)
     assert not (tmp_path / "export").exists()
-    run.export(tmp_path / "export", pytest.fail)  # whose snapshots can be played
+    export(run, tmp_path / "export", pytest.fail)  # whose snapshots can be played
     RunFolder.open(tmp_path / "export").load_policy("sd-cfr", pytest.fail)
 
 
@@ -668,7 +669,7 @@ def test_using_a_run_leaves_its_memories_in_files_as_they_are(tmp_path: Path) ->
     assert len(before) == 2 * 3 * 4
     policy, _ = run.load_policy("average", pytest.fail)
     assert exploitability(policy).nash_conv > 0
-    run.export(tmp_path / "export", pytest.fail)
+    export(run, tmp_path / "export", pytest.fail)
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
 
 

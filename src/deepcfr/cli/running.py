@@ -165,7 +165,8 @@ def _run(run: Any, as_json: bool, cluster: Cluster | None = None) -> None:
 
 
 def export_command(command: Export) -> None:
+    from deepcfr.runs.export import export
     from deepcfr.runs.folder import RunFolder
 
-    RunFolder.open(command.run).export(command.out, warn, command.keep_networks)
+    export(RunFolder.open(command.run), command.out, warn, command.keep_networks)
     print(f"Exported to {command.out}.")

@@ -355,9 +355,9 @@ class RunFolder:
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
-        return stepped(self._played(solver, which)), solver
+        return stepped(self.played(solver, which)), solver
 
-    def _played(self, solver: Solver, which: str) -> Any:
+    def played(self, solver: Solver, which: str) -> Any:
         """The policy of a name; raises CheckpointError if there is none (yet)."""
         try:
             return solver.policy(which)
@@ -368,38 +368,6 @@ class RunFolder:
         """As `load_player`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
         player, solver = self.load_player(which, warn)
         return listed(player), solver
-
-    def export(self, target: Path, warn: Warn, keep_networks: int = 1) -> None:
-        """Copy the run without its memories. The copy is small; it can play and be measured, but not resumed.
-
-        The weights of Deep CFR's networks have 16 bits in it.
-        Of the iterates for SD-CFR every `keep_networks`-th stays, counted back from the newest, or none if that is 0.
-        """
-        if keep_networks < 0:
-            raise ConfigError(f"--keep-networks must be at least 0, but is {keep_networks}.")
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            what = "is not empty" if target.is_dir() else "is a file"
-            raise CheckpointError(f"'{target}' {what}: choose another folder.")
-        solver, seconds = self.load_solver(warn, memories=False)
-        if solver.iteration == 0:
-            raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is nothing to export.")
-        solver.thin(keep_networks)
-        if not any(_has_policy(solver, which) for which in ("average", "sd-cfr")):
-            self._played(solver, "average")  # says what is missing
-        for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
-            if (self.path / name).is_file():
-                write_atomically(target / name, (self.path / name).read_bytes())
-        if self.abstraction_path:
-            shutil.copytree(self.abstraction_path, target / "abstraction")
-        save_checkpoint(target, solver, self.fingerprint, seconds, keep=1, memories=False)
-
-
-def _has_policy(solver: Solver, which: str) -> bool:
-    try:
-        solver.policy(which)
-    except NoPolicy:
-        return False
-    return True
 
 
 def _source(stored: dict[str, Any], path: Path) -> GameSource:
