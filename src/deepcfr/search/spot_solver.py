@@ -24,7 +24,7 @@ from deepcfr.ranges.sweep import Aims
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, hand_names, hand_rows
 from deepcfr.search.spot_solution import Decision, Solution
-from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_on_board
+from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_at_root
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
@@ -126,12 +126,12 @@ class SpotSolver:
                 if not solver.iteration:
                     raise
             strategy = solver.policy().on_board
-            values = values_on_board(inside, strategy, reach, _AS_PLAYED, workers)
+            values = values_at_root(inside, strategy, reach, _AS_PLAYED, workers, whole_round=True)
             checks = scripted_policy("call", self.game).on_board
-            calls = values_on_board(inside, checks, reach, _AS_PLAYED, workers)
+            calls = values_at_root(inside, checks, reach, _AS_PLAYED, workers)
             gap_now = 1000 * float(solver.gap()[0])
         tree = inside.rounds[self.spot.round]
-        shares, equities = (self._shares(part[:, tree.entries[0]]) for part in (values, calls))
+        shares, equities = self._shares(values[:, tree.entries[0]]), self._shares(calls[:, 0])
         return Solution(
             spot=self.spot,
             iterations=solver.iteration,

@@ -86,36 +86,24 @@ def values_at_root(
     aims: Aims,
     workers: Workers | None = None,
     locked: Ints = NO_NODES,
+    *,
+    whole_round: bool = False,
 ) -> Doubles:
-    """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U]."""
-    values = values_on_board(boards, strategy, reach, aims, workers, locked)
-    return values[:, boards.rounds[boards.root.round].entries]
+    """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
 
-
-def values_on_board(
-    boards: Boards,
-    strategy: BoardStrategy,
-    reach: Floats,
-    aims: Aims,
-    workers: Workers | None = None,
-    locked: Ints = NO_NODES,
-) -> Doubles:
-    """Values of `aims` at all slots of the first board's round, [K, S, U].
-
-    As everywhere in `ranges`, they are sums over the opponent's hands, weighted by its reach. A best response follows the
-    strategy at the nodes `locked` of the first board.
+    With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `ranges`, they are sums over the
+    opponent's hands, weighted by its reach. A best response follows the strategy at the nodes `locked` of the first board.
     """
     scratch = Scratch()
     free = ~np.isin(np.arange(len(boards.rounds[boards.root.round].nodes)), locked)
     at_first = [(player, free if best is True else best) for player, best in aims]
 
     def visit(board: Board, at_entries: Floats, deal: Deal) -> Floats:
-        tree = boards.rounds[board.round]
+        tree, first = boards.rounds[board.round], board.round == boards.root.round
         play = RoundPass(tree, board, at_entries, scratch)
         play.down(strategy(tree, board))
-        if board.round == boards.root.round:
-            return play.up(at_first, deal)
-        return play.up(aims, deal)[:, tree.entries]
+        values = play.up(at_first if first else aims, deal)
+        return values if first and whole_round else values[:, tree.entries]
 
     return np.array(_visit_root(boards, visit, reach, workers))
 
