@@ -44,3 +44,11 @@ def test_an_unknown_experiment_is_refused_and_help_names_all_that_there_are() ->
     assert problem.endswith(f"there are {', '.join(NAMES)}.")
     listed = re.findall(r"[a-z0-9-]+", deepcfr("reproduce", "--help").out)
     assert {name.removesuffix("-plain") for name in NAMES} | {"-plain"} <= set(listed)
+
+
+@pytest.mark.parametrize("finished, words", [(True, "deepcfr report --studies here"), (False, "resumes from here")])
+def test_the_end_of_an_experiment_names_the_command_that_goes_on(
+    finished: bool, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("experiments.commands.reproduce", lambda *_: {"finished": finished})
+    assert words in deepcfr("reproduce", "fig2", "--out", "here").out

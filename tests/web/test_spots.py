@@ -110,6 +110,21 @@ def test_the_table_has_a_line_for_every_hand(somebody: TestClient, polar: Soluti
     assert sum(float(aces[name]) for name in ("check", "bet 5", "bet 10")) == pytest.approx(1, abs=1e-3)
 
 
+def test_a_hand_that_meets_no_other_has_no_value_on_the_page_and_in_the_table(tmp_path: Path) -> None:
+    """QdJd shares a card with every hand of the big blind."""
+    ranges = {"dealer": "QdJd,AKs", "big_blind": "QdTd,QdTc,JdTh,Jd9h,QdQs"}
+    lonely = solve_spot(RIVER, "river 50", pot=10, stacks=40, **ranges, iterations=5)
+    (tmp_path / "lonely.json").write_text(json.dumps(lonely.facts()))
+    client = visitor(open_site((), "own", pytest.fail, spots=tmp_path))
+    rows = csv.DictReader(io.StringIO(client.get("/api/spots/lonely/decision.csv", params={"line": "check"}).text))
+    values = {row["hand"]: row["EV"] for row in rows}
+    assert values.pop("Qd Jd") == ""
+    assert all(float(value) > 0 for value in values.values())
+    page = client.get("/spots/lonely?line=check&cell=QJs").text
+    assert page.count('<td class="number">–</td>') == 3  # in all, of a check and of a bet
+    assert "nan" not in page.split("<table>")[-1].split("</table>")[0]
+
+
 def test_the_page_shows_grids_ways_and_hands(somebody: TestClient) -> None:
     page = somebody.get("/spots/polar?line=check&cell=AQs").text
     assert page.count('role="grid"') == 2
