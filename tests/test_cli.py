@@ -276,7 +276,9 @@ def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path:
     )
     options = ("--cfr.iterations", 1, "--network.width=5", "--advantage.batch_size", 8, "--average.batch-size", 8)
     for name, given in (("one", ("--config", file)), ("two", (f"--config={file}",))):
-        assert deepcfr("train", "kuhn", "--out", tmp_path / name, *given, *options).status == 0
+        ran = deepcfr("train", "kuhn", "--out", tmp_path / name, *given, *options)
+        assert ran.status == 0
+        assert f"{file} has settings for leduc; they are used for kuhn." in ran.err
         config = settings_of(tmp_path / name)
         assert (config.game, config.seed) == ("kuhn", 5)
         assert (config.cfr.iterations, config.sampling.traversals) == (1, 11)

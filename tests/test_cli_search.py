@@ -50,7 +50,8 @@ def test_matches_bounds_and_styles_take_searching_players() -> None:
 
 def test_a_situation_has_another_strategy_with_search() -> None:
     answers = [
-        deepcfr("strategy", name, "Kc / r / Qc / c r", *KIND, "--json").json["probabilities"] for name in (NAME, LEDUC)
+        deepcfr("strategy", *words, "--json").json["probabilities"]
+        for words in ((NAME, "Kc / r / Qc / c r", *KIND), (LEDUC, "Kc / r / Qc / c r"))
     ]
     assert answers[0].keys() == answers[1].keys()
     assert answers[0] != answers[1]
@@ -71,4 +72,7 @@ def test_pages_and_dealers_take_the_settings() -> None:
 def test_mistakes_are_sentences() -> None:
     assert "--search.rounds names 2" in problem(deepcfr("exploitability", NAME, "--search.rounds", 2))
     assert "must be at least 1, but is 0" in problem(deepcfr("match", NAME, LEDUC, "--search.iterations", 0))
+    for words in (("exploitability", LEDUC), ("match", LEDUC, LEDUC), ("strategy", LEDUC, "Kc"), ("serve", LEDUC)):
+        assert "players named resolve:RUN, but not" in problem(deepcfr(*words, "--search.iterations", 10))
+    assert "and none is named" in problem(deepcfr("serve", "--search.iterations", 10))
     assert "is not a style of play" in problem(deepcfr("play", f"resolv:{LEDUC}"))

@@ -431,8 +431,8 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert f"'{path}' exists" in problem(deepcfr(*ARGUMENTS, "--out", path))
     for option, needed in (("--iterations", "1 iteration"), ("--threads", "1 thread")):
         assert f"needs at least {needed}" in problem(deepcfr(*ARGUMENTS, option, 0))
-    assert "--line needs --from" in problem(deepcfr(*ARGUMENTS, "--line", "rc"))
-    assert "--cap needs --rake" in problem(deepcfr(*ARGUMENTS, "--cap", 3))
+    assert "The line 'rc' needs an agent" in problem(deepcfr(*ARGUMENTS, "--line", "rc"))
+    assert "A cap of 3 big blinds needs a rake" in problem(deepcfr(*ARGUMENTS, "--cap", 3))
     lock = tmp_path / "lock.json"
     lock.write_text(json.dumps([{"line": "", "frequencies": {"check": 0, "all-in": 1}}]))
     locked = deepcfr(*ARGUMENTS, "--json", "--lock", lock).json

@@ -97,10 +97,6 @@ def spot_command(command: SpotQuery) -> None:
     from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spots
 
     check_limits(command.gap, command.iterations, command.threads)
-    if command.line and not command.from_:
-        raise ConfigError("--line needs --from, the agent whose betting it is.")
-    if command.cap is not None and not command.rake:
-        raise ConfigError("--cap needs --rake.")
     if command.out and command.out.exists():
         raise ConfigError(f"'{command.out}' exists: choose another file.")
     from rich.progress import Progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +59,19 @@ def runs_command(command: Runs) -> None:
 
 def train_command(command: Train) -> None:
     config, cluster = command.run_config(), _cluster(command)
+    _note_game(command)
     if cluster and not command.config:
         for note in cluster_notes(command.game):
             warn(note)
     _start(config, command.out, command.json, cluster)
+
+
+def _note_game(command: Train | Solve) -> None:
+    """Warn of settings that were written for another game."""
+    if command.config:
+        game = tomllib.loads(command.config.read_text(encoding="utf-8")).get("game", command.game)
+        if game != command.game:
+            warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
 
 
 def _cluster(command: Train | Solve | Resume) -> Cluster | None:
@@ -81,6 +91,7 @@ def _cluster(command: Train | Solve | Resume) -> Cluster | None:
 
 def solve_command(command: Solve) -> None:
     config, cluster = command.run_config(), _cluster(command)
+    _note_game(command)
     _start(config, command.out, command.json, cluster)
 
 

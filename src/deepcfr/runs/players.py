@@ -44,10 +44,11 @@ def load_players(
     """The policies under `names`: `which` one of each run folder, and styles, searching players and ensembles of them.
 
     Scripted styles play `game`, by default that of the first run. `search` is for all searching players. Raises
-    ConfigError if there is no game and for unknown styles, GameError for different games and for unknown scripted styles
-    and rules, and what loading a run and making a `ResolvingPolicy` raise.
+    ConfigError if there is no game, for settings of search without such a player and for unknown styles, GameError for
+    different games and for unknown scripted styles and rules, and what loading a run and making a `ResolvingPolicy` raise.
     """
     paths = dict.fromkeys(path for name in names for path in runs_of(name))
+    check_search(names, search)
     loaded = {path: RunFolder.open(Path(path)).load_player(which, warn)[0] for path in paths}
     games = ([game] if game else []) + [policy.game for policy in loaded.values()]
     if not games:
@@ -64,8 +65,16 @@ def load_listed(
     return [listed(player) for player in load_players(names, which, warn, game, search)]
 
 
+def check_search(names: Sequence[str], search: SearchConfig) -> None:
+    """Raise ConfigError for settings of search if no player searches."""
+    if search != DEFAULT_SEARCH and not any(f"{RESOLVE}:" in name for name in names):
+        given = f"but not {', '.join(names)}" if names else "and none is named"
+        raise ConfigError(f"Settings of search are for players named {RESOLVE}:RUN, {given}.")
+
+
 def made_of(name: str, policy: Player, search: SearchConfig = DEFAULT_SEARCH) -> Player:
-    """The player under a name that mentions one run, made of that run's policy."""
+    """The player under a name that mentions one run, made of that run's policy. Raises what `check_search` raises."""
+    check_search([name], search)
     return _player(name, dict.fromkeys(runs_of(name), policy), policy.game, search)
 
 

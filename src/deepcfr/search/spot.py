@@ -119,6 +119,8 @@ class Spot:
         ranges = {f"the range of the {name}": text for name, text in zip(NAMES, (dealer, big_blind), strict=True)}
         given = {"the pot": pot, "the stacks": stacks} | ranges
         missing = [name for name, value in given.items() if value is None]
+        if line and policy is None:
+            raise ConfigError(f"The line '{line}' needs an agent whose betting it is (--from).")
         if missing and policy is None:
             raise ConfigError(f"A spot needs a value for {' and '.join(missing)}, or an agent that has it (--from).")
         dealt, other = (None if text is None else parse_range(text) for text in (dealer, big_blind))
@@ -161,6 +163,8 @@ class Spot:
             raise ConfigError(f"The rake must be from 0 to less than 100 percent, but is {self.rake:g}.")
         if self.cap is not None and not 0 <= self.cap < inf:
             raise ConfigError(f"The cap of the rake must be 0 or more big blinds, but is {self.cap:g}.")
+        if self.cap is not None and not self.rake:
+            raise ConfigError(f"A cap of {self.cap:g} big blinds needs a rake.")
         live = ~np.isin(all_hands(HOLDEM.num_cards, 2), self.board).any(1)
         object.__setattr__(self, "ranges", tuple(weights * live for weights in self.ranges))
         for name, weights in zip(NAMES, self.ranges, strict=True):

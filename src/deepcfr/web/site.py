@@ -16,7 +16,7 @@ from deepcfr.play.costs import Costs
 from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.models import shipped_agents
-from deepcfr.runs.players import made_of, runs_of
+from deepcfr.runs.players import check_search, made_of, runs_of
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.web.advantages import Advantages, advantages_of
 from deepcfr.web.spot_shelf import SpotShelf
@@ -136,6 +136,7 @@ def open_site(
     """
     runs: dict[str, NamedRun] = {}
     seen: set[str] = set()
+    check_search([*map(str, players)], search)
     for player in map(str, players or shipped_agents()):
         path = _only_run(player)
         run, style = RunFolder.open(Path(path)), player.removesuffix(path)
