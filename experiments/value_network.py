@@ -134,7 +134,7 @@ class Sampler:
         held = (reach * board.size) @ np.eye(BINS)[bins]
         place, player, _ = np.indices((len(paid), 2, len(board))).reshape(3, -1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_range = np.nan_to_num(equity / against / paid[:, None])
+            of_range = np.clip(np.nan_to_num(equity / against / paid[:, None]), -1, 1)  # beside hands that nobody meets
 
         def rows(numbers: Doubles) -> torch.Tensor:
             return torch.from_numpy(numbers.swapaxes(0, 1).ravel().astype(np.float32))

@@ -4,7 +4,8 @@
     python -m experiments.value_search runs/values.pt --kind gadget
 
 Discounted CFR solves the betting before the flop. Its leaves are the flops, some of which are drawn in each iteration; what
-each hand is worth there by both ranges says the network. When play comes to a flop, the flop is solved by the ranges
+each hand is worth there by both ranges says the network. Half of the equity, the larger part of that, is known for all
+flops at once, so only the rest is estimated from those drawn. When play comes to a flop, the flop is solved by the ranges
 that arrive: either for them alone, or safely, where the opponent's alternative is again what the network says.
 
 Source: Moravčík et al. 2017, "DeepStack".
@@ -28,10 +29,10 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.boards import Board, Boards, Deal
 from deepcfr.ranges.kernels import add_up
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.sweep import BoardStrategy, Scratch
+from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.ranges.tables import Table
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.search.subgame import Entrance, Gadget, subgame
@@ -57,27 +58,61 @@ class Leaves:
         (board,) = self.boards.children(self.boards.root)
         return board
 
+    @cached_property
+    def checked(self) -> Doubles:
+        """What a view wins from each view of the opponent, [U, U], over all flops, if both paid 1 big blind and check."""
+        rounds, size, scratch = self.boards.rounds, len(self.before), Scratch()
+        paid, calls = self.paid, scripted_policy("call", self.boards.game).on_board
+
+        def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
+            play = RoundPass(rounds[1], board, reach, scratch)
+            play.down(calls(rounds[1], board))
+            return play.up(((0, False),), deal)[:, rounds[1].entries]
+
+        found = []
+        for views in np.array_split(np.arange(size), -(-size // len(paid))):
+            reach = np.zeros((2, len(paid), size))
+            reach[0] = 1
+            reach[1, np.arange(len(views)), views] = 1
+            found.append((self.boards.deal(visit, self.before, reach)[0] / paid[:, None])[: len(views)])
+        by_view: Doubles = np.concatenate(found).T
+        return by_view
+
+    @property
+    def paid(self) -> Doubles:
+        """The big blinds that each player has put in before the flop, by entry [X]."""
+        chips = self.boards.game.tree.chips[self.boards.rounds[1].entry_nodes]
+        paid: Doubles = chips[:, 0] / self.boards.game.rules.unit_chips
+        return paid
+
     def mean(self, at_exits: Floats, draw: np.random.Generator, count: int) -> Doubles:
         """An unbiased estimate of both players' values [2, X, U] before the flop, from `count` flops drawn."""
         flops = self.boards.children(self.before)
         chance = np.array([flop.copies for flop in flops]) / sum(flop.copies for flop in flops)
-        total = np.zeros(at_exits.shape)
+        total: Doubles = np.asarray(at_exits, np.float64)[::-1] @ self.checked.T * self.paid[:, None]
         for place in draw.choice(len(flops), count, p=chance):
             flop = flops[place]
             inside = subgame(self.boards.game, self.boards.rounds, flop, np.arange(at_exits.shape[1]))
-            values = self.values(inside, np.ascontiguousarray(at_exits[:, :, flop.up], np.float64))
+            values = self.values(inside, np.ascontiguousarray(at_exits[:, :, flop.up], np.float64), rest=True)
             add_up(values, flop.up, flop.weight / (count * chance[place]), total)
         return total
 
-    def values(self, inside: Boards, reach: Doubles) -> Doubles:
-        """Counterfactual values of both players, [2, X, U], at the entries of `inside` with `reach` [2, X, U]."""
+    def values(self, inside: Boards, reach: Doubles, *, rest: bool = False) -> Doubles:
+        """Counterfactual values of both players, [2, X, U], at the entries of `inside` with `reach` [2, X, U].
+
+        With `rest` without half of the equity.
+        """
         flop = inside.root
         if flop.cards not in self._strength:
             self._strength[flop.cards] = self._sampler.strength(flop)
         seen, against = self._sampler.describe(inside, reach, self._strength[flop.cards])
         with torch.no_grad():
-            gains = self._network(seen, torch.arange(len(seen.group))).numpy()
-        by_hand: Doubles = gains.reshape(reach.shape[1], 2, -1).swapaxes(0, 1) * seen.pot.numpy()[:, None] * against
+            gains = self._network(seen, torch.arange(len(seen.group)))
+        if rest:
+            gains = gains - 0.5 * seen.equity
+        by_hand: Doubles = (
+            gains.numpy().reshape(reach.shape[1], 2, -1).swapaxes(0, 1) * seen.pot.numpy()[:, None] * against
+        )
         return by_hand
 
 

@@ -8,11 +8,10 @@ import torch
 
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.parallel import Workers
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board
-from deepcfr.ranges.sweep import RoundPass, Scratch
-from experiments.value_network import BOTH, Sampler, Samples, ValueNetwork, collect, errors, fit
+from deepcfr.search.subgame import subgame
+from experiments.value_network import Sampler, Samples, ValueNetwork, collect, errors, fit
 from experiments.value_search import FirstRound, Leaves
 
 
@@ -63,23 +62,27 @@ def test_values_of_the_network_add_up_to_nothing_and_become_those_of_the_samples
 
 
 def test_leaves_are_an_unbiased_estimate_of_all_flops() -> None:
-    """A network that says half the equity makes them the values of checking to the end."""
+    """A network that says half the equity has the values of checking to the end, which need no flops drawn."""
     game = load_game("fhp-mini")
     assert isinstance(game, PokerGame)
-    leaves = Leaves(game, lambda seen, rows: 0.5 * seen.equity[rows])  # type: ignore[arg-type]
-    rounds, calls = leaves.boards.rounds, scripted_policy("call", game).on_board
-    at_exits = np.random.default_rng(0).random((2, len(rounds[0].exits), len(leaves.before)))
+    draw = np.random.default_rng(0)
+    equity = Leaves(game, lambda seen, rows: 0.5 * seen.equity[rows])  # type: ignore[arg-type]
+    strange = Leaves(game, lambda seen, rows: 0.3 * seen.strength[rows] - 0.2 * seen.player[rows])  # type: ignore[arg-type]
+    at_exits = draw.random((2, len(equity.boards.rounds[0].exits), len(equity.before)))
 
-    def visit(board: Board, reach: np.ndarray, deal: object) -> np.ndarray:  # noqa: ARG001
-        play = RoundPass(rounds[1], board, reach, Scratch())
-        play.down(calls(rounds[1], board))
-        return play.up(BOTH, lambda _: np.empty(0))[:, rounds[1].entries]
+    def of_all_flops(leaves: Leaves) -> np.ndarray:
+        def visit(board: Board, reach: np.ndarray, deal: object) -> np.ndarray:  # noqa: ARG001
+            inside = subgame(game, leaves.boards.rounds, board, np.arange(reach.shape[1]))
+            return leaves.values(inside, reach)
 
-    with Workers(1) as workers:
-        exact = leaves.boards.deal(visit, leaves.before, at_exits, workers)
-    estimate = leaves.mean(at_exits, np.random.default_rng(1), 3_000)
+        return leaves.boards.deal(visit, leaves.before, at_exits)
+
+    exact = of_all_flops(equity)
     assert np.abs(exact).max() > 1
-    assert np.abs(estimate - exact).max() < 0.1 * np.abs(exact).max()
+    np.testing.assert_allclose(equity.mean(at_exits, draw, 1), exact, atol=1e-4)
+    exact, one = of_all_flops(strange), strange.mean(at_exits, draw, 1)
+    assert np.abs(one - exact).max() > 0.1 * np.abs(exact).max()
+    assert np.abs(strange.mean(at_exits, draw, 3_000) - exact).max() < 0.1 * np.abs(exact).max()
 
 
 def test_the_first_round_is_played_for_what_the_leaves_say() -> None:
