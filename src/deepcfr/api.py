@@ -1,4 +1,4 @@
-"""The library in six calls: load or train an agent, ask it, measure it, let two agents play, solve a spot.
+"""The library in a few calls: load or train an agent, ask it, measure it, let two agents play, solve a spot.
 
 They wrap what the command line uses, with the same names and the same errors: every mistake that the command line names is
 a `DeepCFRError` whose text says it in a sentence.
