@@ -60,7 +60,7 @@ class Leaves:
 
     @cached_property
     def checked(self) -> Doubles:
-        """The gain of each view against each view of the opponent, [U, U], over all flops, if both paid 1 big blind and check."""
+        """Gains of each view against each of the opponent's, [U, U], over all flops, if both paid 1 big blind and check."""
         rounds, size, scratch = self.boards.rounds, len(self.before), Scratch()
         paid, calls = self.paid, scripted_policy("call", self.boards.game).on_board
 

@@ -9,6 +9,7 @@ import pytest
 
 from command_line import deepcfr
 from deepcfr import Agent, ConfigError, DeepCFRError, GameError, exploitability, load, match, train
+from deepcfr.config import SearchConfig
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.ladder.policies import ladder_scripted
@@ -92,10 +93,36 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
     half = train("kuhn", seed=3, **settings)
     next(half)
     assert sum(half.agent.act("Q").values()) == pytest.approx(1)
+    with pytest.raises(ConfigError, match="no agent before the first"):
+        _ = train("kuhn", cfr={"iterations": 2}).agent
+    for name, kind in (("kuhn", "outcome"), ("fhp", "external")):
+        run = train(name, sampling={"kind": kind}, advantage={"target": "mean"})
+        assert run.config.sampling.kind == kind
+    with pytest.warns(UserWarning, match=r"sampling\.epsilon|ppo\.iterations"):
+        train("kuhn", ppo={"iterations": 7})
+    for change, sentence in (
+        ({"runtime": {"minutes": 1.0}}, "stop iterating when you like"),
+        ({"runtime": {"device": "cuda:99"}}, "'runtime.device' is cuda:99, but"),
+        ({"memory": {"advantage_capacity": 10**10}}, r"memories need up to [\d,.]+ GB"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            train("leduc" if "memory" not in change else "kuhn", **change)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"cfr\.iterashuns"):
         train("kuhn", cfr={"iterashuns": 3})
     with pytest.raises(DeepCFRError, match="nobody"):
         train("nobody")
+
+
+@pytest.mark.parametrize("solver", ["nfsp", "ppo"])
+def test_an_agent_stays_as_it_was_when_training_goes_on(solver: str) -> None:
+    run = train("kuhn", solver=solver, **{solver: {"iterations": 6, "episodes": 64}})  # type: ignore[arg-type]
+    next(run)
+    early = run.agent
+    before = early.act("Q"), exploitability(early).nash_conv
+    for _ in run:
+        pass
+    assert (early.act("Q"), exploitability(early).nash_conv) == before
+    assert run.agent.act("Q") != early.act("Q")
 
 
 def test_results_are_those_of_the_command() -> None:
@@ -105,8 +132,16 @@ def test_results_are_those_of_the_command() -> None:
     assert match(agent, tight).value == pytest.approx(-match(tight, agent).value)
     sampled = match(agent, tight, hands=500, seed=2)
     assert (sampled.exact, sampled.value) == (False, match(agent, tight, hands=500, seed=2).value)
-    with pytest.raises(ConfigError, match="give --boards or --hands, but not both"):
+    with pytest.raises(ConfigError, match="give a number of one of them, but not of both"):
         match(agent, tight, hands=5, boards=5)
+    boards = match(agent, tight, boards=np.int64(3))  # type: ignore[arg-type]
+    assert not boards.exact
+    assert boards.value == match(agent, tight, boards=3).value
+    for wrong in (3.0, "3"):
+        with pytest.raises(ConfigError, match=f"'boards' of a match must be a whole number, but is {wrong!r}"):
+            match(agent, tight, boards=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="'max-margin' is not a kind of search: choose one of gadget"):
+        load("resolve:leduc", search=SearchConfig(kind="max-margin"))  # type: ignore[arg-type]
 
 
 def test_a_folder_that_hides_a_shipped_agent_is_a_warning(

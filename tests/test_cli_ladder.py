@@ -70,6 +70,8 @@ def test_minutes_end_a_run_whatever_its_iterations(place: Path) -> None:
 
 
 def test_minutes_end_a_run_of_any_tabular_solver(tmp_path: Path) -> None:
+    few = deepcfr("solve", "kuhn", "--minutes", 5, "--iterations", 100, "--out", tmp_path / "few", "--json").json
+    assert (few["iterations"], few["finished"]) == (100, True)
     run = ("--out", tmp_path / "kuhn", "--minutes", 0.002, "--runtime.threads", 1, "--json")
     facts = deepcfr("solve", "kuhn", *run).json
     assert facts["finished"]

@@ -70,7 +70,7 @@ def test_pages_and_dealers_take_the_settings() -> None:
 
 
 def test_mistakes_are_sentences() -> None:
-    assert "--search.rounds names 2" in problem(deepcfr("exploitability", NAME, "--search.rounds", 2))
+    assert "'search.rounds' names 2" in problem(deepcfr("exploitability", NAME, "--search.rounds", 2))
     assert "must be at least 1, but is 0" in problem(deepcfr("match", NAME, LEDUC, "--search.iterations", 0))
     for words in (("exploitability", LEDUC), ("match", LEDUC, LEDUC), ("strategy", LEDUC, "Kc"), ("serve", LEDUC)):
         assert "players named resolve:RUN, but not" in problem(deepcfr(*words, "--search.iterations", 10))

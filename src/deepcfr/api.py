@@ -10,14 +10,23 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.config import DEFAULT_SEARCH, RunConfig, SearchConfig, config_from_table, config_to_toml
+from deepcfr.config import (
+    DEFAULT_SEARCH,
+    SAMPLINGS,
+    RunConfig,
+    SearchConfig,
+    config_from_table,
+    config_to_toml,
+    sampling_of,
+    unread_settings,
+)
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, default_config
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import Exploitability
@@ -30,6 +39,7 @@ from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.report.matches import Terms
+from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game, make_solver
 from deepcfr.runs.players import load_players
 from deepcfr.search.spot import Spot
@@ -137,10 +147,15 @@ class Training(Iterator[Record]):
     """A run of networks in memory: iterate over it for the records of the iterations, then take its `agent`."""
 
     def __init__(self, config: RunConfig) -> None:
+        if config.runtime.minutes:
+            raise ConfigError("'runtime.minutes' is for runs in folders: stop iterating when you like.")
         self.config = config
-        self._solver: Solver = make_solver(
-            make_game(load_source(config.game), config, config.runtime.device), config, None
-        )
+        source = load_source(config.game)
+        game = cache(partial(make_game, source, config, config.runtime.device))
+        cost_notes(config, source, game=game)  # refuses what does not fit
+        for note in unread_settings(config):
+            warnings.warn(note, stacklevel=3)
+        self._solver: Solver = make_solver(game(), config, None)
         self._records = self._solver.iterations()
 
     def __next__(self) -> Record:
@@ -149,6 +164,8 @@ class Training(Iterator[Record]):
     @property
     def agent(self) -> Agent:
         """The agent of the iterations so far: the average policy, or another one that `evaluation.policy` names."""
+        if not self._solver.iteration:
+            raise ConfigError("There is no agent before the first of the run's iterations.")
         if self._solver.average_iteration != self._solver.iteration:
             self._solver.fit_average()
         return Agent(stepped(self._solver.policy(self.config.evaluation.policy)))
@@ -169,7 +186,10 @@ def train(game: str, **settings: Any) -> Training:
     `train("leduc", seed=1, cfr={"iterations": 50})` has the keys of the configuration files (docs/cli.md). For folders,
     checkpoints and reports there is the command. Raises ConfigError with every problem, GameError for unknown games.
     """
-    base = tomllib.loads(config_to_toml(default_config(game, settings.pop("solver", "deep-cfr"))))
+    default = default_config(game, settings.pop("solver", "deep-cfr"))
+    base = tomllib.loads(config_to_toml(default))
+    if (kind := settings.get("sampling", {}).get("kind")) in SAMPLINGS:
+        base["sampling"] = vars(sampling_of(kind, default.sampling))
     for name, value in settings.items():
         base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value
     return Training(config_from_table(base))

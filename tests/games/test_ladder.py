@@ -312,7 +312,14 @@ def deal_streets(state: Any, board: Any) -> None:
         ({"stack": 800}, "ladder holds 1600 in round 1, but the stack is only 800."),
         ({"ladder": HUNL.ladder[:3]}, f"ladder is {HUNL.ladder[:3]!r}, but must have 4 entries, one for each round."),
         ({"measure": ("pot", "pot", "pot", "big")}, "measure is 'big' in round 4, but must be one of chips, pot."),
-        ({"max_raises": (5, -1, 6, 6)}, "max_raises is -1 in round 2, but must be a whole number of 0 or more."),
+        (
+            {"max_raises": (5, -1, 6, 6)},
+            "max_raises is -1 in round 2, but must be a whole number from 0 to 2147483647.",
+        ),
+        (
+            {"max_raises": (2**63, 1, 1, 1)},
+            "max_raises is 9223372036854775808 in round 1, but must be a whole number from 0 to 2147483647.",
+        ),
         (
             {"ladder": (tuple(range(1, 12)), *HUNL.ladder[1:])},
             "ladder holds 11 rungs in round 1, but with all-in 10 are the most.",

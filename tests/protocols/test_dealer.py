@@ -385,6 +385,13 @@ def test_refusals_of_the_dealer_command(arguments: tuple[object, ...], sentence:
     assert outcome.err == f"deepcfr: {sentence}\n"
 
 
+def test_a_match_without_a_hand_leaves_no_files(tmp_path: Path) -> None:
+    asked = ("-", "scripted:call", "--game", "leduc", "--hands", 1, "--seconds", 0.1, "--log", tmp_path / "log")
+    for _ in range(2):
+        assert deepcfr("dealer", *asked).err == "deepcfr: bot did not connect within 0.1 s.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_client_command_needs_a_run(tmp_path: Path) -> None:
     assert "does not hold a run" in problem(deepcfr("acpc", tmp_path, "--port", 1))
 

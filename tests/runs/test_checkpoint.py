@@ -326,6 +326,15 @@ def test_a_checkpoint_of_another_network_or_memory_is_refused(saved: Saved, conf
     assert_belongs_elsewhere(saved)
 
 
+def test_a_checkpoint_that_goes_away_while_it_is_read_is_an_error(saved: Saved) -> None:
+    newest = checkpoints.newest_checkpoint(saved.path, saved.run.fingerprint, pytest.fail)
+    assert newest is not None
+    shutil.rmtree(newest.folder)
+    for memories in (True, False):
+        with pytest.raises(CheckpointError, match="was removed while it was read"):
+            checkpoints.restore(DeepCFR(saved.run.game(), CONFIG), newest, memories=memories)
+
+
 @pytest.mark.parametrize(
     "rules", [load_rules("leduc"), replace(load_rules("kuhn"), raise_size=(2,))], ids=["leduc", "other bets"]
 )

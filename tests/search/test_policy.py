@@ -190,10 +190,10 @@ def test_rounds_that_are_not_searched_are_played_as_before() -> None:
 @pytest.mark.parametrize(
     "make, sentence",
     [
-        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(2,))), "--search.rounds names 2"),
+        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(2,))), "'search.rounds' names 2"),
         (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(rounds=(0,))), "every round from 0 to 1"),
         (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(iterations=0)), "at least 1, but is 0"),
-        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(threads=0)), "--search.threads must be at least 1"),
+        (lambda: ResolvingPolicy(UniformPolicy(LEDUC), SearchConfig(threads=0)), "'search.threads' must be at least 1"),
         (lambda: ResolvingPolicy(UniformPolicy(HULH), SearchConfig(rounds=(1, 2, 3))), "at most 2 GB are allowed"),
         (lambda: ResolvingPolicy(UniformPolicy(NO_POKER), SearchConfig()), "is not one"),
         (lambda: ResolvingPolicy(BOARDS_ONLY, SearchConfig()), "only its own boards"),

@@ -360,6 +360,7 @@ def test_limits_of_the_work_are_checked_before_it_begins(limit: str, sentence: s
         ({"sizes": "river"}, "'river' needs percentages"),
         ({"sizes": "river 0"}, "'river 0' needs percentages"),
         ({"sizes": "river 33, river 75"}, "'river 75' names the river a second time"),
+        ({"sizes": "river 75, raise 50, raise 100"}, "'raise 100' names the raise a second time"),
         ({"sizes": "flush 50"}, "'flush 50' is not a size"),
         ({"pot": 0}, "pot must be above 0"),
         ({"stacks": float("nan")}, "stacks must be above 0"),
@@ -432,10 +433,13 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     for option, needed in (("--iterations", "1 iteration"), ("--threads", "1 thread")):
         assert f"needs at least {needed}" in problem(deepcfr(*ARGUMENTS, option, 0))
     assert "The line 'rc' needs an agent" in problem(deepcfr(*ARGUMENTS, "--line", "rc"))
+    assert "and none is named" in problem(deepcfr(*ARGUMENTS, "--search.iterations", 5))
     assert "A cap of 3 big blinds needs a rake" in problem(deepcfr(*ARGUMENTS, "--cap", 3))
     lock = tmp_path / "lock.json"
     lock.write_text(json.dumps([{"line": "", "frequencies": {"check": 0, "all-in": 1}}]))
     locked = deepcfr(*ARGUMENTS, "--json", "--lock", lock).json
+    lock.write_text(json.dumps([{"line": "", "hands": None, "frequencies": {"check": 0, "all-in": 1}}]))
+    assert deepcfr(*ARGUMENTS, "--json", "--lock", lock).json["decisions"] == locked["decisions"]
     assert locked["decisions"][0]["frequencies"] == {"check": 0, "all-in": 1}
     lock.write_text("{}")
     assert "must hold a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))

@@ -100,6 +100,11 @@ def test_a_page_asks_for_what_is_new_as_long_as_its_runs_go_on(client: TestClien
     assert answer["lines"] == LINES[2:]
     assert answer["finished"]
     assert client.get(feed["address"], params={"after": answer["next"]}).json()["lines"] == []
+    config = folders["half"] / "config.toml"
+    before = config.read_text()
+    config.write_text(re.sub(r"(?m)^iterations = .*", "iterations = 400", before, count=1))
+    assert not client.get(feed["address"], params={"after": feed["next"]}).json()["finished"]  # it has been extended
+    config.write_text(before)
     assert 'data-feeds="[]"' in client.get("/runs/half").text
 
 

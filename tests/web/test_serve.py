@@ -23,10 +23,10 @@ from web_site import MODELS, model, site
 
 
 def test_the_server_answers_at_the_address_that_it_names_and_stops_at_an_interrupt() -> None:
-    command = [sys.executable, "-m", "deepcfr.cli", "serve", str(MODELS / "kuhn"), "--port", "0"]
+    command = [sys.executable, "-m", "deepcfr.cli", "serve", str(MODELS / "kuhn"), "--port", "0", "--host", "127.0.0.2"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stderr is not None
-        address = re.search(r"http://127\.0\.0\.1:\d+/", server.stderr.readline())
+        address = re.search(r"http://127\.0\.0\.2:\d+/", server.stderr.readline())
         assert address is not None
         with urllib.request.urlopen(address[0] + "api/agents") as answer:
             assert json.load(answer)["agents"][0]["game"] == "kuhn"
@@ -49,6 +49,8 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="is not available"):
         _listen("127.0.0.1", taken.getsockname()[1])
+    with pytest.raises(ConfigError, match=r"a\.\.b:0 is not available"):
+        _listen("a..b", 0)
 
 
 def test_loopback_is_told_from_other_addresses() -> None:

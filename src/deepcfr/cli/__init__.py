@@ -18,7 +18,16 @@ from tyro.conf import subcommand
 
 from deepcfr.cli import measuring, player_records, playing, records, reporting, running
 from deepcfr.cli.output import warn
-from deepcfr.config import SAMPLINGS, NamedSolver, RunConfig, SolveConfig, load_config, load_solve_config, sampling_of
+from deepcfr.config import (
+    SAMPLINGS,
+    NamedSolver,
+    RunConfig,
+    SolveConfig,
+    TabularConfig,
+    load_config,
+    load_solve_config,
+    sampling_of,
+)
 from deepcfr.defaults import (
     LOCAL_CLUSTER,
     default_cluster_config,
@@ -119,8 +128,12 @@ def parse_command(arguments: list[str]) -> Any:
         else:
             base = default_config(command.game, command.solver)
         return _read(arguments, with_kind(base, arguments), default_solve_config())
-    if isinstance(command, records.Solve) and command.config:
-        return _read(arguments, RunConfig(), load_solve_config(command.config))
+    if isinstance(command, records.Solve):
+        tables = load_solve_config(command.config) if command.config else default_solve_config()
+        if command.minutes is not None and tables.iterations == TabularConfig().iterations:
+            most = dataclasses.replace(tables.solve, iterations=records.MOST_ITERATIONS)
+            tables = dataclasses.replace(tables, solve=most)
+        return _read(arguments, RunConfig(), tables)
     return command
 
 

@@ -102,12 +102,14 @@ def spot_command(command: SpotQuery) -> None:
     from rich.progress import Progress
 
     from deepcfr.files import write_atomically
-    from deepcfr.runs.players import load_players
+    from deepcfr.runs.players import check_search, load_players
     from deepcfr.search.spot import Spot
 
     policy = None
     if command.from_:
         (policy,) = load_players((command.from_,), command.policy, warn, search=command.search)
+    else:
+        check_search([], command.search)
     spot = Spot.parse(
         command.board,
         command.sizes,

@@ -139,8 +139,6 @@ class Solve:
         if self.minutes is not None:
             check_minutes(self.minutes)
             sections["runtime"] = dataclasses.replace(self.runtime, minutes=self.minutes)
-            if self.solve.iterations == TabularConfig().iterations:  # --iterations is not given
-                sections["solve"] = dataclasses.replace(self.solve, iterations=MOST_ITERATIONS)
         if self.ray is not None:
             if self.solve.algorithm != "mccfr":
                 raise ConfigError(

@@ -352,12 +352,15 @@ class SolveConfig:
         return None if self.solve.abstraction in ("lossless", "texture") else Path(self.solve.abstraction)
 
 
+SearchKind = Literal["gadget", "maxmargin", "unsafe"]
+
+
 @dataclass(frozen=True)
 class SearchConfig:
     """Search at play time, for players named resolve:RUN."""
 
     #: how the opponent's range is treated: as it is (unsafe), or so that no range gains (gadget, maxmargin)
-    kind: Literal["gadget", "maxmargin", "unsafe"] = "gadget"
+    kind: SearchKind = "gadget"
     #: rounds, from 0, that are solved anew when they begin: from one of them to the last; none: the last one
     rounds: tuple[int, ...] = ()
     iterations: int = 100  #: iterations of Discounted CFR for each subgame

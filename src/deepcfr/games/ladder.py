@@ -116,8 +116,8 @@ def _round_problems(rules: LadderRules, round_: int) -> Iterator[str]:
         yield f"measure is {rules.measure[round_]!r} {where}, but must be one of {', '.join(MEASURES)}."
     if type(rules.all_in[round_]) is not bool:
         yield f"all_in is {rules.all_in[round_]!r} {where}, but must be True or False."
-    if type(rules.max_raises[round_]) is not int or rules.max_raises[round_] < 0:
-        yield f"max_raises is {rules.max_raises[round_]!r} {where}, but must be a whole number of 0 or more."
+    if type(rules.max_raises[round_]) is not int or not 0 <= rules.max_raises[round_] <= MAX_CHIPS:
+        yield f"max_raises is {rules.max_raises[round_]!r} {where}, but must be a whole number from 0 to {MAX_CHIPS}."
     if not isinstance(rungs, tuple) or any(type(rung) is not int or not 0 < rung <= MAX_CHIPS for rung in rungs):
         yield f"ladder holds {rungs!r} {where}, but every rung must be a whole number from 1 to {MAX_CHIPS}."
         return

@@ -78,6 +78,8 @@ class Client:
                 if self._between_hands:
                     break
                 problem = "the dealer hung up during a hand" if self._heard else "the dealer hung up at once"
+            except UnicodeError as error:
+                raise ProtocolError(f"'{self._peer}' is no address: {error}.") from error
             except OSError as error:
                 problem = str(error.strerror or error)
             failures = 1 if self._heard else failures + 1

@@ -120,7 +120,7 @@ class Seat:
         """Listen, on a free port if `port` is 0. Raises ConfigError if that port cannot be had."""
         try:
             self._server = await asyncio.start_server(self._welcome, host, port, limit=MOST_CHARACTERS)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             raise ConfigError(f"Nobody can listen on {host}:{port} for {self.name}: {error}.") from error
         self.port = self._server.sockets[0].getsockname()[1]
 

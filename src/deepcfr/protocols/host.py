@@ -183,23 +183,37 @@ def _recorder(
 ) -> Iterator[Callable[[PlayedHand], None]]:
     """A function that writes every hand to open files; pokerkit checks the hand histories first."""
     writers: list[Callable[[PlayedHand], object]] = []
+    written: list[Path] = []
+    if records.phh:
+        from deepcfr.protocols.hand_history import format_history, require_history
+
+        require_history(rules)
     with ExitStack() as files:
         if records.log:
             log = files.enter_context(_create(records.log))
+            written.append(records.log)
             log.write(f"# name/game/hands/seed {'|'.join(names)} {rules.name} {terms.played} {terms.seed}\n")
             writers.append(lambda hand: log.write(log_line(rules, hand) + "\n"))
         if records.phh:
-            from deepcfr.protocols.hand_history import format_history, require_history
-
-            require_history(rules)
-            histories = files.enter_context(_create(records.phh / "hands.phhs"))
+            path = records.phh / "hands.phhs"
+            histories = files.enter_context(_create(path))
+            written.append(path)
             writers.append(lambda hand: histories.write(f"[{hand.number + 1}]\n{format_history(rules, hand)}\n\n"))
 
+        hands = 0
+
         def record(hand: PlayedHand) -> None:
+            nonlocal hands
+            hands += 1
             for write in writers:
                 write(hand)
 
-        yield record
+        try:
+            yield record
+        finally:
+            if not hands:  # the same command may be given again
+                for path in written:
+                    path.unlink()
 
 
 def _create(path: Path) -> IO[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -22,6 +23,11 @@ _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of each parameter
 def cosine(t: int, last: int) -> float:
     """The factor on a learning rate in iteration t of `last`, which falls along a cosine to a tenth."""
     return _LEAST_RATE + (1 - _LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * (t - 1) / last))
+
+
+def copies(learners: Sequence[Learner]) -> tuple[SplitNetwork, SplitNetwork]:
+    """Copies of both players' networks, which training does not change."""
+    return copy.deepcopy(learners[0].network), copy.deepcopy(learners[1].network)
 
 
 class Learner:

@@ -23,7 +23,7 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
 from deepcfr.reinforcement.episodes import Episodes, payoff_unit, play_episodes
-from deepcfr.reinforcement.learner import Learner, cosine
+from deepcfr.reinforcement.learner import Learner, copies, cosine
 from deepcfr.reinforcement.players import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
 from deepcfr.reinforcement.self_play import SelfPlay
@@ -225,12 +225,12 @@ class NFSP(SelfPlay):
 
     def average_policy(self) -> Policy:
         """Each player's average-policy network, the strategy that converges."""
-        networks = (self.averages[0].network, self.averages[1].network)
+        networks = copies(self.averages)
         return NetworkPerPlayer(self.game, networks, (masked_softmax, masked_softmax), "NFSP's average-policy networks")
 
     def current_policy(self) -> Policy:
         """Each player's newest best response, without exploration."""
-        networks = (self.values[0].network, self.values[1].network)
+        networks = copies(self.values)
         return NetworkPerPlayer(
             self.game, networks, (epsilon_greedy, epsilon_greedy), "greedy in NFSP's action-value networks"
         )

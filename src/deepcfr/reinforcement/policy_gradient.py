@@ -18,7 +18,7 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
 from deepcfr.reinforcement.episodes import Episodes, Transitions, payoff_unit, play_episodes
-from deepcfr.reinforcement.learner import Learner, cosine
+from deepcfr.reinforcement.learner import Learner, copies, cosine
 from deepcfr.reinforcement.objective import entropy_weight, generalised_advantages, regularised_loss
 from deepcfr.reinforcement.players import CHUNK, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import outputs_at
@@ -162,7 +162,7 @@ class PolicyGradient(SelfPlay):
 
     def current_policy(self) -> Policy:
         """Each player's policy network."""
-        networks = (self.policies[0].network, self.policies[1].network)
+        networks = copies(self.policies)
         return NetworkPerPlayer(self.game, networks, (masked_softmax, masked_softmax), "policy networks")
 
     def average_policy(self) -> Policy:

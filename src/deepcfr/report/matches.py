@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
+from numbers import Integral
 from typing import Any, Literal
 
 from rich.console import Console
@@ -35,14 +36,23 @@ class Terms:
     threads: int = 1
 
     def __post_init__(self) -> None:
+        for name in ("boards", "hands", "lines", "seed", "threads"):
+            value = getattr(self, name)
+            if value is None or (name == "boards" and value == "all"):
+                continue
+            if not isinstance(value, Integral):
+                raise ConfigError(f"'{name}' of a match must be a whole number, but is {value!r}.")
+            object.__setattr__(self, name, int(value))
         if self.threads < 1:
-            raise ConfigError(f"--threads must be at least 1, but is {self.threads}.")
+            raise ConfigError(f"The number of threads must be at least 1, but is {self.threads}.")
         if self.seed < 0:
-            raise ConfigError(f"--seed must not be negative, but is {self.seed}.")
+            raise ConfigError(f"The seed must not be negative, but is {self.seed}.")
         if self.boards is not None and self.hands is not None:
-            raise ConfigError("A match is played over boards or over hands: give --boards or --hands, but not both.")
+            raise ConfigError(
+                "A match is played over boards or over hands: give a number of one of them, but not of both."
+            )
         if self.lines is not None and not isinstance(self.boards, int):
-            raise ConfigError("--lines is for matches over sampled boards: give --boards a number with it.")
+            raise ConfigError("A number of lines is for matches over sampled boards: give a number of boards with it.")
 
     def settled(self, player: Player) -> Terms:
         """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""

@@ -164,7 +164,11 @@ def _verify(folder: Path, fingerprint: str) -> Checkpoint:
         raise CheckpointError(f"'{folder}' belongs to another game or solver than the run's configuration asks for.")
     for name, digest in state["checksums"].items():
         path = folder / name
-        if not path.is_file() or checksum(path) != digest:
+        try:
+            same = checksum(path) == digest
+        except FileNotFoundError:
+            same = False
+        if not same:
             raise _Damaged(f"The checkpoint file '{path}' is damaged: its bytes do not match their checksum.")
     return Checkpoint(folder, state)
 
@@ -172,7 +176,7 @@ def _verify(folder: Path, fingerprint: str) -> Checkpoint:
 def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) -> None:
     """Put the solver into the checkpoint's state; without `memories` it can play but not train.
 
-    Raises CheckpointError if `memories` are asked for and were not saved.
+    Raises CheckpointError if `memories` are asked for and were not saved, and if the checkpoint goes away meanwhile.
     """
     if memories and not checkpoint.state["memories"]:
         raise CheckpointError(
@@ -183,6 +187,10 @@ def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) ->
         found: npt.NDArray[np.generic] = np.load(checkpoint.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         return found
 
-    path = checkpoint.folder / NETWORKS
-    tensors = load_file(path, device=str(solver.game.device)) if path.is_file() else {}
-    solver.restore(SavedState(checkpoint.state, tensors, array), memories)
+    try:
+        path = checkpoint.folder / NETWORKS
+        has_networks = path.name in checkpoint.state["checksums"]
+        tensors = load_file(path, device=str(solver.game.device)) if has_networks else {}
+        solver.restore(SavedState(checkpoint.state, tensors, array), memories)
+    except FileNotFoundError as error:  # a run in training has newer ones
+        raise CheckpointError(f"'{checkpoint.folder}' was removed while it was read.") from error

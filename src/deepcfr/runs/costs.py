@@ -243,5 +243,8 @@ def _memory_of(device: str) -> int:
     if device.startswith("cuda"):
         if not torch.cuda.is_available():
             raise ConfigError(f"'runtime.device' is {device}, but this machine has no CUDA device.")
+        index, count = torch.device(device).index or 0, torch.cuda.device_count()
+        if index >= count:
+            raise ConfigError(f"'runtime.device' is {device}, but the devices of this machine are 0 to {count - 1}.")
         return int(torch.cuda.get_device_properties(device).total_memory)
     return physical_memory()

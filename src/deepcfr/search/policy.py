@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from functools import cache, lru_cache
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.config import SearchConfig
+from deepcfr.config import SearchConfig, SearchKind
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.cards import canonical_cards, pack_cards
 from deepcfr.games.poker import PokerGame
@@ -59,10 +60,14 @@ class ResolvingPolicy(Policy):
         game = policy.game
         if not isinstance(game, PokerGame):
             raise GameError(f"Search is for poker games, and '{game.name}' is not one.")
+        if settings.kind not in get_args(SearchKind):
+            raise ConfigError(
+                f"'{settings.kind}' is not a kind of search: choose one of {', '.join(get_args(SearchKind))}."
+            )
         if settings.iterations < 1:
-            raise ConfigError(f"--search.iterations must be at least 1, but is {settings.iterations}.")
+            raise ConfigError(f"'search.iterations' must be at least 1, but is {settings.iterations}.")
         if settings.threads < 1:
-            raise ConfigError(f"--search.threads must be at least 1, but is {settings.threads}.")
+            raise ConfigError(f"'search.threads' must be at least 1, but is {settings.threads}.")
         if policy.boards:
             raise GameError(f"Search asks for any board, but the policy ({policy.kind}) knows only its own boards.")
         self.game: PokerGame = game
@@ -255,10 +260,10 @@ def searched_rounds(rules: PokerRules, settings: SearchConfig) -> tuple[int, ...
     rounds = tuple(sorted(set(settings.rounds))) or (last,)
     for round_ in rounds:
         if not 0 <= round_ <= last:
-            raise ConfigError(f"The rounds of {rules.name} are 0 to {last}, but --search.rounds names {round_}.")
+            raise ConfigError(f"The rounds of {rules.name} are 0 to {last}, but 'search.rounds' names {round_}.")
     if len(rounds) != last + 1 - rounds[0]:
         raise ConfigError(
-            f"Subgames reach to the end of the hand, so --search.rounds must name every round from {rounds[0]} to {last}."
+            f"Subgames reach to the end of the hand, so 'search.rounds' must name every round from {rounds[0]} to {last}."
         )
     return rounds
 
@@ -270,6 +275,6 @@ def _table_bytes(game: PokerGame, rounds: list[RoundTree], first: int) -> Ints:
     if most > _MOST_BYTES:
         raise GameError(
             f"A subgame of {game.rules.name} from round {first} on takes up to {most / 1e9:.1f} GB, and at most "
-            f"{_MOST_BYTES / 1e9:.0f} GB are allowed: name later rounds (--search.rounds)."
+            f"{_MOST_BYTES / 1e9:.0f} GB are allowed: name later rounds in 'search.rounds'."
         )
     return tables

@@ -47,10 +47,10 @@ class Sizes:
             name, *numbers = part.split()
             if name == "allin" and not numbers:
                 all_in = True
+            elif (name == "raise" and raises) or (name in STREETS and STREETS[name] in bets):
+                raise ConfigError(f"'{part}' names the {name} a second time: write all its sizes in one part.")
             elif name == "raise":
                 raises = _percents(part, numbers)
-            elif name in STREETS and STREETS[name] in bets:
-                raise ConfigError(f"'{part}' names the {name} a second time: write all its sizes in one part.")
             elif name in STREETS:
                 bets[STREETS[name]] = _percents(part, numbers)
             else:
@@ -120,9 +120,9 @@ class Spot:
         given = {"the pot": pot, "the stacks": stacks} | ranges
         missing = [name for name, value in given.items() if value is None]
         if line and policy is None:
-            raise ConfigError(f"The line '{line}' needs an agent whose betting it is (--from).")
+            raise ConfigError(f"The line '{line}' needs an agent whose betting it is.")
         if missing and policy is None:
-            raise ConfigError(f"A spot needs a value for {' and '.join(missing)}, or an agent that has it (--from).")
+            raise ConfigError(f"A spot needs a value for {' and '.join(missing)}, or an agent that has it.")
         dealt, other = (None if text is None else parse_range(text) for text in (dealer, big_blind))
         if policy is not None:
             state, reach = ranges_after(policy, line, cards)

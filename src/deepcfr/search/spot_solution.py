@@ -68,7 +68,7 @@ class Solution:
             shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
             lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}")
         if len(self.decisions) > _SHOWN:
-            lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (--out writes all)")
+            lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (the JSON has all)")
         return "\n".join(lines)
 
     def facts(self, *, hands: bool = True) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class SpotSolver:
 
     def __init__(self, spot: Spot, most: float, threads: int = 1, locks: Sequence[dict[str, Any]] = ()) -> None:
         self.spot = spot
-        self.game = spot.game(merge=not any("hands" in lock for lock in locks))
+        self.game = spot.game(merge=not any(lock.get("hands") for lock in locks))
         self._rounds = [
             tree.raked(spot.rake / 100, inf if spot.cap is None else spot.cap) for tree in round_trees(self.game)
         ]
@@ -81,8 +81,8 @@ class SpotSolver:
         self._reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
         if not (self._reach[0, 0] * (_against(self._board, self._reach[1]) > 0)).any():
             raise ConfigError("No hand of the dealer's range is possible with one of the big blind's.")
-        self._locks = list(self._locked(self._rounds[spot.round], locks))
-        self._given = tuple(locks)
+        self._given = tuple({name: value for name, value in lock.items() if value is not None} for lock in locks)
+        self._locks = list(self._locked(self._rounds[spot.round], self._given)) if locks else []
 
     @property
     def rows(self) -> int:
@@ -161,7 +161,7 @@ class SpotSolver:
             if not isinstance(line, str):
                 raise ConfigError("A lock has no 'line', the actions before its decision; '' is the first decision.")
             if line not in places:
-                raise ConfigError(f"There is no decision after {line!r}: write a line as --out writes it.")
+                raise ConfigError(f"There is no decision after {line!r}: write a line as solutions have it.")
             node = places[line]
             if line in seen:
                 raise ConfigError(f"The decision after {line!r} is locked twice.")

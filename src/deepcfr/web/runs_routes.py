@@ -15,6 +15,7 @@ from deepcfr.report.chart import LOOKS
 from deepcfr.report.run_data import RunData, finished_at, read_new, read_run
 from deepcfr.report.run_page import body, require_comparable, title
 from deepcfr.report.run_report import report
+from deepcfr.runs.folder import RunFolder
 from deepcfr.web.pages import render
 from deepcfr.web.site import NamedRun, Site
 
@@ -54,7 +55,7 @@ def router(site: Site) -> APIRouter:
     @routes.get("/api/runs/{name}/metrics", tags=["runs"], summary="New lines of a run's metrics")
     def metrics(name: str, after: Annotated[int, Query(ge=0, le=2**60)] = 0) -> NewLines:
         """The lines of `metrics.jsonl` after the byte `after`, at most 1,000 of them."""
-        folder = site.run(name).folder
+        folder = RunFolder.open(site.run(name).path)  # anew, because it may have been extended
         lines, at = read_new(folder.metrics_path, after, MOST_NEW)
         return NewLines(lines=lines, next=at, finished=bool(lines) and finished_at(folder.config, lines[-1]))
 

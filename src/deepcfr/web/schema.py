@@ -239,6 +239,7 @@ class SpotLock(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     line: str = Field(max_length=400)
+    player: Seat | None = Field(None, description="who acts there; anybody else is refused")
     frequencies: Probabilities | None = None
     hands: dict[Hand, list[float]] | None = None
 

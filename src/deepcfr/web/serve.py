@@ -27,7 +27,7 @@ def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
     """
     listening = _listen(host, port)
     torch.set_num_threads(1)  # the server itself has many threads
-    hosts = LOOPBACK if _is_loopback(host) else ANY_HOST
+    hosts = (*LOOPBACK, host) if _is_loopback(host) else ANY_HOST
     config = uvicorn.Config(build_app(site, hosts), log_level="warning", access_log=False, server_header=False)
     threading.Thread(target=warm_up, args=(site,), daemon=True).start()
     shown = f"[{host}]" if ":" in host else host
@@ -47,8 +47,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
         listening.listen(256)  # early requests wait until the application is ready
-    except OSError as error:
-        raise ConfigError(f"{host}:{port} is not available: {error.strerror or error}.") from error
+    except (OSError, UnicodeError) as error:  # no name of a machine is what cannot be encoded
+        raise ConfigError(f"{host}:{port} is not available: {getattr(error, 'strerror', None) or error}.") from error
     return listening
 
 

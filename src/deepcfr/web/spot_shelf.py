@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -125,7 +126,7 @@ class SpotShelf:
         job = self._jobs[name]
 
         def progress(done: int, gap: float) -> bool:
-            job.done, job.now = done, gap
+            job.done, job.now = done, gap if isfinite(gap) else None
             return job.stopped
 
         try:
