@@ -11,7 +11,7 @@ from rich.console import Console
 
 from deepcfr.errors import ConfigError
 from deepcfr.report.run_report import ReportingObserver
-from deepcfr.runs.study import run_grid
+from experiments.grid import run_grid
 from experiments.lin.runs import run_lin
 from experiments.reproduction.results import jobs_of
 from experiments.studies import STUDIES, Budget

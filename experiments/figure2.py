@@ -5,7 +5,7 @@
 
 Makes the abstractions and the runs in runs/figure2-*, writes their curves to experiments/results/figure2.json, and
 draws docs/fig2.svg from recorded results: these curves, full-width CFR of experiments/results/fhp_solve.json, and the
-shipped agent. `deepcfr report fig2` draws all runs in runs/.
+shipped agent.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def drawing() -> bytes:
         size = table_layout(build_tree(rules), (classes[0], buckets) if buckets else classes).size
         what = f"{buckets:,} buckets" if buckets else "lossless"
         label = f"Linear MCCFR, {what} ({size:,} infoset-actions)"
-        kind = Method(label, "buckets" if buckets else "lossless", size, SAMPLED)
+        kind = Method(label, "buckets" if buckets else "lossless", SAMPLED)
         lines.append(Line(label, kind, [_point(point, point["nodes_touched"]) for point in run["curve"]]))
     # decisions and ends of all boards, once for each distinct hand and each player
     trees = zip(round_trees(PokerGame(rules)), classes, strict=True)
     nodes = 2 * sum((tree.num_slots - len(tree.exits)) * hands for tree, hands in trees)
     for name, label in FULL_WIDTH.items():
         points = [_point(point, nodes * point["iteration"]) for point in json.loads(SOLVED.read_text())[name]["curve"]]
-        lines.append(Line(f"{label}, full width", Method(label, "full width", 0, SWEPT), points))
+        lines.append(Line(f"{label}, full width", Method(label, "full width", SWEPT), points))
     return picture(lines, shipped)
 
 

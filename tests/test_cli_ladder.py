@@ -13,7 +13,7 @@ from command_line import Outcome, deepcfr
 from deepcfr.config import load_any_config
 from deepcfr.report import matches
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.study import is_complete
+from experiments.grid import is_complete
 from ladder_games import TWO_ROUNDS, write_game
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "deterministic", "initial")

@@ -18,9 +18,9 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.policies.base import LadderPolicy, Player
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.matches import Terms
-from deepcfr.report.records import read_record, write_record
 from deepcfr.runs.players import load_players
-from deepcfr.runs.study import Job, Observing, run_grid
+from experiments.grid import Job, Observing, run_grid
+from experiments.kept_results import read_record, write_record
 from experiments.studies import Budget
 from experiments.studies.arms import nested
 from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, Bot, LinPlan, LinStudy

@@ -12,7 +12,7 @@ from pathlib import Path
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.chart import Chart, Curve
 from deepcfr.report.figure import beside, positive_band
-from deepcfr.runs.study import flat_settings
+from experiments.grid import flat_settings
 from experiments.reproduction.results import ArmResult, StudyResult, final
 from experiments.studies import arm_config
 from experiments.theorem1.page import TheoremResult

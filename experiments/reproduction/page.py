@@ -8,13 +8,13 @@ from pathlib import Path
 
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
-from deepcfr.runs.study import flat_settings
+from experiments.grid import flat_settings
 from experiments.lin.figures import lin_picture
 from experiments.lin.page import lin_page, picture_name, read_all_lin
 from experiments.pages import bullets, command, made_by, not_run, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
-from experiments.reproduction.results import ArmResult, StudyResult, Warn, at_iteration, final, read_study
+from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, final, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
 from experiments.studies import STUDIES, Budget, Published, Statement, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
@@ -66,13 +66,13 @@ own: [DREAM](algorithms/dream.md), [ESCHER](algorithms/escher.md), [bootstrapped
 """
 
 
-def write_reproduction(root: Path, out: Path, warn: Warn) -> list[Path]:
+def write_reproduction(root: Path, out: Path) -> list[Path]:
     """Write the pages and their figures into `out`, from the run folders under `root`; returns the files.
 
     Pages and sections without any run do not change, so runs of different machines may be reported one by one. Figures of
     studies without a finished run are not drawn. Raises ConfigError if there are no runs and a page would be lost.
     """
-    every = [read_study(root, study, budget, warn) for study in STUDIES.values() for budget in study.plans]
+    every = [read_study(root, study, budget) for study in STUDIES.values() for budget in study.plans]
     family = [result for result in every if not result.study.figure and result.started]
     results = [result for result in every if result.study.figure and not result.study.growing]
     growing = [result for result in every if result.study.growing and result.study.figure and result.started]
@@ -170,9 +170,9 @@ def settings_lines(budget: Budget) -> Iterator[str]:
 
 def _study_section(result: StudyResult) -> Iterator[str]:
     arms = result.arms.values()
-    rows = [run.row for arm in arms for run in arm.runs.values()]
+    runs = [run for arm in arms for run in arm.runs.values()]
     yield from paragraphs(f"## {_title(result)}", f"{result.study.about} Command: `{_command(result)}`.")
-    if rows:
+    if runs:
         yield from paragraphs(f"![{result.study.title}]({FIGURES}/{_picture_name(result)}.svg)")
     for number, statement in enumerate(result.plan.statements, start=1):
         found = judge_statement(statement, result)
@@ -187,8 +187,8 @@ def _study_section(result: StudyResult) -> Iterator[str]:
         yield from _curves(result)
     yield from paragraphs("Cost:")
     yield from table(("arm", "wall time of a run, min", "hardware", "commit", "command"), map(_cost_row, arms))
-    hours = sum(row.seconds for row in rows) / 3600
-    yield from paragraphs(f"All {len(rows)} runs of this study, one after another: {hours:.1f} hours.")
+    hours = sum(run.seconds for run in runs) / 3600
+    yield from paragraphs(f"All {len(runs)} runs of this study, one after another: {hours:.1f} hours.")
     if any(arm.missing for arm in arms):
         yield from paragraphs("Missing:")
         yield from bullets(_missing(result))
@@ -266,10 +266,9 @@ def _published(published: Published | None) -> tuple[str, str]:
 
 
 def _cost_row(arm: ArmResult) -> tuple[str, ...]:
-    rows = [run.row for run in arm.runs.values()]
-    minutes = [row.seconds / 60 for row in rows]
-    span = "" if not rows else f"{min(minutes):.1f}" + (f" to {max(minutes):.1f}" if len(rows) > 1 else "")
-    commands, commits, hardware = made_by(Path(row.run) for row in rows)
+    minutes = [run.seconds / 60 for run in arm.runs.values()]
+    span = "" if not minutes else f"{min(minutes):.1f}" + (f" to {max(minutes):.1f}" if len(minutes) > 1 else "")
+    commands, commits, hardware = made_by(run.path for run in arm.runs.values())
     return arm.arm.label, span, hardware, commits, commands
 
 

@@ -12,7 +12,7 @@ from deepcfr.games.presets import load_rules
 from deepcfr.games.rules import PokerRules
 from deepcfr.ranges.boards import count_boards
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.study import Job
+from experiments.grid import Job
 from experiments.pages import paragraphs, why_missing
 from experiments.studies import SHARED
 

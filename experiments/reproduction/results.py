@@ -6,7 +6,7 @@ All data are read from run folders. Runs that are missing, unfinished or of othe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,11 +18,9 @@ from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_source
-from deepcfr.report.methods import Method
-from deepcfr.report.table import Row, row
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.study import Job
+from experiments.grid import Job
 from experiments.pages import NOT_THERE, STOPPED, asked_seeds, seeds_of, why_missing
 from experiments.reproduction.quick_game import equilibrium_job
 from experiments.studies import (
@@ -33,8 +31,6 @@ from experiments.studies import (
     arm_config,
     arm_path,
 )
-
-Warn = Callable[[str], None]
 
 
 class Point(NamedTuple):
@@ -49,7 +45,8 @@ class Point(NamedTuple):
 class SeedRun:
     """A finished run, or one of a growing study that was evaluated at least once."""
 
-    row: Row
+    path: Path
+    seconds: float  # exact evaluations included
     curve: tuple[Point, ...]
     full_from: int | None  # the first iteration after which all its memories were full; None if never
 
@@ -120,12 +117,12 @@ def jobs_of(root: Path, study: Study, budget: Budget, seeds: int, names: Sequenc
     ]
 
 
-def read_study(root: Path, study: Study, budget: Budget, warn: Warn) -> StudyResult:
+def read_study(root: Path, study: Study, budget: Budget) -> StudyResult:
     """Read a study's arms from the folders under `root`, for every seed of any arm, and at least three."""
     plan = study.plans[budget]
     found = (seeds_of(arm_path(root, study, budget, arm, 0).parent, arm.name) for arm in plan.arms)
     seeds = asked_seeds(chain.from_iterable(found))
-    arms = {arm.name: _read_arm(root, study, budget, arm, seeds, warn) for arm in plan.arms}
+    arms = {arm.name: _read_arm(root, study, budget, arm, seeds) for arm in plan.arms}
     source = _game_of(study, budget)
     return StudyResult(study, budget, plan, source[0], source[1], arms)
 
@@ -135,7 +132,7 @@ def _game_of(study: Study, budget: Budget) -> tuple[str, str]:
     return source.name, source.milli_unit
 
 
-def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range, warn: Warn) -> ArmResult:
+def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range) -> ArmResult:
     runs, missing = {}, {}
     for seed in seeds:
         job = Job(arm_path(root, study, budget, arm, seed), arm_config(root, study, budget, arm, seed))
@@ -151,8 +148,7 @@ def _read_arm(root: Path, study: Study, budget: Budget, arm: Arm, seeds: range, 
             if "evaluation" in line
         )
         if points:
-            about = row(run, Method(arm.label, "deep", 0, ""), warn)
-            runs[seed] = SeedRun(about, points, _full_from(run.config, lines))
+            runs[seed] = SeedRun(run.path, lines[-1]["seconds"], points, _full_from(run.config, lines))
     return ArmResult(arm, runs, missing)
 
 

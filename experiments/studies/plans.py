@@ -12,7 +12,7 @@ from typing import Any
 
 from deepcfr.config import UNREAD, NamedSolver, RunConfig
 from deepcfr.defaults import default_cluster_config, default_config
-from deepcfr.runs.study import flat_settings
+from experiments.grid import flat_settings
 from experiments.studies.records import (
     BUDGETS,
     DIGITISED,

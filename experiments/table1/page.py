@@ -11,7 +11,7 @@ from deepcfr.config import ExternalSampling, PublicChanceSampling
 from deepcfr.files import read_json
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.study import Job
+from experiments.grid import Job
 from experiments.pages import bullets, command, made_by, paragraphs, seeds_of, table, why_missing
 from experiments.studies import BUDGETS, Budget
 from experiments.table1.runs import (

@@ -26,11 +26,11 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.report.records import read_record, write_record
 from deepcfr.runs.costs import tables_refusal
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.study import Job, Observing, run_grid
 from deepcfr.solvers import mccfr
+from experiments.grid import Job, Observing, run_grid
+from experiments.kept_results import read_record, write_record
 from experiments.studies import Budget
 
 Say = Callable[[str], None]

@@ -9,11 +9,20 @@ from typing import Any
 
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_rules
-from deepcfr.report.table import provenance
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.study import Job
-from experiments.pages import asked_seeds, bullets, joined, paragraphs, seeds_of, short_commits, table, why_missing
+from experiments.grid import Job
+from experiments.pages import (
+    asked_seeds,
+    bullets,
+    joined,
+    paragraphs,
+    provenance,
+    seeds_of,
+    short_commits,
+    table,
+    why_missing,
+)
 from experiments.theorem1.runs import (
     BOUNDED,
     ITERATIONS,

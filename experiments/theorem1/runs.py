@@ -47,14 +47,13 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.tables import TablePolicy, round_views
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.locks import claimed
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.study import difference
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.memories import InfosetMemories
 from deepcfr.types import Infosets
+from experiments.grid import claimed, difference
 
 Say = Callable[[str], None]
 Arm = Literal["mccfr", "linear-mccfr", "deep-cfr"]

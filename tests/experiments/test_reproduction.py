@@ -80,7 +80,7 @@ def made_up(root: Path, name: str, seed: int, values: Sequence[float], study: St
 
 
 def read(root: Path, study: Study = STUDY) -> StudyResult:
-    return read_study(root, study, "quick", pytest.fail)
+    return read_study(root, study, "quick")
 
 
 @pytest.fixture
@@ -424,13 +424,13 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY})
-    first = write_reproduction(root, tmp_path / "first", pytest.fail)
+    first = write_reproduction(root, tmp_path / "first")
     assert [path.relative_to(tmp_path / "first").as_posix() for path in first] == [
         "reproduction.md", "figures/fig4-left-quick.svg",
     ]  # fmt: skip
     for path in root.rglob("metrics.jsonl"):  # the same results on a slower day
         path.write_text(re.sub(r'"seconds": ([0-9.]+)', lambda m: f'"seconds": {3 * float(m[1])}', path.read_text()))
-    write_reproduction(root, tmp_path / "second", pytest.fail)
+    write_reproduction(root, tmp_path / "second")
     for path in first[1:]:
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
     pages = [(tmp_path / name / "reproduction.md").read_text().splitlines() for name in ("first", "second")]
@@ -443,7 +443,7 @@ def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
 def test_a_study_without_runs_keeps_its_section(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY})
     out = tmp_path / "docs"
-    write_reproduction(root, out, pytest.fail)
+    write_reproduction(root, out)
     before = (out / "reproduction.md").read_text()
     other = dataclasses.replace(STUDY, name="fig4-right", title="Another study")
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY, other.name: other})
@@ -454,7 +454,7 @@ def test_a_study_without_runs_keeps_its_section(root: Path, tmp_path: Path, monk
                 new = arm_path(root, other, "quick", arm, seed)
                 new.parent.mkdir(parents=True, exist_ok=True)
                 old.rename(new)
-    write_reproduction(root, out, pytest.fail)
+    write_reproduction(root, out)
     after = (out / "reproduction.md").read_text()
     section = before[before.index("## Figure 4, left") :]
     assert section in after
@@ -466,12 +466,12 @@ def test_a_study_without_runs_keeps_its_section(root: Path, tmp_path: Path, monk
 def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     growing = dataclasses.replace(STUDY, growing=True)
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: growing})
-    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path, pytest.fail)]
+    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path)]
     assert names == ["reproduction-fhp.md", "figures/fig4-left-quick.svg"]
     assert "Plain is better than few." in (tmp_path / "reproduction-fhp.md").read_text()
     relatives = dataclasses.replace(growing, figure="")
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: relatives})
-    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path, pytest.fail)]
+    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path)]
     assert names == ["reproduction-family.md", "figures/fig4-left-quick.svg"]
 
 
@@ -517,7 +517,7 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
     for statement in plan.statements:
         for test in statement.tests:
             assert {value for value in vars(test).values() if value in names}
-            judge(test, read_study(Path("nowhere"), study, budget, pytest.fail))  # type: ignore[arg-type]
+            judge(test, read_study(Path("nowhere"), study, budget))  # type: ignore[arg-type]
     configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]  # type: ignore[arg-type]
     assert len(set(map(repr, configs))) == len(configs)
     assert {config.seed for config in configs} == {3}

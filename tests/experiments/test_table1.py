@@ -296,7 +296,7 @@ def test_its_page_is_written_alone_where_there_are_no_other_runs(
     other = tmp_path / "reproduction.md"
     other.write_text("of other runs")
     page = tmp_path / "reproduction-table1.md"
-    assert write_reproduction(root, tmp_path, pytest.fail) == [page]
+    assert write_reproduction(root, tmp_path) == [page]
     assert other.read_text() == "of other runs"
     lines = page.read_text().splitlines()
     assert lines[0] == "# Table 1: heads-up limit hold'em against card abstractions"

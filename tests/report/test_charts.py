@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import deepcfr, problem
 from deepcfr.config import PublicChanceSampling, RunConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
@@ -56,3 +57,19 @@ def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 2
     assert "no exact evaluation" in caught.value.problems[0]
     assert "kuhn, leduc" in caught.value.problems[1]
+
+
+def test_rules_that_differ_under_one_name_are_not_one_game(tmp_path: Path) -> None:
+    first, other = (run_with(tmp_path / name, default_config("leduc"), [100.0]) for name in ("first", "other"))
+    rules = json.loads((other.path / "game.json").read_text())
+    (other.path / "game.json").write_text(json.dumps(rules | {"raise_size": [2, 6]}))
+    with pytest.raises(ConfigError, match="the rules of leduc are not the same in all runs"):
+        draw_curves([first, RunFolder.open(other.path)], tmp_path / "curve.svg")
+
+
+def test_the_command_draws_a_picture_and_says_what_it_misses(tmp_path: Path) -> None:
+    run, picture = run_with(tmp_path / "a", default_config("kuhn"), [300.0, 100.0]).path, tmp_path / "one.svg"
+    assert deepcfr("report", run, "--out", picture).out == f"Wrote {picture}.\n"
+    assert picture.read_bytes().startswith(b"<svg ")
+    assert "ending in .svg, but is missing." in problem(deepcfr("report", run))
+    assert "ending in .svg, but is 'a.pdf'." in problem(deepcfr("report", run, "--out", "a.pdf"))

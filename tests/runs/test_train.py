@@ -35,7 +35,6 @@ from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
 from deepcfr.files import cache_folder
 from deepcfr.games.presets import load_source
-from deepcfr.report.table import provenance
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
@@ -45,6 +44,7 @@ from deepcfr.runs.train import Summary, train
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.fit import FitResult
+from experiments.pages import provenance
 from solve_runs import metrics, without_costs
 from struck import INTERRUPT, KILL, struck
 

@@ -211,14 +211,14 @@ class Report:
     """Write the pages docs/reproduction*.md from the runs of `reproduce`, or draw convergence curves of runs of one game.
 
     `deepcfr report` writes the pages that have runs, with their figures; `deepcfr report RUNS --out curves.svg` draws
-    exact NashConv against time and nodes touched; `deepcfr report fig2 [RUNS]` writes a page of such curves, with a table;
-    `deepcfr report --run RUN` writes the page report.html of a run folder again.
+    exact NashConv against time and nodes touched; `deepcfr report --run RUN` writes the page report.html of a run folder
+    again, and with several runs a page that compares them.
     """
 
-    what: Positional[tuple[str, ...]]  # empty; runs or models; or fig2, alone (all runs of FHP) or followed by runs
+    what: Positional[tuple[str, ...]]  # empty, or runs and models
     run: tuple[Path, ...] = ()  # write the page of this run, or one page of several runs
-    #: the output: a folder for the pages (default docs) and for fig2 (default runs/report), an .svg file for curves of
-    #: runs, an .html file with --run (default RUN/report.html)
+    #: the output: a folder for the pages (default docs), an .svg file for curves of runs, an .html file with --run (default
+    #: RUN/report.html)
     out: Path | None = None
     studies: Path = Path("runs/studies")  # the folder of the runs of `reproduce`
 

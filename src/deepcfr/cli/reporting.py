@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import deepcfr
-from deepcfr.cli.output import open_console, print_json, warn
+from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Bench, Report, Reproduce
 from deepcfr.errors import ClusterError, ConfigError
 
@@ -39,9 +39,6 @@ def _find_experiments() -> None:
 def report_command(command: Report) -> None:
     if command.run:
         _report_runs(command)
-        return
-    if command.what[:1] == ("fig2",):
-        _report_figure(command)
         return
     if not command.what:
         _report_reproduction(command)
@@ -78,15 +75,7 @@ def _report_reproduction(command: Report) -> None:
     from experiments.statements import write_statements
 
     out = command.out or Path("docs")
-    for path in [*write_reproduction(command.studies, out, warn), write_statements(out)]:
-        print(f"Wrote {path}.")
-
-
-def _report_figure(command: Report) -> None:
-    from deepcfr.report.fig2 import write_figure
-
-    runs = [Path(path) for path in command.what[1:]]
-    for path in write_figure(runs, command.out or Path("runs/report"), warn):
+    for path in [*write_reproduction(command.studies, out), write_statements(out)]:
         print(f"Wrote {path}.")
 
 

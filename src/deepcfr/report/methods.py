@@ -35,7 +35,8 @@ SWEPT = (
     "each stands for many histories at once"
 )
 _LISTED = "all histories of the game, once for each traversing player"
-_FULL_WIDTH = {
+TABULAR = {
+    "mccfr": "Monte Carlo CFR",
     "cfr": "CFR",
     "cfr+": "CFR+",
     "pcfr+": "Predictive CFR+",
@@ -52,7 +53,6 @@ class Method:
 
     label: str
     family: Family
-    size: int  # parameters or infoset-actions, for the order within a family; 0 if not computed
     nodes: str  # definition of its nodes touched
 
 
@@ -66,13 +66,13 @@ def method_of(run: RunFolder) -> Method:
         size = _parameters(rules, run.config.network) if rules else 0
         nodes = SWEPT if plays_all_hands(run.config) else SAMPLED
         name = run.config.method
-        return Method(f"{name}, {size:,} parameters" if size else name, "deep", size, nodes)
+        return Method(f"{name}, {size:,} parameters" if size else name, "deep", nodes)
     solve = run.config.solve
     if solve.algorithm == "mccfr":
         return _monte_carlo(run, solve, rules)
     bits = "" if solve.precision == "float32" or rules is None else f", {solve.precision}"
-    label = f"{_FULL_WIDTH[solve.algorithm]}, full width{bits}"
-    return Method(label, "full width", 0, SWEPT if rules else _LISTED)
+    label = f"{TABULAR[solve.algorithm]}, full width{bits}"
+    return Method(label, "full width", SWEPT if rules else _LISTED)
 
 
 def plays_all_hands(config: AnyConfig) -> bool:
@@ -87,13 +87,13 @@ def _monte_carlo(run: RunFolder, solve: TabularConfig, rules: PokerRules | None)
     if solve.sampler == "outcome":
         name += " by outcome sampling"
     if rules is None:
-        return Method(name, "lossless", 0, SAMPLED)
+        return Method(name, "lossless", SAMPLED)
     path = run.abstraction_path
     whole = tuple(round_classes(rules, round_) for round_ in range(rules.num_rounds))
     counts = whole if path is None else tuple(read_description(path)["counts"])
     size = table_layout(build_tree(rules), counts).size
     what = "lossless" if path is None else _buckets(counts, whole)
-    return Method(f"{name}, {what} ({size:,} infoset-actions)", "buckets" if path else "lossless", size, SAMPLED)
+    return Method(f"{name}, {what} ({size:,} infoset-actions)", "buckets" if path else "lossless", SAMPLED)
 
 
 def _buckets(counts: tuple[int, ...], whole: tuple[int, ...]) -> str:

@@ -15,20 +15,10 @@ from deepcfr.defaults import default_config, default_solve_config
 from deepcfr.errors import CheckpointError
 from deepcfr.files import read_json
 from deepcfr.report.chart import figure
-from deepcfr.report.methods import plays_all_hands
+from deepcfr.report.methods import TABULAR, plays_all_hands
 from deepcfr.runs.folder import RunFolder
 
 MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
-_METHODS = {
-    "mccfr": "Monte Carlo CFR",
-    "cfr": "CFR",
-    "cfr+": "CFR+",
-    "pcfr+": "Predictive CFR+",
-    "linear-cfr": "Linear CFR",
-    "dcfr": "Discounted CFR",
-    "xfp": "Fictitious play",
-    "egt": "Excessive gap technique",
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +37,7 @@ class RunData:
     @property
     def method(self) -> str:
         """The name of the run's method."""
-        return self.config.method if isinstance(self.config, RunConfig) else _METHODS[self.config.solve.algorithm]
+        return self.config.method if isinstance(self.config, RunConfig) else TABULAR[self.config.solve.algorithm]
 
     @property
     def family(self) -> str:

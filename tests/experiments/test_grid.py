@@ -29,7 +29,7 @@ from deepcfr.config import (
 )
 from deepcfr.errors import CheckpointError
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.study import GridSummary, Job, claimed, difference, is_finished, run_grid
+from experiments.grid import GridSummary, Job, claimed, difference, is_finished, run_grid
 from solve_runs import metrics
 
 FIT = FitConfig(steps=4, batch_size=16)
@@ -211,18 +211,18 @@ def test_a_folder_that_another_process_has_claimed_is_waited_for_at_the_end(tmp_
 
 def test_a_killed_process_leaves_a_grid_that_goes_on(tmp_path: Path, whole: Path) -> None:
     code = (
-        "import os, signal, sys; sys.path[:0] = [sys.argv[2], sys.argv[3]]\n"
-        "from pathlib import Path\nimport test_study\n"
-        "class Tell(test_study.Watch):\n"
+        "import os, signal, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\nimport test_grid\n"
+        "class Tell(test_grid.Watch):\n"
         "    def iteration(self, *_):\n"
         "        self.seen = getattr(self, 'seen', 0) + 1\n"
         "        if self.seen == 6:\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
-        "test_study.grid(Path(sys.argv[1]), Tell())\n"
+        "test_grid.grid(Path(sys.argv[1]), Tell())\n"
     )
     here = Path(__file__).parent
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", code, str(tmp_path), str(here), str(here.parent)]
+    command = [sys.executable, "-c", code, str(tmp_path), str(here), str(here.parent), str(here.parents[1])]
     assert subprocess.run(command, env=environment, timeout=240).returncode == -signal.SIGKILL
     assert grid(tmp_path, Watch()).finished
     assert results(tmp_path) == results(whole)
