@@ -91,7 +91,7 @@ def clusterings() -> dict[str, float]:
     """
     rules, workers = load_rules("hulh"), Workers(THREADS)
     found: dict[str, float] = {}
-    for round_, maker in round_makers(rules, [1, 2, 3], "auto", 0, workers).items():
+    for round_, maker in round_makers(rules, [1, 2, 3], 0, workers).items():
         vectors, _ = maker.sample(MOST, workers)
         seen, held = np.unique(vectors[TEST:], axis=0), vectors[:TEST]
         for count in (2_000, MOST):

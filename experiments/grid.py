@@ -189,8 +189,8 @@ def _require_abstraction(job: Job, say: Say) -> None:
         rules = load_rules(job.config.game)
         say(f"{folder}: {job.buckets:,} buckets of {rules.name}")
         threads = job.config.runtime.threads
-        made = make_abstraction(rules, (job.buckets,), _ABSTRACTION_SEED, threads, "auto", say)
-        save_abstraction(folder, made, {"buckets": [job.buckets], "features": "auto", "seed": _ABSTRACTION_SEED})
+        made = make_abstraction(rules, (job.buckets,), _ABSTRACTION_SEED, threads, say)
+        save_abstraction(folder, made, {"buckets": [job.buckets], "seed": _ABSTRACTION_SEED})
 
 
 def _drop_memories(path: Path, say: Say) -> None:

@@ -217,7 +217,7 @@ def reason_to_leave_out(plan: Plan, baseline: Baseline) -> str | None:
     """A sentence with the reason why a baseline is not played, and its cost; None if it is played."""
     rules = load_rules(plan.deep.game)
     counts = make.bucket_counts(rules, (baseline.buckets,))
-    cost = make.cost(rules, counts, "auto")
+    cost = make.cost(rules, counts)
     needed, beside = mccfr.memory_bytes(PokerGame(rules), counts, "float32"), table_bytes(rules, counts)
     if reason := make.refusal(cost):
         return f"{baseline.size} abstract decisions: {reason}"

@@ -85,7 +85,6 @@ def test_strengths_in_texas_holdem_agree_with_eval7(texas: Showdowns, round_: in
         expected = np.array([eval7_strength(hand, (*board, *more)) for more in combinations(rest, 5 - len(board))])
         assert len(expected) == runouts(texas.rules, round_)
         assert isclose(strengths.ehs[row], expected.mean(), rel_tol=1e-6)
-        assert isclose(strengths.ehs2[row], (expected**2).mean(), rel_tol=1e-6)
         # eval7's float32 can put a strength on either side of the edge of a bin
         distance = np.abs(np.cumsum(strengths.histogram[row]) - [(expected < i / BINS).mean() for i in range(1, 51)])
         assert distance.sum() <= 1 / BINS + (np.abs(expected * BINS - np.rint(expected * BINS)) < 1e-3).mean()
@@ -101,7 +100,6 @@ def test_strengths_in_flop_holdem_are_those_of_the_flop() -> None:
     for row in random.choice(len(hands), size=40, replace=False):
         expected = eval7_strength_of_three(tuple(HOLES[hands.hand[row]]), tuple(boards[hands.board[row]]))
         assert isclose(strengths.ehs[row], expected, rel_tol=1e-6)
-    assert np.allclose(strengths.ehs2, strengths.ehs.astype(np.float64) ** 2)
     assert np.array_equal(np.unique(strengths.histogram), [0, 1])
 
 
@@ -114,10 +112,10 @@ def test_there_are_1_286_792_hands_on_the_flop() -> None:
 
 def wins_and_meetings(
     rules: PokerRules, hand: tuple[int, ...], board: tuple[int, ...], cluster: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], list[float]]:
-    """Wins (ties count half) and opposing hands by cluster over all runouts, and hand strength of each, one by one."""
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Wins (ties count half) and opposing hands by cluster over all runouts, one by one."""
     clusters = int(cluster.max()) + 1
-    wins, meetings, strength = np.zeros(clusters), np.zeros(clusters), []
+    wins, meetings = np.zeros(clusters), np.zeros(clusters)
     holes = all_hands(rules.num_cards, rules.hole_cards)
     rest = sorted(set(range(rules.num_cards)) - set(hand) - set(board))
     for more in combinations(rest, sum(rules.board_cards) - len(board)):
@@ -129,8 +127,7 @@ def wins_and_meetings(
         won = (own > other) + 0.5 * (own == other)
         wins += np.bincount(cluster[others], won, clusters)
         meetings += np.bincount(cluster[others], minlength=clusters)
-        strength.append(float(won.mean()))
-    return wins, meetings, strength
+    return wins, meetings
 
 
 @pytest.mark.parametrize(("game", "round_"), [("small", 0), ("small", 1), ("small", 2), ("leduc", 0), ("leduc", 1)])
@@ -145,12 +142,11 @@ def test_features_agree_with_enumeration(small: PokerRules, game: str, round_: i
     boards = round_boards(rules, round_).boards
     empty, rows = 0, 60 if round_ else 10
     for row in np.random.default_rng(0).permutation(len(hands))[:rows]:
-        wins, meetings, hs = wins_and_meetings(
+        wins, meetings = wins_and_meetings(
             rules, tuple(holes[hands.hand[row]]), tuple(boards[hands.board[row]]), cluster
         )
         ehs = wins.sum() / meetings.sum()
         assert isclose(strengths.ehs[row], ehs, rel_tol=1e-6)
-        assert isclose(strengths.ehs2[row], np.mean(np.square(hs)), rel_tol=1e-6)
         assert np.allclose(ochs[row, -1], ehs)
         assert np.allclose(ochs[row, :-1], np.where(meetings > 0, wins / np.maximum(meetings, 1), ehs))
         empty += int((meetings == 0).sum())
@@ -173,8 +169,6 @@ def test_features_average_to_one_half_and_keep_their_bounds(small: PokerRules, r
     hands = hands_on(small, round_, every_class(small, round_))
     strengths = strength_features(full, round_, hands)
     assert isclose(np.average(strengths.ehs, weights=hands.weight), 0.5, rel_tol=1e-6)
-    assert (strengths.ehs2 <= strengths.ehs + 1e-6).all()
-    assert (strengths.ehs2 >= strengths.ehs**2 - 1e-6).all()
     assert np.allclose(strengths.histogram.sum(axis=1), 1, atol=1e-5)
     # a bin is 1 / BINS wide, so the histogram's own mean is at most that much too low
     low = strengths.histogram @ (np.arange(BINS) / BINS)

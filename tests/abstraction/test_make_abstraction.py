@@ -7,8 +7,15 @@ import pytest
 
 from deepcfr.abstraction import make
 from deepcfr.abstraction.buckets import Abstraction, lossless, round_boards, round_classes
-from deepcfr.abstraction.features import Showdowns, hands_on, merge_equal, showdowns, strength_features
-from deepcfr.abstraction.make import Features, bucket_counts, feature_kind, make_abstraction, opponent_clusters
+from deepcfr.abstraction.features import (
+    Showdowns,
+    cluster_features,
+    hands_on,
+    merge_equal,
+    showdowns,
+    strength_features,
+)
+from deepcfr.abstraction.make import bucket_counts, feature_kind, make_abstraction, opponent_clusters
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PRESETS, PokerRules
@@ -29,11 +36,8 @@ def mean_strengths(abstraction: Abstraction, full: Showdowns, round_: int) -> li
     return (np.bincount(label, hands.weight * ehs) / np.bincount(label, hands.weight)).tolist()
 
 
-@pytest.mark.parametrize("features", ["auto", "ochs", "histogram", "ehs"])
-def test_every_hand_has_a_bucket_and_every_bucket_a_hand(
-    small: PokerRules, full: Showdowns, features: Features
-) -> None:
-    abstraction = make_abstraction(small, (5, 20, 12), 0, features=features)
+def test_every_hand_has_a_bucket_and_every_bucket_a_hand(small: PokerRules, full: Showdowns) -> None:
+    abstraction = make_abstraction(small, (5, 20, 12), 0)
     holes = all_hands(12, 2)
     assert abstraction.counts == (5, 20, 12)
     for round_, (count, table) in enumerate(zip(abstraction.counts, abstraction.tables, strict=True)):
@@ -69,7 +73,7 @@ def test_the_seed_decides_and_threads_do_not(small: PokerRules) -> None:
 def test_hands_in_a_bucket_are_alike(small: PokerRules, full: Showdowns) -> None:
     hands = hands_on(small, 2, np.arange(len(round_boards(small, 2))))
     ehs = strength_features(full, 2, hands).ehs
-    label = make_abstraction(small, (8,), 0, features="ehs").tables[2][hands.board, hands.hand].astype(np.int64)
+    label = make_abstraction(small, (24,), 0).tables[2][hands.board, hands.hand].astype(np.int64)
     weight = np.bincount(label, hands.weight)
     mean = np.bincount(label, hands.weight * ehs) / weight
     within = np.average((ehs - mean[label]) ** 2, weights=hands.weight)
@@ -112,9 +116,7 @@ def test_a_wrong_number_of_numbers_is_refused(small: PokerRules) -> None:
         make_abstraction(small, (5, 5), 0)
 
 
-def test_unknown_features_and_three_hole_cards_are_refused(small: PokerRules) -> None:
-    with pytest.raises(ConfigError, match="'equity' is not a kind of features"):
-        make_abstraction(small, (5,), 0, features="equity")  # type: ignore[arg-type]
+def test_three_hole_cards_are_refused(small: PokerRules) -> None:
     with pytest.raises(GameError, match="one or two hole cards"):
         make_abstraction(replace(small, hole_cards=3), (5,), 0)
 
@@ -127,10 +129,11 @@ def test_too_little_memory_is_refused_with_the_figure(small: PokerRules, monkeyp
 
 def test_fewer_buckets_than_asked_for_are_said_and_none_is_empty() -> None:
     said: list[str] = []
-    abstraction = make_abstraction(PRESETS["leduc"], (14,), 0, features="ehs", say=said.append)
-    # by strength alone: the rank that pairs the board wins, and a pair is as good whatever its rank
-    full = showdowns(PRESETS["leduc"], Workers(1))
-    distinct = len(np.unique(strength_features(full, 1, hands_on(PRESETS["leduc"], 1, np.arange(3))).ehs))
+    leduc = PRESETS["leduc"]
+    abstraction = make_abstraction(leduc, (14,), 0, say=said.append)
+    full = showdowns(leduc, Workers(1))
+    vectors = cluster_features(full, 1, hands_on(leduc, 1, np.arange(3)), opponent_clusters(full, 0))
+    distinct = len(np.unique(vectors, axis=0))  # such as a pair, which is as good whatever its rank
     assert abstraction.counts == (3, distinct)
     assert distinct < 14
     assert f"round 2: {distinct} buckets for 15 hands, {14 - distinct} fewer than asked for" in said[-1]
@@ -144,9 +147,9 @@ def test_estimates_are_said_before_the_work(small: PokerRules) -> None:
     assert [line.split(":")[0] for line in said[1:]] == ["round 1", "round 2", "round 3"]
 
 
-def test_automatic_features_are_histograms_where_there_are_runouts() -> None:
-    assert [feature_kind(PRESETS["hulh"], round_, "auto") for round_ in range(4)] == ["histogram"] * 3 + ["ochs"]
-    assert [feature_kind(PRESETS["fhp"], round_, "auto") for round_ in range(2)] == ["histogram", "ochs"]
+def test_features_are_histograms_where_there_are_runouts() -> None:
+    assert [feature_kind(PRESETS["hulh"], round_) for round_ in range(4)] == ["histogram"] * 3 + ["ochs"]
+    assert [feature_kind(PRESETS["fhp"], round_) for round_ in range(2)] == ["histogram", "ochs"]
 
 
 def test_clusters_of_opposing_hands_share_suits_and_ascend_in_strength(small: PokerRules, full: Showdowns) -> None:

@@ -1,4 +1,4 @@
-"""Exact features of hands: expected hand strength, its square, equity histograms, opponent cluster hand strength.
+"""Exact features of hands: expected hand strength, equity histograms, opponent cluster hand strength.
 
 The *hand strength* of a hand on a full board is the share of the opposing hands (those that share no card with it or the
 board) that it beats; ties count half. Before the last board card there are *runouts*, all equally likely. Expected hand
@@ -78,7 +78,6 @@ class Strengths:
     """Features of hands over all runouts, with the rows of `Hands`."""
 
     ehs: Floats  # [M], E[HS]
-    ehs2: Floats  # [M], E[HS^2]
     histogram: Floats  # [M, BINS], shares of the runouts with HS in [i / BINS, (i + 1) / BINS); 1 is in the last bin
 
 
@@ -153,12 +152,12 @@ def hands_on(rules: PokerRules, round_: int, classes: Ints) -> Hands:
 
 
 def strength_features(full: Showdowns, round_: int, hands: Hands) -> Strengths:
-    """EHS, EHS2 and the equity histogram of `hands` in a round (or before any board: STARTING), over all runouts."""
+    """EHS and the equity histogram of `hands` in a round (or before any board: STARTING), over all runouts."""
     rules = full.rules
     boards = round_boards(rules, round_).boards
     most = full.most
     bin_of = np.minimum(np.arange(most + 1) * BINS // max(most, 1), BINS - 1).astype(np.uint8)
-    total, squares = np.zeros(len(hands), np.int64), np.zeros(len(hands), np.int64)
+    total = np.zeros(len(hands), np.int64)
     histogram = np.zeros((len(hands), BINS), np.int32)
     images = hand_images(rules.num_ranks, rules.num_suits, rules.hole_cards)
     table = binomials(rules.num_cards, sum(rules.board_cards))
@@ -173,13 +172,11 @@ def strength_features(full: Showdowns, round_: int, hands: Hands) -> Strengths:
             full.points,
             bin_of,
             total[start:end],
-            squares[start:end],
             histogram[start:end],
         )
     runs = runouts(rules, round_)
     return Strengths(
         ehs=(total / (runs * most)).astype(np.float32),
-        ehs2=(squares / (runs * most**2)).astype(np.float32),
         histogram=(histogram / np.float32(runs)).astype(np.float32),
     )
 

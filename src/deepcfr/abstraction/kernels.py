@@ -159,13 +159,12 @@ def add_runouts(
     points: Points,
     bin_of: Cards,
     total: Ints,
-    squares: Ints,
     histogram: Numbers,
 ) -> None:
-    """Sum points, their squares and a histogram of them over all runouts of one board, for `hands` [m] by number.
+    """Sum points and a histogram of them over all runouts of one board, for `hands` [m] by number.
 
     `class_of` and `permutation_of` index full boards, `points` [classes, H] is the table of their representatives.
-    `total` and `squares` are [m], `histogram` [m, bins], with points p counted in bin `bin_of[p]`.
+    `total` is [m], `histogram` [m, bins], with points p counted in bin `bin_of[p]`.
     """
     size = len(board)
     rest = rest_of_deck(board, table.shape[0] - 1)
@@ -182,7 +181,6 @@ def add_runouts(
             p = np.int64(row[image[hands[i]]])
             if p != IMPOSSIBLE:
                 total[i] += p
-                squares[i] += p * p
                 histogram[i, bin_of[p]] += 1
         more = next_runout(places, len(rest))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +51,7 @@ from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 
-FeatureKind = Literal["ochs", "histogram", "ehs"]
-Features = Literal["auto", "ochs", "histogram", "ehs"]
+FeatureKind = Literal["ochs", "histogram"]
 
 SAMPLE = 200_000  # least number of hands to which centres are fitted
 SAMPLE_PER_BUCKET = 20  # least number for each bucket
@@ -65,29 +64,25 @@ def make_abstraction(
     buckets: tuple[int, ...],
     seed: int,
     threads: int = 1,
-    features: Features = "auto",
     say: Callable[[str], None] = lambda _: None,
 ) -> Abstraction:
     """Cluster the hands of every round of a game into `buckets`, one number for each round.
 
     A single number applies to every round with a board; rounds without a board are then lossless. So is every round with
-    as many buckets as distinct hands. `features` "auto" means "histogram" in rounds with runouts and "ochs" in others.
-    Buckets are numbered by ascending mean EHS, and none is empty: if there are fewer distinct feature vectors than buckets,
-    the abstraction has fewer buckets and a message says so. The result depends on `seed` but not on `threads`.
-    Raises ConfigError for numbers out of range, unknown features, without scikit-learn, or without enough memory;
-    GameError for games with more than two hole cards.
+    as many buckets as distinct hands. Buckets are numbered by ascending mean EHS, and none is empty: if there are fewer
+    distinct feature vectors than buckets, the abstraction has fewer buckets and a message says so. The result depends on
+    `seed` but not on `threads`. Raises ConfigError for numbers out of range, without scikit-learn, or without enough
+    memory; GameError for games with more than two hole cards.
     """
     counts = bucket_counts(rules, buckets)
-    if features not in get_args(Features):
-        raise ConfigError(f"'{features}' is not a kind of features: choose one of {', '.join(get_args(Features))}.")
     lossy = [round_ for round_ in range(rules.num_rounds) if counts[round_] < round_classes(rules, round_)]
     if lossy:
         require_features(rules)
         require_scikit_learn()
-    _say_cost(cost(rules, counts, features), threads, say)
+    _say_cost(cost(rules, counts), threads, say)
     workers = Workers(threads)
     try:
-        makers = round_makers(rules, lossy, features, seed, workers) if lossy else {}
+        makers = round_makers(rules, lossy, seed, workers) if lossy else {}
         tables, exact = [], []
         for round_, count in enumerate(counts):
             if round_ in makers:
@@ -134,10 +129,8 @@ def _round_sentence(rules: PokerRules, round_: int, asked: int, made: int) -> st
     return text
 
 
-def feature_kind(rules: PokerRules, round_: int, features: Features) -> FeatureKind:
-    """The kind of features of a round for the setting `features`; histograms are useless on a full board."""
-    if features != "auto":
-        return features
+def feature_kind(rules: PokerRules, round_: int) -> FeatureKind:
+    """The kind of features of a round: histograms where there are runouts, OCHS on a full board."""
     return "ochs" if sum(rules.board_cards[round_ + 1 :]) == 0 else "histogram"
 
 
@@ -171,12 +164,10 @@ def ranks(values: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> In
     return result
 
 
-def round_makers(
-    rules: PokerRules, lossy: list[int], features: Features, seed: int, workers: Workers
-) -> dict[int, RoundMaker]:
+def round_makers(rules: PokerRules, lossy: list[int], seed: int, workers: Workers) -> dict[int, RoundMaker]:
     """The maker of buckets of each of the rounds `lossy`; they share the showdowns of all full boards."""
     full = showdowns(rules, workers)
-    kinds = {round_: feature_kind(rules, round_, features) for round_ in lossy}
+    kinds = {round_: feature_kind(rules, round_) for round_ in lossy}
     clusters = opponent_clusters(full, seed) if "ochs" in kinds.values() else np.zeros(0, np.int64)
     return {r: RoundMaker(full, clusters, r, kind, key(seed, "abstraction", r)) for r, kind in kinds.items()}
 
@@ -201,9 +192,7 @@ class RoundMaker:
             strengths = cluster_features(self.full, self.round_, hands, self.clusters)
             return strengths, strengths[:, -1]
         features = strength_features(self.full, self.round_, hands)
-        if self.kind == "histogram":
-            return cumulative(features.histogram), features.ehs
-        return np.stack([features.ehs, np.sqrt(features.ehs2)], axis=1), features.ehs
+        return cumulative(features.histogram), features.ehs
 
     def table(self, count: int, workers: Workers) -> tuple[npt.NDArray[np.unsignedinteger], int]:
         """The bucket of every hand on every board of the round, and the number of buckets that are not empty."""
@@ -279,7 +268,7 @@ class RoundMaker:
 
 def dimensions(kind: FeatureKind) -> int:
     """The most numbers in a feature vector."""
-    return {"ochs": CLUSTERS + 1, "histogram": BINS - 1, "ehs": 2}[kind]
+    return {"ochs": CLUSTERS + 1, "histogram": BINS - 1}[kind]
 
 
 @dataclass(frozen=True)
@@ -296,13 +285,13 @@ class Cost:
         return self.shared_seconds / threads + self.fit_seconds
 
 
-def cost(rules: PokerRules, counts: tuple[int, ...], features: Features) -> Cost:
+def cost(rules: PokerRules, counts: tuple[int, ...]) -> Cost:
     """The cost of an abstraction with `counts` buckets; times are those of one core of about 3 GHz."""
     hands = comb(rules.num_cards, rules.hole_cards)
     held, shared, fits = 0, 0.0, 0.0
     for round_, count in enumerate(counts):
         if count < round_classes(rules, round_):
-            kind = feature_kind(rules, round_, features)
+            kind = feature_kind(rules, round_)
             rows = _rows_held(rules, round_, count, kind)
             held = max(held, 4 * 4 * rows * dimensions(kind))
             shared += 2 * _feature_seconds(rules, round_, kind)

@@ -158,7 +158,6 @@ class Abstract:
     game: Positional[str]
     buckets: tuple[int, ...]  # one number for every round with board cards, or one for each round
     out: Path  # the folder to create
-    features: Literal["auto", "ochs", "histogram", "ehs"] = "auto"  # features by which hands are clustered
     threads: int = 2  # CPU threads
     seed: int = 0  # seed of the clustering
     json: bool = False  # print one JSON object; progress goes to standard error

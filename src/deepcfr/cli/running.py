@@ -127,11 +127,9 @@ def abstract_command(command: Abstract) -> None:
     rules = cards_of(load_source(command.game))
     console = open_console(command.json)
     start = time.perf_counter()
-    made = make_abstraction(
-        rules, command.buckets, command.seed, command.threads, command.features, lambda text: console.print(text)
-    )
+    made = make_abstraction(rules, command.buckets, command.seed, command.threads, lambda text: console.print(text))
     seconds = time.perf_counter() - start
-    asked = {"buckets": list(command.buckets), "features": command.features, "seed": command.seed}
+    asked = {"buckets": list(command.buckets), "seed": command.seed}
     save_abstraction(command.out, made, asked)
     console.print(
         f"{rules.name}: {' + '.join(f'{n:,}' for n in made.counts)} buckets in {seconds:.0f} s, {command.out}"

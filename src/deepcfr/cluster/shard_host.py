@@ -34,9 +34,9 @@ Block = tuple[Array, Array, Array, Array]  # node, cards, target and iteration o
 class ShardHost:
     """Some shards by their `numbers`: runs their traversals and draws from their memories."""
 
-    def __init__(self, game: Game, config: RunConfig, numbers: Sequence[int], threads: int = 1) -> None:
+    def __init__(self, game: Game, config: RunConfig, numbers: Sequence[int]) -> None:
         self._game, self._config = game, config
-        self._shards = MemoryShards(game, config, numbers, Workers(threads))
+        self._shards = MemoryShards(game, config, numbers, Workers(1))
         self._networks = [build_network(game.encoding, config.network, generator(0)) for _ in (0, 1)]
         self._table = FirstRoundTable(poker_game(game), config.cfr) if config.cfr.first_round == "table" else None
 

@@ -113,7 +113,6 @@ class OpenSpielGame:
         self.infoset = torch.from_numpy(tree.infoset[kept].clip(min=0)).to(self.device)
         self.legal = self.encoding.legal[self.infoset] & (self.actor != TERMINAL)[:, None]
         self.deals_before = torch.from_numpy(self._chance_above()[kept]).to(self.device)
-        self._history = torch.from_numpy(np.flatnonzero(kept)).to(self.device)
         self._first_child = torch.from_numpy(tree.first_child[kept]).to(self.device)
         self._payoff = torch.from_numpy(tree.payoff[kept]).float().to(self.device)
 

@@ -210,7 +210,6 @@ class SubgameSolver:
         boards: Boards,
         reach: Floats,
         entrance: Entrance | None = None,
-        variant: Discounting = DISCOUNTED,
         workers: Workers | None = None,
         *,
         compact: bool = False,
@@ -218,7 +217,7 @@ class SubgameSolver:
         self.boards, self.entrance = boards, entrance
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
-        self._variant, self._workers, self._scratch = variant, workers, Scratch(np.float32)
+        self._workers, self._scratch = workers, Scratch(np.float32)
         self._tables: tuple[list[Table], list[Table]] = ([], [])  # regrets and averages, by round
         for round_, (tree, kept) in enumerate(zip(boards.rounds, boards.kept, strict=True)):
             small = compact and round_ > boards.root.round
@@ -240,10 +239,10 @@ class SubgameSolver:
             for player in PLAYERS:
                 if self.entrance:
                     self._reach[self.entrance.player] = self.entrance.reach()
-                visit = update(self.boards.rounds, (regrets, averages), player, self._variant, t, self._scratch)
+                visit = update(self.boards.rounds, (regrets, averages), player, DISCOUNTED, t, self._scratch)
                 values = _visit_root(self.boards, visit, self._reach, self._workers)
                 if self.entrance and self.entrance.player == player:
-                    self.entrance.learn(values[0], self._variant, t)
+                    self.entrance.learn(values[0], DISCOUNTED, t)
             self.iteration = t
 
     def policy(self) -> RangePolicy:

@@ -154,10 +154,10 @@ def _add_api(routes: APIRouter, players: Players) -> None:
     """Add the endpoints; states are sent without validation, which would take longer than an action."""
     site = players.site
 
-    @routes.get("/api/agents", response_model=schema.Agents, tags=["query"])
-    def agents() -> dict[str, Any]:
+    @routes.get("/api/agents", tags=["query"])
+    def agents() -> schema.Agents:
         """The agents of this server."""
-        return {"agents": [vars(card(run)) for run in site.runs.values()]}
+        return schema.Agents(agents=[card(run) for run in site.runs.values()])
 
     @routes.post("/api/play/{name}", status_code=201, response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def sit_down(name: str, wish: schema.SitDown, seat_token: Token = None) -> JSONResponse:

@@ -50,8 +50,8 @@ class Agent(BaseModel):
     name: str
     game: str
     method: str
-    plays: bool
-    browsable: bool
+    plays: bool = Field(description="whether its game is poker")
+    browsable: bool = Field(description="whether its game is poker with a tree that can be listed")
 
 
 class Agents(BaseModel):
