@@ -3,9 +3,9 @@
     python -m experiments.value_network fhp --out runs/values.pt
     python -m experiments.value_search runs/values.pt --kind gadget
 
-Discounted CFR solves the betting before the flop. Its leaves are the flops, some of which are drawn in each iteration; what
-each hand is worth there by both ranges says the network. Half of the equity, the larger part of that, is known for all
-flops at once, so only the rest is estimated from those drawn. When play comes to a flop, the flop is solved by the ranges
+Discounted CFR solves the betting before the flop. Its leaves are the flops, some of which are visited in each iteration;
+what each hand is worth there by both ranges says the network. Half of the equity, the larger part of that, is known for all
+flops at once, so only the rest is estimated from those. When play comes to a flop, the flop is solved by the ranges
 that arrive: either for them alone, or safely, where the opponent's alternative is again what the network says.
 
 Source: Moravčík et al. 2017, "DeepStack".
@@ -42,6 +42,7 @@ from deepcfr.types import Infosets
 from experiments.value_network import PLAYERS, Doubles, Sampler, ValueNetwork
 
 Floats = npt.NDArray[np.floating]
+GOLDEN = (5**0.5 - 1) / 2
 
 
 class Leaves:
@@ -85,16 +86,20 @@ class Leaves:
         paid: Doubles = chips[:, 0] / self.boards.game.rules.unit_chips
         return paid
 
-    def mean(self, at_exits: Floats, draw: np.random.Generator, count: int) -> Doubles:
-        """An unbiased estimate of both players' values [2, X, U] before the flop, from `count` flops drawn."""
+    def mean(self, at_exits: Floats, start: float, count: int) -> Doubles:
+        """An estimate of both players' values [2, X, U] before the flop, from `count` flops.
+
+        They are as far from each other as can be in the order of their cards, which begins at `start`, from 0 to 1. The
+        estimate is unbiased if that is random.
+        """
         flops = self.boards.children(self.before)
-        chance = np.array([flop.copies for flop in flops]) / sum(flop.copies for flop in flops)
+        copies = np.cumsum([flop.copies for flop in flops])
         total: Doubles = np.asarray(at_exits, np.float64)[::-1] @ self.checked.T * self.paid[:, None]
-        for place in draw.choice(len(flops), count, p=chance):
+        for place in np.searchsorted(copies, (np.arange(count) + start) / count * copies[-1], side="right"):
             flop = flops[place]
             inside = subgame(self.boards.game, self.boards.rounds, flop, np.arange(at_exits.shape[1]))
             values = self.values(inside, np.ascontiguousarray(at_exits[:, :, flop.up], np.float64), rest=True)
-            add_up(values, flop.up, flop.weight / (count * chance[place]), total)
+            add_up(values, flop.up, flop.weight * copies[-1] / (count * flop.copies), total)
         return total
 
     def values(self, inside: Boards, reach: Doubles, *, rest: bool = False) -> Doubles:
@@ -125,12 +130,13 @@ class FirstRound(Policy):
         self.game = leaves.boards.game
         tree = leaves.boards.rounds[0]
         tables = [Table(tree, [leaves.before], np.float64)], [Table(tree, [leaves.before], np.float64)]
-        draw, scratch = np.random.default_rng(seed), Scratch()
+        start, scratch = np.random.default_rng(seed).random(), Scratch()
         for t in range(1, iterations + 1):
             for player in PLAYERS:
+                start = (start + GOLDEN) % 1  # such steps visit all flops as evenly as can be
 
-                def deal(at_exits: Floats, player: int = player) -> Doubles:
-                    return leaves.mean(at_exits, draw, flops)[player : player + 1]
+                def deal(at_exits: Floats, player: int = player, start: float = start) -> Doubles:
+                    return leaves.mean(at_exits, start, flops)[player : player + 1]
 
                 visit = update(leaves.boards.rounds, tables, player, DISCOUNTED, t, scratch)
                 visit(leaves.before, np.ones((2, 1, len(leaves.before))), deal)

@@ -79,10 +79,11 @@ def test_leaves_are_an_unbiased_estimate_of_all_flops() -> None:
 
     exact = of_all_flops(equity)
     assert np.abs(exact).max() > 1
-    np.testing.assert_allclose(equity.mean(at_exits, draw, 1), exact, atol=1e-4)
-    exact, one = of_all_flops(strange), strange.mean(at_exits, draw, 1)
-    assert np.abs(one - exact).max() > 0.1 * np.abs(exact).max()
-    assert np.abs(strange.mean(at_exits, draw, 3_000) - exact).max() < 0.1 * np.abs(exact).max()
+    np.testing.assert_allclose(equity.mean(at_exits, 0.5, 1), exact, atol=1e-4)
+    exact, some = of_all_flops(strange), [strange.mean(at_exits, start, 2) for start in np.arange(0.5, 500) / 500]
+    assert np.abs(some[0] - exact).max() > 0.1 * np.abs(exact).max()
+    assert np.abs(np.mean(some, axis=0) - exact).max() < 0.01 * np.abs(exact).max()
+    assert np.abs(strange.mean(at_exits, 0.5, 1_000) - exact).max() < 0.01 * np.abs(exact).max()
 
 
 def test_the_first_round_is_played_for_what_the_leaves_say() -> None:
