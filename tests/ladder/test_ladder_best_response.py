@@ -17,6 +17,7 @@ from deepcfr.abstraction.buckets import lossless
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import check_down
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -36,7 +37,7 @@ from deepcfr.ladder.policies import LadderTable, LadderUniform, ladder_ensemble,
 from deepcfr.ladder.traversals import ladder_layout
 from deepcfr.policies.base import LadderPolicy
 from deepcfr.rng import addressed_uniforms
-from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+from deepcfr.sampling.traversal_tree import showdowns
 from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration
 
 

@@ -8,6 +8,7 @@ import pytest
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.games.betting import CALL, FOLD
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import ENDED, LadderGame, advance, first_positions, legal_actions
 from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
@@ -15,7 +16,6 @@ from deepcfr.policies.base import LadderPolicy
 from deepcfr.policies.ensemble import RULES
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import STYLES
-from deepcfr.sampling.traversal_tree import deal_cards
 from ladder_games import ONE_ROUND, decisions, random_table
 
 HUNL = LadderGame(LADDERS["hunl-ladder"])

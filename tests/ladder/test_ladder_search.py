@@ -13,6 +13,7 @@ from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match.record import Match
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -33,7 +34,6 @@ from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scrip
 from deepcfr.ladder.search import LadderSearch
 from deepcfr.policies.styles import StyledPolicy
 from deepcfr.report.matches import Terms
-from deepcfr.sampling.traversal_tree import deal_cards
 from deepcfr.search.policy import ResolvingPolicy
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table
 

@@ -9,6 +9,7 @@ import pytest
 
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.ladder import LADDERS, MOST_RUNGS, LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -28,7 +29,7 @@ from deepcfr.games.ladder_betting import (
 from deepcfr.ladder.traversals import Run, entry_of, ladder_layout, ladder_traversals, row_of
 from deepcfr.rng import key
 from deepcfr.sampling.mccfr import PLAIN, Learning, shaped
-from deepcfr.sampling.traversal_tree import address_of, poker_situations, uniform_at
+from deepcfr.sampling.traversal_tree import poker_situations
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
 
 GAMES = pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)

@@ -12,6 +12,7 @@ from deepcfr.config import RunConfig, SearchConfig, config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, count_positions, gains
 from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
@@ -20,7 +21,6 @@ from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scrip
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.report.matches import LADDER_DEALS, Terms
-from deepcfr.sampling.traversal_tree import deal_cards
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import Infosets

@@ -17,6 +17,7 @@ import torch
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.base import Deals, infosets_at
 from deepcfr.games.betting import FOLD, RAISE
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
@@ -27,7 +28,6 @@ from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.traversal_tree import (
     Situations,
     TraversalTree,
-    deal_cards,
     explicit_situations,
     explicit_traversal_tree,
     poker_situations,
@@ -401,11 +401,14 @@ def test_outcome_sampling_touches_the_nodes_of_one_path(leduc: Poker) -> None:
 # Chance
 
 
-def test_deals_are_those_of_the_game() -> None:
-    game = load_game("fhp")
-    stream = key(7, "deal")
-    cards = deal_cards(500, np.uint64(stream), 123, 52, 7)
-    np.testing.assert_array_equal(cards, game.deal_cards(500, stream, 123))
+def test_deals_are_shuffles_by_addressed_uniforms() -> None:
+    stream, deals = key(7, "deal"), torch.arange(123, 623)
+    chance = addressed_uniforms(stream, deals[:, None], torch.arange(7)[None, :]).numpy()
+    decks = np.tile(np.arange(52, dtype=np.uint8), (500, 1))
+    for slot in range(7):
+        picks = slot + (chance[:, slot] * (52 - slot)).astype(int)
+        decks[np.arange(500), picks], decks[:, slot] = decks[:, slot].copy(), decks[np.arange(500), picks]
+    np.testing.assert_array_equal(deal_cards(500, np.uint64(stream), 123, 52, 7), decks[:, :7])
 
 
 def test_situations_hold_buckets_and_showdowns(leduc: Poker) -> None:

@@ -160,3 +160,51 @@ def extend_board(
     _, first, counts = np.unique(canonical, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
     return BoardClasses(boards[first[order]], counts[order])
+
+
+# Deals
+
+# The constants of `deepcfr.rng.addressed_uniforms`; numba would turn a mixture of signed and unsigned integers into floats.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xD1342543DE82EF95)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31, _S40 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(40)
+
+
+@nb.njit(cache=True, nogil=True)
+def _mix(x: np.uint64) -> np.uint64:
+    x = (x ^ (x >> _S30)) * _MIX_1
+    x = (x ^ (x >> _S27)) * _MIX_2
+    return x ^ (x >> _S31)
+
+
+@nb.njit(cache=True, nogil=True)
+def address_of(stream: np.uint64, traversal: int) -> np.uint64:
+    """The part of `deepcfr.rng.addressed_uniforms` that is common to a traversal."""
+    return _mix(np.uint64(traversal) * _GOLDEN + stream)
+
+
+@nb.njit(cache=True, nogil=True)
+def uniform_at(address: np.uint64, place: int) -> float:
+    """The uniform of `deepcfr.rng.addressed_uniforms` at (traversal, place)."""
+    return (_mix(address + np.uint64(place) * _SECOND) >> _S40) * 2.0**-24
+
+
+@nb.njit(cache=True, nogil=True)
+def deal_cards(count: int, stream: np.uint64, first: int, num_cards: int, slots: int) -> npt.NDArray[np.uint8]:
+    """The cards of deals `first` .. `first + count - 1` of a stream, uint8 [B, slots].
+
+    They are the first ones of a Fisher-Yates shuffle by the uniforms of (deal, slot).
+    """
+    cards = np.empty((count, slots), np.uint8)
+    deck = np.empty(num_cards, np.uint8)
+    for row in range(count):
+        for card in range(num_cards):
+            deck[card] = card
+        address = address_of(stream, first + row)
+        for slot in range(slots):
+            pick = slot + int(uniform_at(address, slot) * (num_cards - slot))
+            cards[row, slot] = deck[pick]
+            deck[pick] = deck[slot]
+    return cards

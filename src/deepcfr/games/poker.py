@@ -14,11 +14,10 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
-from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, sort_groups
+from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, deal_cards, sort_groups
 from deepcfr.games.hands import MAX_HAND, strength
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
-from deepcfr.rng import addressed_uniforms
 from deepcfr.types import NO_CARD, Encoding
 
 Suits = Literal["canonical", "raw"]
@@ -74,7 +73,8 @@ class PokerGame:
 
     def deal_cards(self, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
         """The cards of the deals of `deal`, uint8 [B, 2 * hole + board] in the order of `deals_of`."""
-        return deal_cards(self.rules, count, stream, first)
+        slots = 2 * self.rules.hole_cards + sum(self.rules.board_cards)
+        return deal_cards(count, np.uint64(stream), first, self.rules.num_cards, slots)
 
     def deals_of(self, cards: npt.NDArray[np.uint8], traversal: torch.Tensor | None = None) -> Deals:
         """Deals with given cards, uint8 [B, 2 * hole + board]: player 0's hand, player 1's hand, the board in order."""
@@ -176,31 +176,6 @@ def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]
     rows, round_ = np.arange(len(bets)), tree.round[: tree.num_decisions]
     current[rows, round_ * tree.positions + rounds.sum(2)[rows, round_]] = True
     return np.concatenate([chips / before, occurred, current], axis=1).astype(np.float32)
-
-
-def deal_cards(rules: PokerRules, count: int, stream: int, first: int = 0) -> npt.NDArray[np.uint8]:
-    """The cards of deals `first` .. `first + count - 1` of a stream, uint8 [B, 2 * hole + board]."""
-    slots = 2 * rules.hole_cards + sum(rules.board_cards)
-    deals = torch.arange(first, first + count)
-    chance = addressed_uniforms(stream, deals[:, None], torch.arange(slots)[None, :])
-    cards: npt.NDArray[np.uint8] = _shuffle(chance.numpy(), rules.num_cards)
-    return cards
-
-
-@nb.njit(cache=True, nogil=True)
-def _shuffle(chance: npt.NDArray[np.float32], num_cards: int) -> npt.NDArray[np.uint8]:
-    """The first n cards of a Fisher-Yates shuffle by the uniforms `chance` [B, n], uint8 [B, n]."""
-    count, slots = chance.shape
-    cards = np.empty((count, slots), np.uint8)
-    deck = np.empty(num_cards, np.uint8)
-    for row in range(count):
-        for card in range(num_cards):
-            deck[card] = card
-        for slot in range(slots):
-            pick = slot + int(chance[row, slot] * (num_cards - slot))
-            cards[row, slot] = deck[pick]
-            deck[pick] = deck[slot]
-    return cards
 
 
 @nb.njit(cache=True, nogil=True)

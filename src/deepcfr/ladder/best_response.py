@@ -29,7 +29,7 @@ from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.local_best_response import LocalBestResponse, bound, checked_rounds
 from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
-from deepcfr.games.cards import all_hands
+from deepcfr.games.cards import all_hands, deal_cards
 from deepcfr.games.ladder_betting import (
     ACTOR,
     CHIPS,
@@ -46,7 +46,7 @@ from deepcfr.games.ladder_betting import (
 from deepcfr.policies.base import LadderPolicy
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms, key
-from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+from deepcfr.sampling.traversal_tree import showdowns
 
 MOST_HANDS = 5_000  # limit on a game's private hands, of which all pairs are compared
 DEFAULT_HANDS = 1_000  # default number of deals

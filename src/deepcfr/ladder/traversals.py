@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
+from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.ladder_betting import (
     ACTOR,
     ENDED,
@@ -41,7 +42,7 @@ from deepcfr.games.ladder_betting import (
     is_legal,
 )
 from deepcfr.sampling.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
-from deepcfr.sampling.traversal_tree import Situations, address_of, uniform_at
+from deepcfr.sampling.traversal_tree import Situations
 
 Table = npt.NDArray[np.floating] | npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]

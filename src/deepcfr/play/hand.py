@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import GameError
-from deepcfr.games.cards import all_hands, cards_text
+from deepcfr.games.cards import all_hands, cards_text, deal_cards
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.no_limit import NoLimitState
@@ -31,7 +31,7 @@ from deepcfr.policies.query import hand_strategy
 from deepcfr.policies.translation import Translation, real_rules
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
-from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+from deepcfr.sampling.traversal_tree import showdowns
 
 Cards = tuple[int, ...]
 Floats = npt.NDArray[np.float64]

@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from deepcfr.abstraction.texture import Buckets
 from deepcfr.games.betting import CALL, FOLD, RAISE
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.explicit import CHANCE, ExplicitTree
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import key
-from deepcfr.sampling.traversal_tree import deal_cards, situations_of, table_layout
+from deepcfr.sampling.traversal_tree import situations_of, table_layout
 from deepcfr.types import TERMINAL
 
 WIN_RATE_DEALS = 400_000

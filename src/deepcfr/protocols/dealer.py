@@ -17,10 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
-from deepcfr.games.poker import deal_cards
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.rules import PokerRules
 from deepcfr.protocols.acpc import (
     MOST_CHARACTERS,
@@ -226,7 +228,9 @@ class Dealer:
         deal, bot = self.terms.deal(number)
         seats = (self.seats[bot], self.seats[1 - bot])
         rules, hole = self.rules, self.rules.hole_cards
-        cards = deal_cards(rules, 1, key(self.terms.seed, "dealer", "deal"), deal)[0].tolist()
+        slots = 2 * rules.hole_cards + sum(rules.board_cards)
+        stream = np.uint64(key(self.terms.seed, "dealer", "deal"))
+        cards = deal_cards(1, stream, deal, rules.num_cards, slots)[0].tolist()
         holes, board = (tuple(cards[:hole]), tuple(cards[hole : 2 * hole])), tuple(cards[2 * hole :])
         state = first_state(rules)
         actions: list[int] = []

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.games.betting import PublicTree
+from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.hands import strength_of_masks
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import key
-from deepcfr.sampling.traversal_tree import address_of, uniform_at
 
 MOST_BOARDS = 32  # sampled boards of an equity; more would take more time than the shorter interval is worth
 

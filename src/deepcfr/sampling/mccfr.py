@@ -18,8 +18,9 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.explicit import CHANCE
-from deepcfr.sampling.traversal_tree import Floats, Ints, Situations, Small, TraversalTree, address_of, uniform_at
+from deepcfr.sampling.traversal_tree import Floats, Ints, Situations, Small, TraversalTree
 from deepcfr.types import TERMINAL
 
 Table = npt.NDArray[np.floating]

@@ -19,6 +19,7 @@ from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
 from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder_betting import ACTOR, ENDED, advance_all, first_positions
 from deepcfr.games.ladder_betting import gains as ladder_gains
 from deepcfr.games.poker import PokerGame
@@ -29,7 +30,7 @@ from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy
 from deepcfr.sampling.selfplay import last_nodes
-from deepcfr.sampling.traversal_tree import deal_cards, showdowns
+from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.types import Infosets
 
 CHUNK = 16_384  # deals played together
