@@ -45,12 +45,20 @@ def test_the_estimate_is_of_the_latest_iterations_and_the_evaluations_to_come(cl
     iterate(pace, clock, 1, 3.0)
     assert pace.left() == ""  # too early to say
     iterate(pace, clock, 2, 5.0)
-    assert pace.seconds_left == 38 * 4.0
+    assert pace.seconds_left == 38 * 5.0  # the first one took time for what is done once
     assert pace.left() == "3 min left"
-    assert pace.sentence() == "about 3 min left: 4 s an iteration, and 3 evaluations, not timed yet"
+    assert pace.sentence() == "about 3 min left: 5 s an iteration, and 3 evaluations, not timed yet"
     for t in range(3, 3 + LATEST):
         iterate(pace, clock, t, 2.0)
-    assert pace.seconds_left == 28 * 2.0  # the first two are forgotten
+    assert pace.seconds_left == 28 * 2.0  # the second is forgotten too
+
+
+def test_a_single_iteration_is_enough_if_it_is_long(clock: Clock) -> None:
+    pace = Pace(CONFIG, 0)
+    iterate(pace, clock, 1, 59.0)
+    assert pace.left() == ""
+    clock.now += 1
+    assert pace.left() == "38 min left"
 
 
 def test_evaluations_and_checkpoints_are_no_part_of_iterations(clock: Clock) -> None:

@@ -433,6 +433,7 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     for option, needed in (("--iterations", "1 iteration"), ("--threads", "1 thread")):
         assert f"needs at least {needed}" in problem(deepcfr(*ARGUMENTS, option, 0))
     assert "The line 'rc' needs an agent" in problem(deepcfr(*ARGUMENTS, "--line", "rc"))
+    assert "--policy current needs --from" in problem(deepcfr(*ARGUMENTS, "--policy", "current"))
     assert "and none is named" in problem(deepcfr(*ARGUMENTS, "--search.iterations", 5))
     assert "A cap of 3 big blinds needs a rake" in problem(deepcfr(*ARGUMENTS, "--cap", 3))
     lock = tmp_path / "lock.json"

@@ -110,6 +110,8 @@ def spot_command(command: SpotQuery) -> None:
         (policy,) = load_players((command.from_,), command.policy, warn, search=command.search)
     else:
         check_search([], command.search)
+        if command.policy != "own":
+            raise ConfigError(f"--policy {command.policy} needs --from, the agent whose policy it is.")
     spot = Spot.parse(
         command.board,
         command.sizes,

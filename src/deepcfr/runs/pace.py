@@ -9,7 +9,7 @@ from deepcfr.config import AnyConfig
 from deepcfr.runs.costs import duration
 
 LATEST = 10  # iterations whose mean time the next ones are expected to take
-_FIRST = 5.0  # seconds before the first estimate; what is compiled on first use takes less
+_FIRST, _ALONE = 5.0, 60.0  # seconds before the first estimate, and before one from a single iteration
 
 
 class Pace:
@@ -19,12 +19,16 @@ class Pace:
         """Start it at `iteration`, the last one that the run has done."""
         self.config, self.at = config, iteration
         self._iterations: deque[float] = deque(maxlen=LATEST)
+        self._warming = True
         self._evaluation: float | None = None
         self._seconds = 0.0  # of the whole run
         self._started = self._since = time.perf_counter()
 
     def iterated(self, iteration: int, seconds: float) -> None:
         """Take the time of an iteration; `seconds` is the time of the whole run."""
+        if self._warming and self._iterations:  # the first one also loads and compiles, so it is forgotten
+            self._warming = False
+            self._iterations.clear()
         self.at, self._seconds = iteration, seconds
         self._iterations.append(self._lap())
 
@@ -48,7 +52,7 @@ class Pace:
     @property
     def is_known(self) -> bool:
         """Whether enough has been measured for an estimate."""
-        return bool(self._iterations) and time.perf_counter() - self._started >= _FIRST
+        return bool(self._iterations) and time.perf_counter() - self._started >= (_ALONE if self._warming else _FIRST)
 
     @property
     def seconds_left(self) -> float:
