@@ -227,7 +227,7 @@ def test_the_policy_before_training_is_that_of_the_table() -> None:
 
 def test_what_cannot_be_searched_is_refused() -> None:
     table = random_table(1)
-    with pytest.raises(ConfigError, match="rounds of two-rounds are 0 to 1, but --search"):
+    with pytest.raises(ConfigError, match="rounds of two-rounds are 0 to 1, but 'search"):
         LadderSearch(table, SearchConfig(rounds=(2,)))
     with pytest.raises(GameError, match="draws one of 2 policies for each game"):
         LadderSearch(ladder_ensemble([table, LadderUniform(table.game)], "member"), SearchConfig())

@@ -390,7 +390,9 @@ def test_ranges_of_a_run_can_be_locked_and_changed(somebody: TestClient) -> None
     wait(somebody, "own-locked")
     assert first["dealer"] in somebody.get("/spots?like=own").text
     again = (
-        wish | {name: first[name] for name in ("dealer", "big_blind")} | {"agent": "", "pot": "4", "iterations": "2"}
+        wish
+        | {name: first[name] for name in ("dealer", "big_blind")}
+        | {"agent": "", "line": "", "pot": "4", "iterations": "2"}
     )
     begun = somebody.post("/spots", data=again | {"name": "again"})
     wait(somebody, begun.headers["location"].split("/")[-1])
