@@ -100,7 +100,12 @@ def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:
         assert run.config.sampling.kind == kind
     with pytest.warns(UserWarning, match=r"sampling\.epsilon|ppo\.iterations"):
         train("kuhn", ppo={"iterations": 7})
+    early = train("kuhn", cfr={"keep_networks": 5}, evaluation={"policy": "sd-cfr"})
+    next(early)
+    with pytest.raises(ConfigError, match="The run has kept no networks for the average of SD-CFR"):
+        _ = early.agent
     for change, sentence in (
+        ({"sampling": "external"}, "'sampling' must be a section"),
         ({"runtime": {"minutes": 1.0}}, "stop iterating when you like"),
         ({"runtime": {"device": "cuda:99"}}, "'runtime.device' is cuda:99, but"),
         ({"memory": {"advantage_capacity": 10**10}}, r"memories need up to [\d,.]+ GB"),

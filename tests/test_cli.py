@@ -773,3 +773,10 @@ def test_a_run_builds_its_game_once_and_estimates_its_cost_once(
     monkeypatch.setattr(folder, "cost_notes", counted_estimate)
     assert deepcfr(*command, "--out", tmp_path / "run", "--json").status == 0
     assert counts == {"games": 1, "costs": 1}
+
+
+def test_a_device_that_the_machine_does_not_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    sentence = problem(deepcfr("train", "kuhn", "--out", tmp_path / "run", "--runtime.device", "cuda:7"))
+    assert sentence == "'runtime.device' is cuda:7, but the devices of this machine are 0 to 1."

@@ -28,7 +28,7 @@ from deepcfr.config import (
     unread_settings,
 )
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES, default_config
-from deepcfr.errors import ConfigError, GameError
+from deepcfr.errors import ConfigError, GameError, NoPolicy
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.evaluation.exploitability import exploitability as exact
 from deepcfr.evaluation.match import Match
@@ -168,7 +168,10 @@ class Training(Iterator[Record]):
             raise ConfigError("There is no agent before the first of the run's iterations.")
         if self._solver.average_iteration != self._solver.iteration:
             self._solver.fit_average()
-        return Agent(stepped(self._solver.policy(self.config.evaluation.policy)))
+        try:
+            return Agent(stepped(self._solver.policy(self.config.evaluation.policy)))
+        except NoPolicy as error:
+            raise ConfigError(f"The run {error}") from error
 
 
 def load(name: str | Path, policy: str = "own", search: SearchConfig = DEFAULT_SEARCH) -> Agent:
@@ -188,8 +191,9 @@ def train(game: str, **settings: Any) -> Training:
     """
     default = default_config(game, settings.pop("solver", "deep-cfr"))
     base = tomllib.loads(config_to_toml(default))
-    if (kind := settings.get("sampling", {}).get("kind")) in SAMPLINGS:
-        base["sampling"] = vars(sampling_of(kind, default.sampling))
+    sampling = settings.get("sampling")
+    if isinstance(sampling, dict) and sampling.get("kind") in SAMPLINGS:
+        base["sampling"] = vars(sampling_of(sampling["kind"], default.sampling))
     for name, value in settings.items():
         base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value
     return Training(config_from_table(base))

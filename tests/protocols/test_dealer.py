@@ -385,6 +385,12 @@ def test_refusals_of_the_dealer_command(arguments: tuple[object, ...], sentence:
     assert outcome.err == f"deepcfr: {sentence}\n"
 
 
+def test_what_is_no_host_is_said() -> None:
+    asked = ("-", "scripted:call", "--game", "leduc", "--hands", 1, "--host", "a..b")
+    assert "Nobody can listen on a..b:" in problem(deepcfr("dealer", *asked))
+    assert "'a..b:1' is no address" in problem(deepcfr("acpc", "models/leduc", "--host", "a..b", "--port", 1))
+
+
 def test_a_match_without_a_hand_leaves_no_files(tmp_path: Path) -> None:
     asked = ("-", "scripted:call", "--game", "leduc", "--hands", 1, "--seconds", 0.1, "--log", tmp_path / "log")
     for _ in range(2):

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from deepcfr.search.spot_solution import Solution
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import Site, open_site
-from deepcfr.web.spot_shelf import MOST_SPOTS, SpotShelf, read_spot
+from deepcfr.web.spot_shelf import MOST_SPOTS, Job, SpotShelf, read_spot
 from deepcfr.web.spot_view import table_at
 
 RIVER = "2c 2d 7h 9s Kc"
@@ -405,3 +407,27 @@ def test_too_many_strategies_for_a_page_are_refused(somebody: TestClient) -> Non
     answer = somebody.post("/api/spots", json=wish)
     assert answer.status_code == 400
     assert "and a page shows at most 400,000" in answer.json()["error"]
+
+
+def test_a_gap_that_was_not_measured_yet_is_not_shown() -> None:
+    shown, over = threading.Event(), threading.Event()
+
+    class Solver:
+        rows = 1
+
+        def describe(self) -> str:
+            return "small"
+
+        def solve(self, gap: float, iterations: int, on_progress: Callable[[int, float], bool]) -> None:  # noqa: ARG002
+            on_progress(3, float("inf"))
+            shown.set()
+            over.wait(MINUTE)
+            raise ConfigError("Enough.")
+
+    shelf = SpotShelf()
+    name = shelf.start("slow", Solver(), 1.0, 10)  # type: ignore[arg-type]
+    assert shown.wait(MINUTE)
+    job = shelf.find(name)
+    assert isinstance(job, Job)
+    assert (job.state(name).iterations, job.state(name).gap_mbb) == (3, None)
+    over.set()
