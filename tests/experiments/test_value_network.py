@@ -103,3 +103,38 @@ def test_the_first_round_is_played_for_what_the_leaves_say() -> None:
         first = says(share).on_board(tree, nothing.before)[0]
         assert tree.actor[0] == 0
         assert (first > 0.8).all() if folds else (first < 0.2).all()
+
+
+def test_values_are_finite_where_a_range_has_one_hand() -> None:
+    game = load_game("fhp-mini")
+    assert isinstance(game, PokerGame)
+    seen: list[Samples] = []
+
+    def network(found: Samples, rows: torch.Tensor) -> torch.Tensor:
+        seen.append(found)
+        return 0.5 * found.equity[rows]
+
+    leaves = Leaves(game, network)  # type: ignore[arg-type]
+    flop = leaves.boards.children(leaves.before)[0]
+    inside = subgame(game, leaves.boards.rounds, flop, np.array([0]))
+    for hand in range(len(flop)):
+        reach = np.zeros((2, 1, len(flop)))
+        reach[:, 0, hand] = 1 / 3
+        assert np.isfinite(leaves.values(inside, reach)).all()
+    assert max(float(found.equity.abs().max()) for found in seen) <= 1
+
+
+def test_the_flops_of_all_iterations_lie_apart() -> None:
+    game = load_game("fhp-mini")
+    assert isinstance(game, PokerGame)
+    starts: list[float] = []
+
+    class Watched(Leaves):
+        def mean(self, at_exits: np.ndarray, start: float, count: int) -> np.ndarray:
+            starts.append(start)
+            return super().mean(at_exits, start, count)
+
+    FirstRound(Watched(game, lambda seen, rows: 0.5 * seen.equity[rows]), 4, 1, 0)  # type: ignore[arg-type]
+    places = np.sort(starts)
+    assert len(places) == 8
+    assert np.diff(np.append(places, places[0] + 1)).min() > 0.5 / 8
