@@ -105,7 +105,7 @@ def test_the_first_round_is_played_for_what_the_leaves_say() -> None:
         assert (first > 0.8).all() if folds else (first < 0.2).all()
 
 
-def test_values_are_finite_where_a_range_has_one_hand() -> None:
+def test_values_are_finite_where_a_range_has_few_hands() -> None:
     game = load_game("fhp-mini")
     assert isinstance(game, PokerGame)
     seen: list[Samples] = []
@@ -117,9 +117,9 @@ def test_values_are_finite_where_a_range_has_one_hand() -> None:
     leaves = Leaves(game, network)  # type: ignore[arg-type]
     flop = leaves.boards.children(leaves.before)[0]
     inside = subgame(game, leaves.boards.rounds, flop, np.array([0]))
-    for hand in range(len(flop)):
-        reach = np.zeros((2, 1, len(flop)))
-        reach[:, 0, hand] = 1 / 3
+    draw = np.random.default_rng(0)
+    for _ in range(300):  # roundings leave something of hands that no hand meets
+        reach = draw.random((2, 1, len(flop))) * (draw.random(len(flop)) < 2 / len(flop))
         assert np.isfinite(leaves.values(inside, reach)).all()
     assert max(float(found.equity.abs().max()) for found in seen) <= 1
 
