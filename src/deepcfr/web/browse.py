@@ -11,13 +11,13 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Red
 
 from deepcfr.errors import GameError
 from deepcfr.evaluation.match.record import require_same_game
-from deepcfr.policies.query import query
+from deepcfr.policies.query import query, read_board
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
 from deepcfr.web.home import card
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS
-from deepcfr.web.position import Position, address, read_board, read_position, seat_name
+from deepcfr.web.position import Position, address, read_position, seat_name
 from deepcfr.web.ranges import Range, range_at, range_csv, range_facts
 from deepcfr.web.site import Refusal, Site
 
@@ -69,7 +69,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
         if other:
             _same_game(site, name, other)
         if picked:
-            known = read_board(position.game, board + "".join(picked))
+            known = read_board(position.game.rules, board + "".join(picked))
             return RedirectResponse(address(name, position.with_board(known), other=other), 303)
         return _page(site, name, position, cell, other)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from urllib.parse import urlencode
 
 from deepcfr.errors import ConfigError
 from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.cards import card_text, parse_card
+from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
-from deepcfr.policies.query import round_name
-from deepcfr.web.site import Refusal, shorten
+from deepcfr.policies.query import read_betting, read_board, round_name
+from deepcfr.web.site import shorten
 
 Cards = tuple[int, ...]
 
@@ -111,36 +110,17 @@ def seat_name(game: PokerGame, player: int) -> str:
 
 
 def read_position(game: PokerGame, betting: str, board: str) -> Position:
-    """Read a position from an address. Raises Refusal with status 400 and the first problem."""
-    state = game.state()
-    letters = state.split(betting.replace("/", " "))
-    for place, letter in enumerate(letters):
-        if state.over:
-            before = state.gap.join(letters[:place])
-            raise Refusal(400, f"The betting '{shorten(betting)}' continues after its end '{before}'.")
-        action = state.read(letter)
-        if action is None:
-            legal = ", ".join(map(state.token, state.legal()))
-            raise Refusal(400, f"The betting '{shorten(betting)}' has {shorten(letter)!r} where {legal} are legal.")
-        state = state.after(action)
-    return Position(game, game.node_of(state), read_board(game, board))
+    """Read a position from an address, such as the betting `rc/c` and the board `Qs7h2c`.
 
-
-def read_board(game: PokerGame, text: str) -> Cards:
-    """Public cards, such as `Qs7h2c`. Raises Refusal with status 400 for too many, invalid or repeated cards."""
-    rules = game.rules
-    pieces = re.findall("10.?|..?" if rules.num_suits > 1 else "10|.", re.sub(r"\s", "", text))
-    try:
-        cards = tuple(parse_card(rules, piece) for piece in pieces)
-    except ConfigError as error:
-        raise Refusal(400, shorten(" ".join(error.problems), 200)) from error
-    if len(set(cards)) < len(cards):
-        raise Refusal(400, f"The board '{shorten(text)}' has a card twice.")
-    if len(cards) > sum(rules.board_cards):
-        raise Refusal(
-            400, f"The board '{shorten(text)}' has more than the {sum(rules.board_cards)} cards of {rules.name}."
-        )
-    return cards
+    Raises ConfigError for an illegal action, and for too many, unknown or repeated cards.
+    """
+    state, cards, most = game.state(), read_board(game.rules, board), sum(game.rules.board_cards)
+    if len(cards) > most:
+        raise ConfigError(f"The board {shorten(board)!r} has more than the {most} cards of {game.rules.name}.")
+    for field in betting.split("/"):
+        for before, action in read_betting(state, field):
+            state = before.after(action)
+    return Position(game, game.node_of(state), cards)
 
 
 def address(name: str, position: Position, *, cell: str = "", other: str = "", prefix: str = "/strategy") -> str:
