@@ -183,9 +183,9 @@ def test_memory_is_known_before_it_is_taken() -> None:
         ({"algorithm": "cfr+"}, "cfr\\+"),
         ({"sampler": "outcome", "exploration": 0.0}, "exploration.*0.0"),
         ({"sampler": "outcome", "exploration": float("nan")}, "nan"),
-        ({"sampler": "outcome", "baseline": "history"}, "for games of OpenSpiel.* not for 'kuhn'"),
-        ({"baseline": "infoset"}, "'baseline' is for outcome sampling"),
-        ({"sampler": "outcome", "baseline": "infoset", "reward_shape": "y2"}, "with payoffs as they are"),
+        ({"sampler": "outcome", "baseline": "history"}, "for games of OpenSpiel.* the game is kuhn"),
+        ({"baseline": "infoset"}, "needs 'solve.sampler' to be outcome"),
+        ({"sampler": "outcome", "baseline": "infoset", "reward_shape": "y2"}, "learn from the same payoffs"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:

@@ -24,7 +24,7 @@ from deepcfr.policies.base import LadderPolicy
 from deepcfr.policies.initial import RANGES, Floats, RangeBuckets, range_buckets, shares, start_round
 from deepcfr.sampling.mccfr import SHAPES
 from deepcfr.sampling.traversal_tree import poker_situations
-from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, setting_problems
+from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, require_supported
 
 _COMPACT = "average-compact"
 
@@ -45,13 +45,11 @@ class LadderMCCFR(SampledSolver):
     def __init__(
         self, game: LadderGame, config: TabularConfig, buckets: Buckets, seed: int = 0, threads: int = 1
     ) -> None:
-        problems = list(setting_problems(config, threads))
+        require_supported(game.name, config, threads)
         if config.sampler != "external":
-            problems.append(
+            raise ConfigError(
                 f"{game.name} is solved with external sampling only, but the sampler is '{config.sampler}'."
             )
-        if problems:
-            raise ConfigError(problems)
         self.game, self.buckets, self.layout = game, buckets, ladder_layout(game, buckets.counts)
         super().__init__(config, seed, threads, self.layout.size)
         self._played: Table | npt.NDArray[np.uint8] = self._average

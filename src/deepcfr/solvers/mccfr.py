@@ -33,8 +33,8 @@ import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import lossless, round_classes
 from deepcfr.abstraction.texture import Buckets
-from deepcfr.config import TabularConfig
-from deepcfr.errors import ConfigError, GameError
+from deepcfr.config import OPENSPIEL, TabularConfig
+from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
@@ -54,7 +54,7 @@ from deepcfr.sampling.traversal_tree import (
     poker_traversal_tree,
     table_layout,
 )
-from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, setting_problems
+from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, require_supported
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,13 +65,13 @@ def memory_bytes(
     """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
 
     `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not built
-    either. Raises ConfigError for a precision that is neither float32 nor float64.
+    either.
     """
     entries = _entries(game, counts)
     values = {"none": 0, "infoset": entries}
     if isinstance(game, OpenSpielGame):
         values["history"] = game.explicit.num_nodes
-    return 2 * entries * _dtype(precision).itemsize + 8 * values.get(baseline, 0)
+    return 2 * entries * np.dtype(precision).itemsize + 8 * values.get(baseline, 0)
 
 
 def _entries(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None) -> int:
@@ -81,14 +81,6 @@ def _entries(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None) ->
     if counts is None:
         counts = tuple(round_classes(rules, round_) for round_ in range(rules.num_rounds))
     return table_layout(game.tree, counts).size
-
-
-def _dtype(precision: str) -> np.dtype[np.floating]:
-    if precision not in ("float32", "float64"):
-        raise ConfigError(
-            f"Monte Carlo CFR keeps its tables in float32 or float64, but the precision is '{precision}'."
-        )
-    return np.dtype(precision)
 
 
 class MCCFR(SampledSolver):
@@ -113,7 +105,9 @@ class MCCFR(SampledSolver):
         threads: int = 1,
         abstraction: Buckets | None = None,
     ) -> None:
-        _require_supported(game, config, abstraction, threads)
+        require_supported(game.name if isinstance(game, PokerGame) else OPENSPIEL + game.name, config, threads)
+        if abstraction is not None:
+            _require_abstraction_of(game, abstraction)
         super().__init__(config, seed, threads, _entries(game, abstraction.counts if abstraction else None))
         self.game = game
         if isinstance(game, PokerGame):
@@ -208,23 +202,8 @@ def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
     return np.where(total > 0, table / np.where(total > 0, total, 1), tree.uniform())
 
 
-def _require_supported(
-    game: PokerGame | OpenSpielGame, config: TabularConfig, abstraction: Buckets | None, threads: int
-) -> None:
-    problems = list(setting_problems(config, threads))
-    if config.sampler == "outcome" and not 0 < config.exploration <= 1:
-        problems.append(f"'exploration' must be above 0 and at most 1, but is {config.exploration}.")
-    shaped_payoffs = config.reward_shape != SHAPES[0] and config.reward_on == "payoff"
-    if config.baseline != "none" and (config.sampler != "outcome" or config.parts > 1 or shaped_payoffs):
-        problems.append("'baseline' is for outcome sampling of one part, with payoffs as they are.")
-    if config.baseline == "history" and isinstance(game, PokerGame):
-        problems.append(
-            f"A baseline of histories is for games of OpenSpiel, which list them, but not for '{game.name}': "
-            "use --baseline infoset."
-        )
-    if problems:
-        raise ConfigError(problems)
-    if isinstance(game, OpenSpielGame) and abstraction is not None:
+def _require_abstraction_of(game: PokerGame | OpenSpielGame, abstraction: Buckets) -> None:
+    if isinstance(game, OpenSpielGame):
         raise GameError(f"Abstractions are for poker games, and '{game.name}' is not one.")
-    if isinstance(game, PokerGame) and abstraction is not None and abstraction.rules != game.rules:
+    if abstraction.rules != game.rules:
         raise GameError(f"An abstraction of {abstraction.rules.name} cannot be used for {game.name}.")

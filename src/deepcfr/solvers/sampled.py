@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.config import SolveConfig, TabularConfig
+from deepcfr.config import SolveConfig, TabularConfig, validate_config
+from deepcfr.errors import ConfigError
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
@@ -23,7 +24,6 @@ from deepcfr.solvers.tabular import TabularRecord, TabularSolver
 
 PLAYERS = (0, 1)
 UNIFORM: Literal["uniform"] = "uniform"  # the strategy of tables of zeros
-INITIAL = (UNIFORM, "win-rates")
 
 Table = npt.NDArray[np.floating]
 
@@ -166,26 +166,13 @@ MakeSampled = Callable[[SolveConfig, Abstraction | None], SampledSolver]
 """Makes a solver of one game by the settings of a run and the abstraction that they name."""
 
 
-def setting_problems(config: TabularConfig, threads: int) -> Iterator[str]:
-    """One sentence for every setting that no Monte Carlo solver offers."""
-    if threads < 1:
-        yield f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}."
+def require_supported(game: str, config: TabularConfig, threads: int) -> None:
+    """Raise ConfigError for settings that Monte Carlo CFR of a game does not offer, and for less than one thread.
+
+    `game` is named as in a configuration.
+    """
     if config.algorithm != "mccfr":
-        yield f"The algorithm of a Monte Carlo solver must be mccfr, but is '{config.algorithm}'."
-    if config.precision not in ("float32", "float64"):
-        yield f"Monte Carlo CFR keeps its tables in float32 or float64, but the precision is '{config.precision}'."
-    if not 0 <= config.exploration_start <= 1 or not config.exploration_slope <= 0:
-        yield (
-            f"The least probability of actions must start between 0 and 1 and not rise, but 'exploration_start' is "
-            f"{config.exploration_start} and 'exploration_slope' {config.exploration_slope}."
-        )
-    if config.reward_shape not in SHAPES or config.reward_on not in ("payoff", "regret"):
-        yield (
-            f"'reward_shape' must be one of {', '.join(SHAPES)} and 'reward_on' payoff or regret, but they are "
-            f"'{config.reward_shape}' and '{config.reward_on}'."
-        )
-    if config.initial not in INITIAL or not config.initial_weight > 0:
-        yield (
-            f"'initial' must be {' or '.join(INITIAL)} and 'initial_weight' above 0, but they are '{config.initial}' and "
-            f"{config.initial_weight}."
-        )
+        raise ConfigError(f"The algorithm of a Monte Carlo solver must be mccfr, but is '{config.algorithm}'.")
+    if threads < 1:
+        raise ConfigError(f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}.")
+    validate_config(SolveConfig(game, solve=config))
