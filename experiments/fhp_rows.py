@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import FitConfig, RunConfig
+from deepcfr.config import FitConfig, RunConfig, settings_by_name
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
@@ -52,14 +52,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def misfits(setting: str, config: RunConfig) -> list[str]:
     """Sentences on where a configuration differs from the setting."""
-    sections = dataclasses.asdict(config)
-    found = []
-    for name, wanted in SETTINGS[setting].items():
-        section, item = name.split(".")
-        value = sections[section].get(item)  # other kinds of sampling have other settings
-        if value != wanted:
-            found.append(f"The setting '{setting}' has {name} = {wanted}, and the run has {value}.")
-    return found
+    values = settings_by_name(config)  # other kinds of sampling have other settings
+    return [
+        f"The setting '{setting}' has {name} = {wanted}, and the run has {values.get(name)}."
+        for name, wanted in SETTINGS[setting].items()
+        if values.get(name) != wanted
+    ]
 
 
 def recipe(config: RunConfig) -> str:

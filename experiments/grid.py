@@ -17,7 +17,7 @@ from typing import Any
 
 from deepcfr.abstraction.files import DESCRIPTION, save_abstraction
 from deepcfr.abstraction.make import make_abstraction
-from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig
+from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig, settings_by_name
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import refusal
 from deepcfr.files import cannot_write
@@ -136,13 +136,7 @@ def flat_settings(config: AnyConfig) -> dict[str, Any]:
     if isinstance(config, SolveConfig) and config.abstraction_folder:
         name = config.abstraction_folder.name
         config = dataclasses.replace(config, solve=dataclasses.replace(config.solve, abstraction=name))
-    sections = dataclasses.asdict(dataclasses.replace(config, runtime=RuntimeConfig()))
-    flat: dict[str, Any] = {}
-    for section, value in sections.items():
-        flat |= (
-            {f"{section}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {section: value}
-        )
-    return flat
+    return settings_by_name(dataclasses.replace(config, runtime=RuntimeConfig()))
 
 
 def _carry_on(job: Job, observer: Observing, others: int, say: Say) -> bool:

@@ -35,6 +35,7 @@ from deepcfr.config.toml import (
     load_any_config,
     load_config,
     load_solve_config,
+    settings_by_name,
     solve_config_from_table,
 )
 
@@ -73,6 +74,7 @@ __all__ = [
     "load_config",
     "load_solve_config",
     "sampling_of",
+    "settings_by_name",
     "solve_config_from_table",
     "unread_settings",
     "validate_config",

@@ -122,6 +122,16 @@ def _convert(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
     return value
 
 
+def settings_by_name(config: AnyConfig) -> dict[str, Any]:
+    """Every setting by its name in a configuration file, such as `cfr.iterations`."""
+    named: dict[str, Any] = {}
+    for section, value in dataclasses.asdict(config).items():
+        named |= (
+            {f"{section}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {section: value}
+        )
+    return named
+
+
 def config_to_toml(config: AnyConfig) -> str:
     """The configuration as TOML text that `load_config` or `load_any_config` reads back to an equal record."""
     names = ("game", "seed", "solver") if isinstance(config, RunConfig) else ("game", "seed")

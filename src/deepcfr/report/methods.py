@@ -12,11 +12,10 @@ from deepcfr.abstraction.buckets import round_classes
 from deepcfr.abstraction.files import read_description
 from deepcfr.config import (
     AnyConfig,
-    EvaluationConfig,
     NetworkConfig,
     RunConfig,
-    RuntimeConfig,
     TabularConfig,
+    settings_by_name,
 )
 from deepcfr.games.betting import build_tree
 from deepcfr.games.poker import PokerGame
@@ -127,13 +126,8 @@ def methods_of(runs: Sequence[RunFolder]) -> list[Method]:
 
 def _settings(run: RunFolder) -> dict[str, object]:
     """The settings that determine a run's curve, without the seed, by their names in configuration files."""
-    sections = dataclasses.asdict(
-        dataclasses.replace(run.config, evaluation=EvaluationConfig(), runtime=RuntimeConfig())
-    )
-    flat = {
-        f"{section}.{name}": value
-        for section, values in sections.items()
-        if isinstance(values, dict)
-        for name, value in values.items()
+    return {
+        name: value
+        for name, value in settings_by_name(run.config).items()
+        if "." in name and not name.startswith(("evaluation.", "runtime.")) and not name.endswith(".iterations")
     }
-    return {name: value for name, value in flat.items() if not name.endswith(".iterations")}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import UNREAD, AnyConfig, RunConfig
+from deepcfr.config import UNREAD, AnyConfig, RunConfig, settings_by_name
 from deepcfr.defaults import default_config, default_solve_config
 from deepcfr.errors import CheckpointError
 from deepcfr.files import read_json
@@ -161,10 +161,4 @@ def default_settings(run: RunData) -> dict[str, Any]:
 
 def _flat(config: AnyConfig) -> dict[str, Any]:
     unread = UNREAD[config.solver] if isinstance(config, RunConfig) else ()
-    flat: dict[str, Any] = {}
-    for section, value in dataclasses.asdict(config).items():
-        if not isinstance(value, dict):
-            flat[section] = value
-        elif section not in unread:
-            flat |= {f"{section}.{key}": item for key, item in value.items()}
-    return flat
+    return {name: value for name, value in settings_by_name(config).items() if name.split(".")[0] not in unread}
