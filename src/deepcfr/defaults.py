@@ -285,7 +285,7 @@ _NFSP: dict[str, dict[str, Any]] = {
             "policy_steps": 6,
             "batch_size": 4_096,
             "target_every": 6,
-            "q_learning_rate": 3e-3,
+            "q_learning_rate": 1e-3,
             "policy_learning_rate": 3e-3,
             **_NFSP_FIT,
         },
