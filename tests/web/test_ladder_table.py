@@ -235,9 +235,9 @@ def test_the_strategy_page_of_a_small_ladder_names_sizes(person: TestClient) -> 
     assert over.status_code == 200
     wrong = person.get("/api/agents/bot/range", params={"betting": "r5"})
     assert wrong.status_code == 400
-    assert "has 'r5' where" in wrong.json()["error"]
+    assert "'r5' as the first action, where only" in wrong.json()["error"]
     ended = person.get("/api/agents/bot/range", params={"betting": "r4 f c"})
-    assert "continues after its end 'r4 f'" in ended.json()["error"]
+    assert "continues after 'r4 f', which ended the hand" in ended.json()["error"]
 
 
 def test_a_ladder_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
