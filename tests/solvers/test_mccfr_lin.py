@@ -203,3 +203,10 @@ def test_fewer_than_one_thread_is_refused() -> None:
 def test_impossible_settings_are_named_by_the_solver(change: dict[str, object], name: str) -> None:
     with pytest.raises(ConfigError, match=f"'{name}' must be between"):
         MCCFR(load_game("kuhn"), replace(EXTERNAL, **change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("change", [{"reward_shape": "y5"}, {"reward_on": "both"}, {"initial": "wins"}])
+def test_unknown_names_are_refused_by_the_solver(change: dict[str, str]) -> None:
+    ((name, value),) = change.items()
+    with pytest.raises(ConfigError, match=rf"'solve.{name}' must be one of .*, but is '{value}'\."):
+        MCCFR(load_game("kuhn"), replace(EXTERNAL, **change))  # type: ignore[arg-type]

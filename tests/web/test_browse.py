@@ -79,6 +79,12 @@ def test_what_is_no_position_is_refused(betting: str, board: str, words: str) ->
         read_position(LEDUC, betting, board)
 
 
+def test_a_rank_of_leduc_needs_no_suit_and_a_round_may_be_over() -> None:
+    assert read_position(LEDUC, "crc/", "Q").board_text in ("Qc", "Qd")
+    assert read_position(LEDUC, "crc/", "Q").betting == "crc/"
+    assert read_position(LEDUC, "crc", "Qc") == read_position(LEDUC, "crc/", "Qc")
+
+
 def test_crumbs_lead_to_every_decision_and_every_next_action() -> None:
     position = read_position(LEDUC, "crc/", "Qc")
     parts = crumbs("a", position)

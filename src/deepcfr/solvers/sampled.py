@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.config import SolveConfig, TabularConfig, validate_config
+from deepcfr.config import SolveConfig, TabularConfig, solve_config_from_table
 from deepcfr.errors import ConfigError
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
@@ -175,4 +176,4 @@ def require_supported(game: str, config: TabularConfig, threads: int) -> None:
         raise ConfigError(f"The algorithm of a Monte Carlo solver must be mccfr, but is '{config.algorithm}'.")
     if threads < 1:
         raise ConfigError(f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}.")
-    validate_config(SolveConfig(game, solve=config))
+    solve_config_from_table({"game": game, "solve": dataclasses.asdict(config)})  # checks kinds of values, too
