@@ -292,6 +292,7 @@ def test_words_for_numbers_and_actions() -> None:
         ("/strategy/leduc?betting=crc/&board=Qc&cell=K", 200),
         ("/strategy/leduc?betting=cc", 200),
         ("/strategy/leduc?betting=cc&card=Qc", 303),
+        ("/strategy/leduc?betting=cc&board=Qc&card=Kd", 400),
         ("/strategy/leduc?with=even", 200),
         ("/strategy/leduc?with=odd", 409),
         ("/strategy/leduc?betting=rf", 200),

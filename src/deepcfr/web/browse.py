@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Red
 
 from deepcfr.errors import GameError
 from deepcfr.evaluation.match.record import require_same_game
-from deepcfr.policies.query import query, read_board
+from deepcfr.policies.query import query
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
 from deepcfr.web.home import card
@@ -69,8 +69,9 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
         if other:
             _same_game(site, name, other)
         if picked:
-            known = read_board(position.game.rules, board + "".join(picked))
-            return RedirectResponse(address(name, position.with_board(known), other=other), 303)
+            return RedirectResponse(
+                address(name, place(site, name, betting, board + "".join(picked)), other=other), 303
+            )
         return _page(site, name, position, cell, other)
 
 
