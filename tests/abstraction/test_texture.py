@@ -155,9 +155,11 @@ def test_other_games_and_cards_are_refused() -> None:
     with pytest.raises(GameError, match="hands of two cards, but leduc deals 1"):
         TextureBuckets(PRESETS["leduc"])
     texture, hand = TextureBuckets(HULH), np.zeros((1, 2), np.uint8)
-    with pytest.raises(GameError, match="Round 1 of hulh has no hands of shape"):
+    with pytest.raises(GameError, match="Round 1 of hulh shows 2 hole and 3 board cards"):
         texture.buckets(1, hand, np.zeros((1, 4), np.uint8))
-    with pytest.raises(GameError, match="cards 0 to 51, but the arrays hold others"):
+    with pytest.raises(GameError, match="shapes"):
+        texture.buckets(1, hand, np.zeros((2, 3), np.uint8))
+    with pytest.raises(GameError, match="cards 0 to 51, but the arrays hold 52"):
         texture.buckets(0, hand + 52, np.zeros((1, 0), np.uint8))
 
 

@@ -283,6 +283,8 @@ def test_wrong_addresses_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPat
         ("nowhere", "HOST:PORT"),
         ("127.0.0.1:1", "Nothing answers"),
         ("127.0.0.1:99999", "Nothing"),
+        ("127.0.0.1:²", "HOST:PORT"),
+        ("a..b:6379", "Nothing answers at 'a..b:6379'"),
     ):
         with pytest.raises(ClusterError, match=reason):
             RayCluster(address, 2).connect()

@@ -102,7 +102,8 @@ def test_histories_of_a_match(tmp_path: Path) -> None:
     lines = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("STATE")]
     assert [log_line(MINI.rules, hand) for hand in hands] == lines
     with pytest.raises(ConfigError, match="is there already"):
-        host(MINI, policies, Terms(hands=12), Records(phh=tmp_path / "phh"))
+        host(MINI, policies, Terms(hands=12), Records(log=tmp_path / "refused", phh=tmp_path / "phh"))
+    assert not (tmp_path / "refused").exists()
     with pytest.raises(GameError, match="not leduc"):
         host(LEDUC, (UniformPolicy(LEDUC),) * 2, Terms(hands=1), Records(phh=tmp_path / "other"))
 
@@ -324,6 +325,12 @@ def test_the_client_comes_back_in_the_middle_of_a_hand() -> None:
 def test_the_client_gives_up_after_as_many_attempts_as_it_may_make() -> None:
     with pytest.raises(ProtocolError, match=r"no match with 127.0.0.1:[0-9]+ after 3 attempts: "):
         visit([[FIRST]], retries=2)
+
+
+def test_the_client_may_make_more_attempts_than_a_float_has_exponents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LONGEST_PAUSE", 0.0)
+    with pytest.raises(ProtocolError, match=r"no match with 127.0.0.1:[0-9]+ after 1101 attempts: "):
+        visit([[FIRST]], retries=1_100)
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,13 @@ def test_an_agent_acts_in_the_environment_of_its_game() -> None:
         env.step(1)
     with pytest.raises(GameError, match="The hand is over"):
         env.strategy(agent.policy)
+    for _ in range(2):
+        env.step(None)  # both players leave
+    with pytest.raises(GameError, match="The hand is over"):
+        env.strategy(agent.policy)
+    assert not env.observe(env.agent_selection)["action_mask"].any()
+    with pytest.raises(GameError, match="The hand is over: reset the environment"):
+        env.step(None)
 
 
 def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

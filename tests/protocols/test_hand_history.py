@@ -158,6 +158,22 @@ def test_foreign_and_damaged_histories_are_refused(old: str, new: str, sentence:
         parse_histories(GOOD.replace(old, new), PRESETS["fhp"])
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("starting_stacks = [5000, 5000]", "starting_stacks = [5000]"),
+        ("starting_stacks = [5000, 5000]", "starting_stacks = ['5000', 5000]"),
+        ("actions = ['d dh p1 2c3d', 'd dh p2 AcAs', 'p2 cbr 200', 'p1 f # what else']", "actions = 3"),
+        ("_board_cards", "players = 3\n_board_cards"),
+        ("_board_cards = [0, 3]", "user_defined_fields = 3"),
+    ],
+)
+def test_fields_of_another_type_are_refused(old: str, new: str) -> None:
+    assert old in GOOD
+    with pytest.raises(DeepCFRError, match=r"is not a hand history in PHH: .*\.$|board cards by round"):
+        parse_histories(GOOD.replace(old, new), PRESETS["fhp"])
+
+
 @pytest.mark.filterwarnings("ignore:The field")  # pokerkit's word on a field that it does not know
 @pytest.mark.parametrize("text", ["", "variant = 'FT'", "[1]\nx = 2", "1 = = 2", "[[", "actions = 3\nvariant = 'XX'"])
 def test_texts_that_are_no_history(text: str, tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ import deepcfr
 from deepcfr import Agent, load
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability, tree_exploitability
+from deepcfr.games.base import Game
 from deepcfr.games.cards import cards_text
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
@@ -176,6 +178,20 @@ def test_states_of_another_game_are_refused() -> None:
     state.apply_action(1)
     with pytest.raises(GameError, match="'kuhn_poker' has no infoset of player 0 with the name '"):
         policy.action_probabilities(state)
+
+
+@pytest.mark.parametrize("ours", [LiarsDice(pyspiel.load_game("liars_dice(dice_sides=4)"), "dice"), load_game("leduc")])
+def test_states_where_the_policy_has_no_answer_are_refused(ours: Game) -> None:
+    policy = Agent(UniformPolicy(ours)).to_openspiel()
+    foreign = pyspiel.load_game("kuhn_poker").new_initial_state()
+    with pytest.raises(GameError, match="The state is one of kuhn_poker"):
+        policy.action_probabilities(foreign)
+    state = policy.game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.legal_actions()[0])
+    assert sum(policy.action_probabilities(state, 0).values()) == pytest.approx(1)
+    with pytest.raises(GameError, match="Player 1 is not to act"):
+        policy.action_probabilities(state, 1)
 
 
 @pytest.mark.parametrize(

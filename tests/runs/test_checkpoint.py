@@ -188,6 +188,8 @@ def test_the_newest_checkpoints_are_kept_and_latest_names_the_newest(tmp_path: P
 def test_what_a_killed_process_left_is_cleared_away(saved: Saved) -> None:
     folder = saved.path / "checkpoints"
     (folder / "latest.12345.tmp").write_text("00000")
+    shutil.copytree(saved.folder(3), folder / "0000007.tmp")
+    shutil.copytree(saved.folder(3), folder / "0000002.old")
     saved.run.save(advance(saved.solver), 1.0)
     assert {path.name for path in folder.iterdir()} == {"0000003", "0000004", "latest"}
 

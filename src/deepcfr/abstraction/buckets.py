@@ -14,12 +14,12 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.abstraction.kernels import list_hands
 from deepcfr.errors import GameError
 from deepcfr.games.board_index import (
     BoardIndex,
     binomials,
     board_index,
-    canonical_hands,
     count_classes,
     hand_images,
     hand_number,
@@ -56,7 +56,7 @@ class Abstraction:
         `holes` is uint8 [M, hole cards] and `boards` uint8 [M, n], all board cards so far; both in any order and any suits.
         Raises GameError for an unknown round, and for a wrong number of cards or cards outside the deck.
         """
-        _check_cards(self.rules, round_, holes, boards)
+        check_cards(self.rules, round_, holes, boards)
         index = round_boards(self.rules, round_)
         return _buckets(
             np.ascontiguousarray(holes, np.uint8),
@@ -97,18 +97,13 @@ def lossless(rules: PokerRules) -> Abstraction:
 
 def lossless_table(rules: PokerRules, round_: int) -> npt.NDArray[np.unsignedinteger]:
     """The table of one round of `lossless`."""
-    dtype = bucket_dtype(round_classes(rules, round_))
-    index = round_boards(rules, round_)
-    holes = all_hands(rules.num_cards, rules.hole_cards)
-    table = np.full((len(index), len(holes)), np.iinfo(dtype).max, dtype)
-    _number_hands(
-        index.boards,
-        holes,
+    *_, numbers = list_hands(
+        round_boards(rules, round_).boards,
+        all_hands(rules.num_cards, rules.hole_cards),
         suit_permutations(rules.num_ranks, rules.num_suits),
         hand_images(rules.num_ranks, rules.num_suits, rules.hole_cards),
-        table,
     )
-    return table
+    return numbers.astype(bucket_dtype(round_classes(rules, round_)))  # -1, of impossible hands, is the highest there
 
 
 def bucket_dtype(count: int) -> type[np.unsignedinteger]:
@@ -128,7 +123,8 @@ def table_bytes(rules: PokerRules, counts: tuple[int, ...]) -> int:
     )
 
 
-def _check_cards(rules: PokerRules, round_: int, holes: Cards, boards: Cards) -> None:
+def check_cards(rules: PokerRules, round_: int, holes: Cards, boards: Cards) -> None:
+    """Raise GameError unless uint8 holes [M, hole cards] and boards [M, n] are of the round, and of the game's deck."""
     if not 0 <= round_ < rules.num_rounds:
         raise GameError(f"{rules.name} has rounds 0 to {rules.num_rounds - 1}, and round {round_} was asked for.")
     seen = sum(rules.board_cards[: round_ + 1])
@@ -170,23 +166,3 @@ def _buckets(
         for i in range(rows):
             result[start + i] = bucket[rank[i], result[start + i]]
     return result
-
-
-@nb.njit(cache=True, nogil=True)
-def _number_hands(
-    boards: Cards,
-    holes: Cards,
-    renamings: Cards,
-    images: npt.NDArray[np.int32],
-    table: npt.NDArray[np.unsignedinteger],
-) -> None:
-    number = 0
-    lowest = np.empty(len(holes), np.int32)
-    for c in range(len(boards)):
-        canonical_hands(boards[c], holes, renamings, images, lowest)
-        for h in range(len(holes)):
-            if lowest[h] == h:
-                table[c, h] = number
-                number += 1
-            elif lowest[h] >= 0:
-                table[c, h] = table[c, lowest[h]]

@@ -2,9 +2,8 @@
 
 The *hand strength* of a hand on a full board is the share of the opposing hands (those that share no card with it or the
 board) that it beats; ties count half. Before the last board card there are *runouts*, all equally likely. Expected hand
-strength (EHS) is the mean over runouts, EHS2 is the mean of the square, and the equity histogram is the distribution.
-Nothing is sampled. Runouts deal only the cards of the game: flop hold'em has none after the flop, so there EHS2 is the
-square of EHS and a histogram has one non-zero bin.
+strength (EHS) is the mean over runouts, and the equity histogram is the distribution. Nothing is sampled. Runouts deal only
+the cards of the game: flop hold'em has none after the flop, so there a histogram has one non-zero bin.
 
 Opponent cluster hand strength (OCHS) is the hand strength against the opponent's starting hands of one cluster at a time
 (Johanson, Burch, Valenzano and Bowling, AAMAS 2013, "Evaluating state-space abstractions in extensive-form games", section

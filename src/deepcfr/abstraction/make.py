@@ -80,8 +80,7 @@ def make_abstraction(
         require_features(rules)
         require_scikit_learn()
     _say_cost(cost(rules, counts), threads, say)
-    workers = Workers(threads)
-    try:
+    with Workers(threads) as workers:
         makers = round_makers(rules, lossy, seed, workers) if lossy else {}
         tables, exact = [], []
         for round_, count in enumerate(counts):
@@ -92,8 +91,6 @@ def make_abstraction(
             tables.append(table)
             exact.append(count)
             say(_round_sentence(rules, round_, counts[round_], count))
-    finally:
-        workers.shutdown()
     return Abstraction(rules, tuple(exact), tuple(tables))
 
 

@@ -24,6 +24,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.abstraction.buckets import check_cards
 from deepcfr.errors import GameError
 from deepcfr.games.hands import (
     FLUSH,
@@ -91,11 +92,7 @@ class TextureBuckets:
         Raises GameError for an unknown round, and for a wrong number of cards or cards outside the deck.
         """
         rules = self.rules
-        seen = sum(rules.board_cards[: round_ + 1])
-        if not 0 <= round_ < rules.num_rounds or holes.shape[1:] != (2,) or boards.shape[1:] != (seen,):
-            raise GameError(f"Round {round_} of {rules.name} has no hands of shape {holes.shape} on {boards.shape}.")
-        if max(holes.max(initial=0), boards.max(initial=0)) >= rules.num_cards:
-            raise GameError(f"{rules.name} has cards 0 to {rules.num_cards - 1}, but the arrays hold others.")
+        check_cards(rules, round_, holes, boards)
         return _buckets(np.ascontiguousarray(holes), np.ascontiguousarray(boards), rules.num_ranks, rules.num_suits)
 
 

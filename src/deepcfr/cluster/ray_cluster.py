@@ -145,8 +145,8 @@ def _join(address: str, cores: int | None) -> None:
             f"a node of it (ray start --address={address})."
         )
     if problem:
-        reason = str(problem[0]).strip().splitlines()[0]
-        raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}")
+        reason = (str(problem[0]).strip() or type(problem[0]).__name__).splitlines()[0].rstrip(".")
+        raise ClusterError(f"'{address}' cannot be joined as a Ray cluster: {reason}.")
 
 
 def require_cluster(address: str, seconds: float) -> None:
@@ -177,11 +177,11 @@ def require_cluster(address: str, seconds: float) -> None:
 def _knock(address: str) -> None:
     """Raise ClusterError if nothing listens at the address."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal():
         raise ClusterError(f"'{address}' is no address of a Ray cluster: it should read HOST:PORT.")
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:  # UnicodeError: a name that cannot be one of a host
         raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error
 
 

@@ -26,7 +26,6 @@ from deepcfr.protocols.acpc_game import (
     require_protocol,
     seen_cards,
 )
-from deepcfr.protocols.record import gain_of
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
 
@@ -57,13 +56,6 @@ class Agent:
             node = int(self.game.tree.child[node, action])
         action = self._choose(node, hole, board, state.hand)
         return move_of(rules, betting, action)
-
-    def gain(self, state: MatchState) -> int | None:
-        """The chips that the position gained in the hand of `state`; None before the hand ends.
-
-        Raises ProtocolError as `answer` does.
-        """
-        return gain_of(self.rules, state)
 
     def warm_up(self) -> None:
         """Decide once in every round, so that no hand waits for the compiler."""

@@ -20,6 +20,7 @@ from deepcfr.protocols.acpc import (
     parse_match_state,
     send_line,
 )
+from deepcfr.protocols.record import gain_of
 
 FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
 LONGEST_PAUSE = 5.0
@@ -34,9 +35,6 @@ class Bot(Protocol):
 
     def answer(self, state: MatchState) -> Move | None:
         """The action in `state`; None if it is not this position's turn. Raises ProtocolError for another game's state."""
-
-    def gain(self, state: MatchState) -> int | None:
-        """The chips that the position gained in the hand of `state`; None before the hand ends. Raises ProtocolError."""
 
     def warm_up(self) -> None:
         """Decide once in every round, so that no hand waits for the compiler."""
@@ -88,7 +86,7 @@ class Client:
                     self.say(f"The connection to {self._peer} broke after a hand, and there is nobody any more.")
                     break
                 raise ProtocolError(f"There is no match with {self._peer} after {failures} attempts: {problem}.")
-            await asyncio.sleep(min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE))
+            await asyncio.sleep(min(FIRST_PAUSE * 2.0 ** min(failures - 1, 100), LONGEST_PAUSE))
         score = score_of([self._gains[hand] for hand in sorted(self._gains)], self.agent.rules)
         return Visit(score, self._slowest, self._connections)
 
@@ -117,7 +115,7 @@ class Client:
         self._slowest = max(self._slowest, taken)
         if taken > self.seconds:
             self.say(f"The answer to hand {state.hand} took {taken:.1f} s, but the limit is {self.seconds:g} s.")
-        gain = None if move else self.agent.gain(state)
+        gain = None if move else gain_of(self.agent.rules, state)
         self._between_hands = gain is not None
         if gain is not None:
             self._gains[state.hand] = gain / self.agent.rules.unit_chips

@@ -80,6 +80,8 @@ class GameEnv(AECEnv):  # type: ignore[misc]
     def step(self, action: int | None) -> None:
         """Play an action of the player to act, None after the end. Raises GameError for an illegal one."""
         agent = self.agent_selection
+        if not self.agents:
+            raise GameError("The hand is over: reset the environment.")
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
@@ -93,7 +95,7 @@ class GameEnv(AECEnv):  # type: ignore[misc]
     def observe(self, agent: str) -> dict[str, Any]:
         """The observation of a player, as the class describes it."""
         mask = np.zeros(self.game.encoding.num_actions, np.int8)
-        if agent == self.agent_selection and not self.terminations[agent]:
+        if agent == self.agent_selection and not self._over:
             mask[:] = self.game.legal[int(self._node)].cpu().numpy()
         return {"observation": self._seen[agent], "action_mask": mask}
 
@@ -107,11 +109,15 @@ class GameEnv(AECEnv):  # type: ignore[misc]
             raise GameError(f"The policy plays {policy.game.name}, and the environment {self.game.name}.")
         if getattr(policy.game, "suits", None) != getattr(self.game, "suits", None):
             raise GameError(f"The policy sees {policy.game.name} in other suits: make the environment from its agent.")
-        if self.terminations[self.agent_selection]:
+        if self._over:
             raise GameError("The hand is over.")
         row = policy.probabilities(self._infosets())[0].double()
         shares: np.ndarray[Any, np.dtype[np.float64]] = (row / row.sum()).cpu().numpy()
         return shares
+
+    @property
+    def _over(self) -> bool:
+        return self.terminations.get(self.agent_selection, True)  # players leave it one by one after the end
 
     @property
     def _row(self) -> torch.Tensor:

@@ -230,9 +230,9 @@ def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:
     try:
         several = re.search(r"^\s*\[", text, re.MULTILINE) is not None
         histories = list(HandHistory.loads_all(text)) if several else [HandHistory.loads(text)]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:  # what pokerkit and tomllib raise for bad text
+        return [_parse_history(history, rules, index) for index, history in enumerate(histories)]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:  # bad text, or fields of other types than PHH's
         raise ConfigError(f"The text is not a hand history in PHH: {error}.") from error
-    return [_parse_history(history, rules, index) for index, history in enumerate(histories)]
 
 
 def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> PlayedHand:

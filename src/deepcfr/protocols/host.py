@@ -188,7 +188,21 @@ def _recorder(
         from deepcfr.protocols.hand_history import format_history, require_history
 
         require_history(rules)
+    hands = 0
+
+    def record(hand: PlayedHand) -> None:
+        nonlocal hands
+        hands += 1
+        for write in writers:
+            write(hand)
+
+    def forget() -> None:
+        if not hands:  # the same command may be given again
+            for path in written:
+                path.unlink()
+
     with ExitStack() as files:
+        files.callback(forget)
         if records.log:
             log = files.enter_context(_create(records.log))
             written.append(records.log)
@@ -199,21 +213,7 @@ def _recorder(
             histories = files.enter_context(_create(path))
             written.append(path)
             writers.append(lambda hand: histories.write(f"[{hand.number + 1}]\n{format_history(rules, hand)}\n\n"))
-
-        hands = 0
-
-        def record(hand: PlayedHand) -> None:
-            nonlocal hands
-            hands += 1
-            for write in writers:
-                write(hand)
-
-        try:
-            yield record
-        finally:
-            if not hands:  # the same command may be given again
-                for path in written:
-                    path.unlink()
+        yield record
 
 
 def _create(path: Path) -> IO[str]:

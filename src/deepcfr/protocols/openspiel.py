@@ -152,10 +152,10 @@ def _answering(policy: Player) -> tuple[SpielGame, _Answer]:
     if isinstance(policy, Policy) and isinstance(game, OpenSpielGame):
         return game.spiel_game, _of_tree(policy, game)
     if isinstance(policy, Policy) and isinstance(game, LiarsDice):
-        return game.spiel_game, _of_dice(policy, game)
+        return game.spiel_game, _checked(_of_dice(policy, game), game.spiel_game)
     if isinstance(policy, Policy) and isinstance(game, PokerGame):
         spiel_game = openspiel_game(game.rules)
-        return spiel_game, _of_poker(policy, game, spiel_game)
+        return spiel_game, _checked(_of_poker(policy, game, spiel_game), spiel_game)
     raise GameError(f"OpenSpiel does not have '{game.name}'.")
 
 
@@ -170,6 +170,19 @@ def _of_tree(policy: Policy, game: OpenSpielGame) -> _Answer:
         return dict(zip(game.action_ids[columns].tolist(), (row / row.sum()).tolist(), strict=True))
 
     return answer
+
+
+def _checked(answer: _Answer, spiel_game: SpielGame) -> _Answer:
+    """The same answers; GameError for states of another game and for players that are not to act."""
+
+    def checked(state: SpielState, player: int) -> dict[int, float]:
+        if str(state.get_game()) != str(spiel_game):
+            raise GameError(f"The state is one of {state.get_game()}, and the policy plays {spiel_game}.")
+        if player != state.current_player():
+            raise GameError(f"Player {player} is not to act.")
+        return answer(state, player)
+
+    return checked
 
 
 def _of_dice(policy: Policy, game: LiarsDice) -> _Answer:
@@ -189,10 +202,6 @@ def _of_poker(policy: Policy, game: PokerGame, spiel_game: SpielGame) -> _Answer
     slots = 2 * rules.hole_cards + sum(rules.board_cards)
 
     def answer(state: SpielState, player: int) -> dict[int, float]:
-        if str(state.get_game()) != str(spiel_game):
-            raise GameError(f"The state is one of {state.get_game()}, and the policy plays {spiel_game}.")
-        if player != state.current_player():
-            raise GameError(f"Player {player} is not to act.")
         node, cards, replayed = 0, list[int](), spiel_game.new_initial_state()
         for action in state.history():
             if replayed.is_chance_node():

@@ -132,7 +132,7 @@ class Slumbot:
                 raw = reply.read(MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             raise ProtocolError(f"{self.address}/{endpoint} answers {error.code} {error.reason}.") from error
-        except (OSError, HTTPException, ValueError) as error:  # ValueError: an address that cannot be parsed
+        except (OSError, HTTPException, ValueError, OverflowError) as error:  # the last two: a bad address, bad seconds
             reason = getattr(error, "reason", None) or error
             raise ProtocolError(f"{self.address} cannot be reached: {reason}.") from error
         answer = _read_json(raw)

@@ -12,7 +12,6 @@ from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.translation import Shadow, Translation, real_rules
 from deepcfr.protocols.acpc import MatchState, Move
 from deepcfr.protocols.acpc_game import move_of, position_of, read_betting, require_protocol, seen_cards
-from deepcfr.protocols.record import gain_of
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
 
@@ -45,13 +44,6 @@ class TranslatingAgent:
         if shadow.lost:
             self.lost.add(state.hand)
         return move_of(self.rules, betting, self._choose(shadow, betting, hole, board, state.hand))
-
-    def gain(self, state: MatchState) -> int | None:
-        """The chips that the position gained in the hand of `state`; None before the hand ends.
-
-        Raises ProtocolError as `answer` does.
-        """
-        return gain_of(self.rules, state)
 
     def warm_up(self) -> None:
         """Decide once in every round, so that no hand waits for the compiler."""

@@ -81,9 +81,16 @@ def save_checkpoint(
     for old in [other for other in _folders(run) if other != folder][keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     write_atomically(run / "checkpoints" / "latest", (folder.name + "\n").encode())
-    for left in folder.parent.glob("latest.*.tmp"):  # by a process that was killed before it could rename it
-        left.unlink(missing_ok=True)
+    _clear(folder.parent)
     return folder
+
+
+def _clear(checkpoints: Path) -> None:
+    """Remove what processes left that were killed before they could rename it."""
+    for left in checkpoints.glob("latest.*.tmp"):
+        left.unlink(missing_ok=True)
+    for left in (*checkpoints.glob("[0-9]*.tmp"), *checkpoints.glob("[0-9]*.old")):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _require_room(folder: Path, solver: Solver, memories: bool) -> None:
