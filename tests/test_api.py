@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from command_line import deepcfr
-from deepcfr import Agent, ConfigError, DeepCFRError, GameError, exploitability, load, match, train
+from deepcfr import Agent, ConfigError, DeepCFRError, GameError, exploitability, load, match, solve_spot, train
 from deepcfr.config import SearchConfig
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
@@ -81,6 +81,18 @@ def test_a_policy_of_no_run_is_refused() -> None:
 def test_ranges_where_nobody_acts_are_refused(fhp: Agent, board: str, betting: str) -> None:
     with pytest.raises(ConfigError, match="Nobody is to act after the betting"):
         fhp.ranges(betting, board)
+
+
+def test_values_of_another_type_are_refused_in_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="kind"):
+        train("kuhn", sampling={"kind": ["outcome"]})
+    with pytest.raises(ConfigError, match="number of threads must be at least 1, but is 0"):
+        exploitability(load("kuhn"), threads=0)
+    spot = {"dealer": "AA", "big_blind": "KK", "pot": 10, "stacks": 40}
+    with pytest.raises(ConfigError, match="The pot must be a number, but is '10'"):
+        solve_spot("Qs 7h 2c 9d 4s", "allin", **(spot | {"pot": "10"}))
+    with pytest.raises(ConfigError, match="Locks must be a list of decisions"):
+        solve_spot("Qs 7h 2c 9d 4s", "allin", **spot, locks=[3])  # type: ignore[list-item]
 
 
 def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:

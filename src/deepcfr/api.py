@@ -192,7 +192,7 @@ def train(game: str, **settings: Any) -> Training:
     default = default_config(game, settings.pop("solver", "deep-cfr"))
     base = tomllib.loads(config_to_toml(default))
     sampling = settings.get("sampling")
-    if isinstance(sampling, dict) and sampling.get("kind") in SAMPLINGS:
+    if isinstance(sampling, dict) and isinstance(sampling.get("kind"), str) and sampling["kind"] in SAMPLINGS:
         base["sampling"] = vars(sampling_of(sampling["kind"], default.sampling))
     for name, value in settings.items():
         base[name] = base[name] | value if isinstance(value, dict) and isinstance(base.get(name), dict) else value

@@ -68,7 +68,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file. Raises CheckpointError naming the file if it is missing or damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"'{path}' cannot be read: {error}.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"'{path}' is damaged: it does not hold a JSON object.")

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
+from deepcfr.errors import ConfigError
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _DENORMAL = 5e-324
@@ -48,9 +50,14 @@ def flushed_denormals() -> Iterator[None]:
 
 
 class Workers:
-    """`count` threads; with one, everything runs in the calling thread. Sets torch to one thread for this process."""
+    """`count` threads; with one, everything runs in the calling thread. Sets torch to one thread for this process.
+
+    Raises ConfigError for a count below 1.
+    """
 
     def __init__(self, count: int) -> None:
+        if count < 1:
+            raise ConfigError(f"The number of threads must be at least 1, but is {count}.")
         self.count = count
         _one_core()
         self._pool = ThreadPoolExecutor(count, initializer=_new_thread) if count > 1 else None

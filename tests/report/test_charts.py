@@ -57,6 +57,9 @@ def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 2
     assert "no exact evaluation" in caught.value.problems[0]
     assert "kuhn, leduc" in caught.value.problems[1]
+    nothing = run_with(tmp_path / "nothing", default_config("leduc"), [0.0])
+    with pytest.raises(ConfigError, match="no exact evaluation above 0"):
+        draw_curves([nothing], tmp_path / "curve.svg")
 
 
 def test_rules_that_differ_under_one_name_are_not_one_game(tmp_path: Path) -> None:

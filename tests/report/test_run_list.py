@@ -91,6 +91,6 @@ def test_a_folder_without_runs_is_named(tmp_path: Path) -> None:
 
 
 def test_ages_have_their_largest_unit() -> None:
-    assert [age(seconds) for seconds in (3, 59, 60, 5_400, 86_400 * 2.6)] == [
-        "3 s ago", "59 s ago", "1 min ago", "2 h ago", "3 d ago",
+    assert [age(seconds) for seconds in (3, 59.9, 60, 3_599, 5_400, 86_399, 86_400 * 2.6)] == [
+        "3 s ago", "59 s ago", "1 min ago", "59 min ago", "1 h ago", "23 h ago", "2 d ago",
     ]  # fmt: skip

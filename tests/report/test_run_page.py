@@ -449,6 +449,12 @@ def test_a_run_whose_environment_is_lost_says_so(training: Path) -> None:
     assert "environment not recorded" in Page(body([read_run(training, "a")])).text
 
 
+def test_a_shipped_agent_named_shortly_is_the_one_in_its_folder() -> None:
+    found = read_run(Path("leduc"), "leduc")
+    assert found.environment == read_run(Path("models/leduc"), "leduc").environment
+    assert found.environment["command"]
+
+
 def test_long_metrics_are_thinned_but_for_evaluations_and_the_end(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(json.dumps(tabular_line(i, 5.0 if i in (8, 777) else None)) + "\n" for i in range(1, 1001)))

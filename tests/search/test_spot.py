@@ -444,6 +444,8 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert locked["decisions"][0]["frequencies"] == {"check": 0, "all-in": 1}
     lock.write_text("{}")
     assert "must hold a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
+    lock.write_text("[3]")
+    assert "must be a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     lock.write_text("[")
     assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     assert "The gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))

@@ -64,6 +64,8 @@ def test_sizes_are_those_of_the_round_and_blinds_are_bets() -> None:
 @pytest.mark.parametrize(
     ("betting", "board", "words"),
     [
+        ("/r", "", "'/r' has 'r' in its field 2, but the round 1 betting is not over there"),
+        ("crc//c", "Kc", "'crc//c' has 'c' in its field 3, but the round 2 betting is not over there"),
         ("x", "", "'x' in the betting 'x' is not an action"),
         ("f", "", "'f' as the first action, where only c (check) or r (bet) is allowed"),
         ("rf" + "c", "", "continues after 'rf', which ended the hand"),
@@ -230,6 +232,10 @@ def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert len(rows) == len(facts["hands"]) == 5
+    asked = reader.get(
+        "/api/agents/leduc/strategy", params={"situation": f"{facts['hands'][0]['hand']} / rc / Kd"}
+    ).json()
+    assert facts["hands"][0]["probabilities"] == pytest.approx(asked["probabilities"])  # with the same names
     for row, hand in zip(rows, facts["hands"], strict=True):
         assert (row["hand"], row["cell"], float(row["reach"])) == (hand["hand"], hand["cell"], hand["reach"])
         assert [float(row[name]) for name in facts["actions"]] == list(hand["probabilities"].values())
@@ -337,6 +343,9 @@ def test_the_api_describes_itself(reader: TestClient) -> None:
         schema = endpoint["responses"]["200"]["content"]["application/json"]["schema"]
         assert schema["$ref"].split("/")[-1] in document["components"]["schemas"]
         assert endpoint["description"]
+    for path, verbs in document["paths"].items():
+        for verb, endpoint in verbs.items():
+            assert "422" not in endpoint["responses"] or "4XX" in endpoint["responses"], (path, verb)
     assert not any(path.startswith(("/play", "/strategy")) for path in document["paths"])
 
 

@@ -148,6 +148,14 @@ def test_hands_are_played_without_script(visit: Visit) -> None:
     assert "Hand 2" in page.locator("h1").inner_text()
 
 
+def test_cards_that_were_there_do_not_count_as_picked(visit: Visit) -> None:
+    page = visit("/strategy/fhp?betting=rc/&board=Qs")
+    for card in ("7 of hearts", "2 of clubs"):
+        page.get_by_label(card, exact=True).first.check(force=True)
+    page.locator(".dealt").wait_for()
+    assert parts(page.url) == {"betting": "rc/", "board": "Qs7h2c"}
+
+
 def test_the_way_to_a_flop_and_the_board_that_is_picked(visit: Visit, shown: Site) -> None:
     page = visit("/strategy/fhp")
     page.get_by_role("link", name="raise to 2", exact=True).click()

@@ -112,6 +112,17 @@ def test_what_is_no_tournament_is_refused_with_its_name(change: dict[str, Any]) 
         cross_table(FACTS | change, "file")
 
 
+def test_files_that_cannot_be_read_hide_no_others(tmp_path: Path) -> None:
+    (tmp_path / "a.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "b.json").write_text("[" * 100_000)
+    (tmp_path / "c.json").write_text(f'{{"mean": {"1" * 5_000}}}')
+    assert find_tables([tmp_path]) == ([], [])
+    for name in "abc":
+        tables, problems = find_tables([tmp_path / f"{name}.json"])
+        assert not tables
+        assert f"{name}.json' cannot be read" in problems[0]
+
+
 def test_files_are_complained_about_and_folders_searched(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "good.json").write_text(json.dumps(FACTS))

@@ -144,6 +144,10 @@ def test_a_damaged_run_is_a_sentence_and_not_a_failure(client: TestClient, folde
     assert answer.status_code == 400
     assert "cannot be read" in answer.text
     assert client.get("/runs/whole").status_code == 200
+    every = client.get("/runs")
+    assert every.status_code == 200
+    assert "cannot be read" in every.text
+    assert 'href="/runs/whole"' in every.text
 
 
 def test_matches_are_found_in_the_folder_that_the_site_names(client: TestClient, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from deepcfr.errors import GameError
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
+from deepcfr.play.hand import Hand
 from deepcfr.play.terminal import play
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.web import schema
@@ -278,6 +280,30 @@ def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:
     assert not any(isinstance(value, list) and len(value) > 10 for value in vars(seat).values())
     with pytest.raises(Refusal, match="'hand' is 3, but the current one is 400"):
         seat.next_hand(3)
+
+
+def test_an_agent_that_failed_plays_on_and_the_person_never_for_it(
+    person: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = sit(person, "kuhn", seed=1)
+    while not any(action["token"] == "r" for action in state["actions"]):
+        state = next_hand(person, finish(person, state))
+    failures = iter((GameError("No memory."),))
+    plays = Hand.act_for_agent
+
+    def failing(hand: Hand) -> None:
+        for error in failures:
+            raise error
+        plays(hand)
+
+    monkeypatch.setattr(Hand, "act_for_agent", failing)
+    assert act(person, state, "r").json() == {"error": "No memory."}
+    after = person.get("/api/play/kuhn").json()
+    assert [step["who"] for step in after["steps"]][-2:] == ["you", "agent"]
+    assert after["over"]
+    again = person.get("/api/play/kuhn").json()
+    assert again["session"] == after["session"]
+    assert again["session"]["raw"]["hands"] == state["session"]["raw"]["hands"] + 1
 
 
 def test_people_who_act_do_not_wait_for_reviews(person: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

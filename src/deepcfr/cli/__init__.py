@@ -89,7 +89,8 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        print(f"deepcfr: '{error.filename}': {error.strerror or error}.", file=sys.stderr)
+        where = f"'{error.filename}': " if error.filename else ""
+        print(f"deepcfr: {where}{error.strerror or error}.", file=sys.stderr)
         sys.exit(2)
 
 

@@ -143,14 +143,14 @@ def spot_command(command: SpotQuery) -> None:
 
 
 def _locks(path: Path | None) -> list[dict[str, Any]]:
-    """The decisions in a file that `deepcfr spot` plays as written. Raises ConfigError for what is no list of objects."""
+    """The decisions in a file that `deepcfr spot` plays as written. Raises ConfigError for what is no list."""
     if path is None:
         return []
     try:
         locks = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ConfigError(f"'{path}' is not JSON: {error}.") from error
-    if not isinstance(locks, list) or not all(isinstance(lock, dict) for lock in locks):
+    if not isinstance(locks, list):
         raise ConfigError(f"'{path}' must hold a list of decisions, as in 'decisions' of --out.")
     return locks
 

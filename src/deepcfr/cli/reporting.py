@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import deepcfr
@@ -84,35 +85,14 @@ def bench_command(command: Bench) -> None:
     if command.iterations < 1:
         raise ConfigError(f"--iterations must be at least 1, but is {command.iterations}.")
     _find_experiments()
-    if command.what == "tabular":
-        from experiments.bench.tabular import bench_tabular
-
-        facts = bench_tabular(command.seed, console.print)
-    elif command.what == "nfsp":
-        from experiments.bench.nfsp import bench_nfsp
-
-        facts = bench_nfsp(command.seed, console.print)
-    elif command.what == "threads":
-        from experiments.bench.threads import bench_threads
-
-        facts = bench_threads(command.seed, console.print)
-    elif command.what == "search":
-        from experiments.bench.search import bench_search
-
-        facts = bench_search(command.seed, console.print)
-    elif command.what == "scale":
-        try:
-            from experiments.bench.scale import bench_scale
-        except ImportError as error:
-            raise ClusterError("bench scale needs Ray: pip install 'deepcfr[ray]'.") from error
-
-        facts = bench_scale(command.seed, console.print)
-    else:
-        from experiments.bench.deep_cfr import bench_fhp, bench_openspiel
-
-        if command.what == "openspiel":
-            facts = bench_openspiel(command.iterations, command.seed, console.print)
-        else:
-            facts = bench_fhp(command.seed, console.print)
+    module = "deep_cfr" if command.what in ("openspiel", "fhp") else command.what
+    try:
+        bench = getattr(import_module(f"experiments.bench.{module}"), f"bench_{command.what}")
+    except ImportError as error:
+        if command.what != "scale":
+            raise
+        raise ClusterError("bench scale needs Ray: pip install 'deepcfr[ray]'.") from error
+    before = (command.iterations,) if command.what == "openspiel" else ()
+    facts = bench(*before, command.seed, console.print)
     if command.json:
         print_json(facts)

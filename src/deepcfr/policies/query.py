@@ -127,14 +127,28 @@ def reach_after(policy: Player, line: str, holes: Cards, board: Sequence[int]) -
     """
     state = poker_state(policy)
     dealt, reach = state.rules.board_cards, np.ones((2, len(holes)))
-    for field in line.split("/"):
-        for before, action in read_betting(state, field.strip()):
-            known = board[: sum(dealt[: before.round + 1])]
-            if len(known) < sum(dealt[: before.round + 1]):
-                raise ConfigError(f"The betting {line!r} needs more cards on the board than {len(board)}.")
-            reach[before.actor] *= hand_strategy(policy, before, holes, known)[:, action]
-            state = before.after(action)
+    for before, action in read_line(state, line):
+        known = board[: sum(dealt[: before.round + 1])]
+        if len(known) < sum(dealt[: before.round + 1]):
+            raise ConfigError(f"The betting {line!r} needs more cards on the board than {len(board)}.")
+        reach[before.actor] *= hand_strategy(policy, before, holes, known)[:, action]
+        state = before.after(action)
     return state, reach
+
+
+def read_line(state: PublicState, line: str) -> Iterator[tuple[PublicState, int]]:
+    """The decisions of a line of betting from `state`, with the action of each; `/` stands between rounds.
+
+    Raises ConfigError for the first action that is not legal, and for a field that begins before its round.
+    """
+    fields = line.split("/")
+    for round_, field in enumerate(fields):
+        if field.strip() and state.round != round_ and not state.over:
+            early = f"the {round_name(state.rules, state.round)} betting is not over there"
+            raise ConfigError(f"The betting {line!r} has {field.strip()!r} in its field {round_ + 1}, but {early}.")
+        for before, action in read_betting(state, field.strip()):
+            yield before, action
+            state = before.after(action)
 
 
 def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:

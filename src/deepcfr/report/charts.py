@@ -41,9 +41,13 @@ def curve(run: RunFolder) -> list[Point]:
 def draw_curves(runs: list[RunFolder], path: Path) -> None:
     """Draw exact NashConv against nodes touched and against wall time, one line a run, as SVG.
 
-    Raises ConfigError if a run has no exact evaluation, or if the runs are of several games.
+    Raises ConfigError if a run has no exact evaluation above 0, or if the runs are of several games.
     """
-    empty = [f"'{run.path}' has no exact evaluation to draw." for run in runs if not curve(run)]
+    empty = [
+        f"'{run.path}' has no exact evaluation above 0 to draw."
+        for run in runs
+        if not any(y > 0 for *_, y in curve(run))
+    ]
     problems = empty + several_games(runs)
     if problems:
         raise ConfigError(problems)

@@ -76,7 +76,7 @@ def read_run(path: Path, name: str) -> RunData:
     """Read a run folder; `name` is its name on pages. Raises CheckpointError, ConfigError, GameError if it is damaged."""
     run = RunFolder.open(path)
     try:
-        environment = read_json(path / "environment.json")
+        environment = read_json(run.path / "environment.json")
     except CheckpointError:
         environment = {}  # the page says that it was not recorded
     size = run.metrics_path.stat().st_size if run.metrics_path.is_file() else 0

@@ -89,5 +89,5 @@ def age(seconds: float) -> str:
     """A time that has passed, in its largest whole unit."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= size:
-            return f"{seconds / size:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+            return f"{seconds // size:.0f} {unit} ago"
+    return f"{seconds // 1:.0f} s ago"

@@ -60,7 +60,8 @@ def report(runs: Sequence[RunData]) -> str:
 
 def write_report(path: Path) -> Path:
     """Write the report of a run into its folder. Raises the errors of reading the run and of writing a file."""
-    return write_comparison([path], path / REPORT)
+    folder = RunFolder.open(path).path
+    return write_comparison([folder], folder / REPORT)
 
 
 def write_comparison(paths: Sequence[Path], target: Path) -> Path:

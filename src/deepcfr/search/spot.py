@@ -154,6 +154,9 @@ class Spot:
         for card in self.board:
             if self.board.count(card) > 1:
                 raise ConfigError(f"The card {card_text(HOLDEM, card)} is twice on the board.")
+        for name, value in (("pot", self.pot), ("stacks", self.stacks), ("rake", self.rake), ("cap", self.cap or 0)):
+            if not isinstance(value, int | float):
+                raise ConfigError(f"The {name} must be a number, but is {value!r}.")
         for name, value in (("pot", self.pot), ("stacks", self.stacks)):
             if not 0 < value <= _MOST_STACK:
                 raise ConfigError(

@@ -59,6 +59,8 @@ class SpotSolver:
     """
 
     def __init__(self, spot: Spot, most: float, threads: int = 1, locks: Sequence[dict[str, Any]] = ()) -> None:
+        if not all(isinstance(lock, dict) for lock in locks):
+            raise ConfigError("Locks must be a list of decisions, as in 'decisions' of a solved spot.")
         self.spot = spot
         self.game = spot.game(merge=not any(lock.get("hands") for lock in locks))
         self._rounds = [

@@ -5,10 +5,10 @@ They come from files with the output of `deepcfr tournament --json` and `deepcfr
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +86,15 @@ class CrossTable:
     terms: str  # terms of the matches, in words
     entries: tuple[Entry, ...]
 
+    @cached_property
+    def _largest(self) -> float:
+        return max(abs(cell.mean) for entry in self.entries for cell in entry.cells if cell)
+
     def shade(self, cell: Cell) -> str:
         """The class of a cell: gain or loss, in three shades by size, or open."""
         if not cell.sure:
             return "open"
-        largest = max(abs(other.mean) for entry in self.entries for other in entry.cells if other)
-        size = 1 + sum(abs(cell.mean) > share * largest for share in _SHADES)
+        size = 1 + sum(abs(cell.mean) > share * self._largest for share in _SHADES)
         return f"{'gain' if cell.mean > 0 else 'loss'}-{size}"
 
 
@@ -183,12 +186,10 @@ def find_tables(paths: Sequence[Path]) -> tuple[list[CrossTable], list[str]]:
 def _in_folder(folder: Path) -> Iterator[CrossTable]:
     """The tables in the JSON files of a folder; other JSON files are skipped."""
     for path in sorted((*folder.glob("*.json"), *folder.glob("*/*.json"))):
-        if path.stat().st_size > _LARGEST:
-            continue
         try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
-            yield cross_table(facts, str(path))
-        except (OSError, ValueError, TypeError, CheckpointError):
+            if path.stat().st_size <= _LARGEST:
+                yield cross_table(read_json(path), str(path))
+        except (OSError, CheckpointError):
             continue
 
 

@@ -11,7 +11,7 @@ from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
-from deepcfr.policies.query import read_betting, read_board, round_name
+from deepcfr.policies.query import read_board, read_line, round_name
 from deepcfr.web.site import shorten
 
 Cards = tuple[int, ...]
@@ -117,9 +117,8 @@ def read_position(game: PokerGame, betting: str, board: str) -> Position:
     state, cards, most = game.state(), read_board(game.rules, board), sum(game.rules.board_cards)
     if len(cards) > most:
         raise ConfigError(f"The board {shorten(board)!r} has more than the {most} cards of {game.rules.name}.")
-    for field in betting.split("/"):
-        for before, action in read_betting(state, field):
-            state = before.after(action)
+    for before, action in read_line(state, betting):
+        state = before.after(action)
     return Position(game, game.node_of(state), cards)
 
 

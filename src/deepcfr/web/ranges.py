@@ -92,6 +92,12 @@ class Range(HandTable):
     advantages: Floats | None  # [H, A] of the legal actions; explained by `meaning`
     meaning: str | None  # explains the advantages, or why they are missing here; None without advantage networks
 
+    @property
+    def keys(self) -> list[str]:
+        """The names of the actions in data, which are those of `deepcfr strategy`; `names` are those on pages."""
+        state = self.position.state
+        return [state.name(action) for action in state.legal()]
+
 
 def range_at(policy: Policy, position: Position, newest: Advantages | None = None) -> Range:
     """The strategy of `policy` at a position with all hands, and the advantages by `newest`.
@@ -141,7 +147,7 @@ def grid_labels(rules: PokerRules) -> list[list[str]]:
 
 def range_facts(agent: str, found: Range) -> dict[str, Any]:
     """A range as JSON values."""
-    position, names = found.position, found.names
+    position, names = found.position, found.keys
     rules = position.game.rules
     return {
         "agent": agent,
@@ -176,8 +182,8 @@ def hand_facts(found: Range, index: int) -> dict[str, Any]:
         "hand": found.hand(index),
         "cell": found.labels[index],
         "reach": float(found.reach[index]),
-        "probabilities": by_name(found.names, found.strategy[index]),
-        "advantages": None if advantages is None else by_name(found.names, advantages[index]),
+        "probabilities": by_name(found.keys, found.strategy[index]),
+        "advantages": None if advantages is None else by_name(found.keys, advantages[index]),
     }
 
 
@@ -190,8 +196,8 @@ def range_csv(found: Range) -> str:
     """A range as CSV, one line for each hand."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    more = [] if found.advantages is None else [f"advantage {name}" for name in found.names]
-    writer.writerow(["hand", "cell", "reach", *found.names, *more])
+    more = [] if found.advantages is None else [f"advantage {name}" for name in found.keys]
+    writer.writerow(["hand", "cell", "reach", *found.keys, *more])
     for index in range(len(found.holes)):
         extra = [] if found.advantages is None else found.advantages[index].tolist()
         writer.writerow(

@@ -11,12 +11,14 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
+from deepcfr.errors import DeepCFRError
 from deepcfr.report.chart import LOOKS
 from deepcfr.report.run_data import RunData, finished_at, read_new, read_run
 from deepcfr.report.run_page import body, require_comparable, title
 from deepcfr.report.run_report import report
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.pages import render
+from deepcfr.web.play import PROBLEMS
 from deepcfr.web.site import NamedRun, Site
 
 MOST_NEW = 1_000  # most lines of metrics in one answer
@@ -38,8 +40,14 @@ def router(site: Site) -> APIRouter:
     @routes.get("/runs", include_in_schema=False)
     def runs(names: Names = []) -> HTMLResponse:  # noqa: B006  # FastAPI copies it
         if not names:
-            named = [(_read(run), run.note) for run in site.runs.values()]
-            return render("runs.html", page="runs", runs=named, most=LOOKS)
+            named: list[tuple[RunData, str]] = []
+            problems: list[str] = []
+            for run in site.runs.values():
+                try:
+                    named.append((_read(run), run.note))
+                except DeepCFRError as error:  # the other runs are shown
+                    problems += error.problems
+            return render("runs.html", page="runs", runs=named, problems=problems, most=LOOKS)
         return _page(site, [site.run(name) for name in dict.fromkeys(names)])
 
     @routes.get("/runs/{name}", include_in_schema=False)
@@ -52,7 +60,7 @@ def router(site: Site) -> APIRouter:
         whole = report([read_run(path, path.name)])
         return HTMLResponse(whole, headers={"Content-Disposition": f'attachment; filename="{name}.html"'})
 
-    @routes.get("/api/runs/{name}/metrics", tags=["runs"], summary="New lines of a run's metrics")
+    @routes.get("/api/runs/{name}/metrics", responses=PROBLEMS, tags=["runs"], summary="New lines of a run's metrics")
     def metrics(name: str, after: Annotated[int, Query(ge=0, le=2**60)] = 0) -> NewLines:
         """The lines of `metrics.jsonl` after the byte `after`, at most 1,000 of them."""
         folder = RunFolder.open(site.run(name).path)  # anew, because it may have been extended

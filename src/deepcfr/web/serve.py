@@ -11,8 +11,9 @@ from contextlib import suppress
 import torch
 import uvicorn
 
-from deepcfr.errors import ConfigError
+from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.play.hand import Hand, adjusted_result
+from deepcfr.policies.base import Player
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.home import card
 from deepcfr.web.site import Refusal, Site
@@ -65,12 +66,16 @@ def warm_up(site: Site) -> None:
         if not card(run).plays:
             continue
         try:
-            hand = Hand(run.agent().policy, 0, 0)
-        except Refusal:
+            _play_a_hand(run.agent().policy)
+        except (Refusal, DeepCFRError):
             continue  # its page shows the reason
-        while not hand.over:
-            if hand.persons_turn:
-                hand.act(hand.choices()[-1].action)
-            else:
-                hand.act_for_agent()
-        adjusted_result(hand)
+
+
+def _play_a_hand(policy: Player) -> None:
+    hand = Hand(policy, 0, 0)
+    while not hand.over:
+        if hand.persons_turn:
+            hand.act(hand.choices()[-1].action)
+        else:
+            hand.act_for_agent()
+    adjusted_result(hand)

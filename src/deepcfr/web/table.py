@@ -93,6 +93,7 @@ class Seat:
         """
         with self.lock:
             hand = self.hand
+            self._proceed()
             if number != hand.number:
                 raise Refusal(409, f"'hand' of the action is {number}, but the current one is {hand.number}.")
             if hand.over:
@@ -117,6 +118,9 @@ class Seat:
             self._deal(number + 1)
 
     def _proceed(self) -> None:
+        """Play for the agent up to the person's turn, and count the hand once at its end. What failed goes on."""
+        if self.result:
+            return
         hand = self.hand
         while not hand.over and not hand.persons_turn:
             hand.act_for_agent()
@@ -128,6 +132,7 @@ class Seat:
     def state(self) -> dict[str, Any]:
         """The table as the person may see it now, as JSON values."""
         with self.lock:
+            self._proceed()
             hand, rules = self.hand, self.hand.rules
             turn = not hand.over
             return {

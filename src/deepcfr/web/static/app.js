@@ -84,7 +84,7 @@
   document.addEventListener("change", (event) => {
     const form = event.target.closest("form[data-cards]");
     if (!form) return;
-    const chosen = form.querySelectorAll("input:checked").length, enough = Number(form.dataset.cards);
+    const chosen = form.querySelectorAll("input:checked:enabled").length, enough = Number(form.dataset.cards);
     if (chosen === enough) form.requestSubmit();
   });
 
