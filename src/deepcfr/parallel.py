@@ -69,9 +69,13 @@ class Workers:
             return
         source = iter(items)
         waiting: list[Future[_Result]] = [self._pool.submit(work, item) for item in islice(source, 4 * self.count)]
-        while waiting:
-            yield waiting.pop(0).result()
-            waiting.extend(self._pool.submit(work, item) for item in islice(source, 1))
+        try:
+            while waiting:
+                yield waiting.pop(0).result()
+                waiting.extend(self._pool.submit(work, item) for item in islice(source, 1))
+        finally:  # after an error or an interrupt, what has not begun does not begin
+            for left in waiting:
+                left.cancel()
 
     def __enter__(self) -> Workers:
         return self

@@ -194,6 +194,28 @@ def test_what_a_killed_process_left_is_cleared_away(saved: Saved) -> None:
     assert {path.name for path in folder.iterdir()} == {"0000003", "0000004", "latest"}
 
 
+def test_checkpoints_have_the_order_of_their_iterations(saved: Saved) -> None:
+    saved.folder(2).rename(saved.path / "checkpoints" / "9999999")
+    saved.folder(3).rename(saved.path / "checkpoints" / "10000000")
+    newest = checkpoints.newest_checkpoint(saved.path, saved.run.fingerprint, pytest.fail)
+    assert newest is not None
+    assert newest.folder.name == "10000000"
+
+
+def test_a_damaged_newer_checkpoint_takes_no_place_of_the_earlier_ones(saved: Saved) -> None:
+    solver, _ = saved.run.load_solver(pytest.fail, memories=True)
+    saved.folder(2).rename(saved.folder(9))
+    (saved.folder(9) / NETWORKS).write_bytes(b"")
+    checkpoints.save_checkpoint(saved.path, advance(solver), saved.run.fingerprint, 0.0, keep=2)
+    assert {path.name for path in (saved.path / "checkpoints").iterdir()} == {"0000003", "0000004", "0000009", "latest"}
+
+
+def test_a_checkpoint_is_replaced_where_a_killed_process_had_begun_to(saved: Saved) -> None:
+    shutil.copytree(saved.folder(2), saved.path / "checkpoints" / "0000003.old")
+    saved.run.save(saved.run.load_solver(pytest.fail, memories=True)[0], 1.0)
+    assert loaded(saved.path) == (saved.states[3], [])
+
+
 def test_a_damaged_newer_checkpoint_does_not_push_out_the_one_just_saved(saved: Saved) -> None:
     solver, _ = saved.run.load_solver(pytest.fail, memories=True)
     saved.folder(3).rename(saved.folder(5))
@@ -326,6 +348,16 @@ def test_all_damaged_is_an_error_that_names_every_damaged_file(saved: Saved) -> 
 def test_a_checkpoint_of_another_network_or_memory_is_refused(saved: Saved, config: RunConfig) -> None:
     (saved.path / "config.toml").write_text(config_to_toml(config))
     assert_belongs_elsewhere(saved)
+
+
+@pytest.mark.parametrize(("before", "after"), [("network", "table"), ("table", "network")])
+def test_a_checkpoint_with_another_first_round_is_refused(tmp_path: Path, before: Any, after: Any) -> None:
+    run = RunFolder.create(tmp_path / "run", replace(CONFIG, cfr=replace(CONFIG.cfr, first_round=before)))
+    run.save(advance(DeepCFR(run.game(), run.config)), 0.0)
+    (run.path / "config.toml").write_text(config_to_toml(replace(CONFIG, cfr=replace(CONFIG.cfr, first_round=after))))
+    for memories in (True, False):
+        with pytest.raises(CheckpointError, match=r"0000001' does not fit the settings .* another cfr.first_round"):
+            RunFolder.open(run.path).load_solver(pytest.fail, memories=memories)
 
 
 def test_a_checkpoint_that_goes_away_while_it_is_read_is_an_error(saved: Saved) -> None:
@@ -588,6 +620,13 @@ def test_an_export_of_a_damaged_run_takes_the_previous_checkpoint_and_says_so(sa
     export(saved.run, tmp_path / "small", warnings.append)
     assert len(warnings) == 1
     assert [p.name for p in (tmp_path / "small" / "checkpoints").iterdir() if p.is_dir()] == ["0000002"]
+
+
+def test_an_export_has_the_metrics_of_its_checkpoint(saved: Saved, tmp_path: Path) -> None:
+    lines = [json.dumps({"iteration": iteration}) for iteration in range(1, 6)]
+    saved.run.metrics_path.write_text("\n".join(lines) + "\n")
+    export(saved.run, tmp_path / "small", pytest.fail)
+    assert (tmp_path / "small" / "metrics.jsonl").read_text().splitlines() == lines[:3]
 
 
 def test_an_export_needs_a_checkpoint_and_an_empty_folder(saved: Saved, tmp_path: Path) -> None:

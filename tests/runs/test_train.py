@@ -548,6 +548,22 @@ def test_one_process_at_a_time_trains_a_run(tmp_path: Path) -> None:
     assert resume(tmp_path / "run").finished
 
 
+def test_a_time_limit_before_the_first_snapshot_loses_nothing(tmp_path: Path) -> None:
+    config = replace(
+        CONFIG,
+        cfr=replace(CONFIG.cfr, iterations=500, keep_networks=400),
+        evaluation=EvaluationConfig(policy="sd-cfr"),
+        runtime=replace(CONFIG.runtime, minutes=1e-4, checkpoint_every=1_000),
+    )
+    observer = Recorder()
+    run, summary = start(tmp_path / "run", config, observer)
+    (iteration,) = observer.saves
+    assert iteration == observer.iterations[-1] == summary.iterations < 400
+    assert observer.results == [(iteration, None)]
+    assert f"'{run.path}' has kept no networks" in observer.warnings[-1]
+    assert read_metrics(run.metrics_path)[-1]["iteration"] == iteration
+
+
 def test_more_time_is_more_than_a_run_has_used(tmp_path: Path) -> None:
     interrupted(tmp_path / "run", 3)
     run = RunFolder.open(tmp_path / "run")

@@ -89,7 +89,7 @@ def decision_kinds(tree: PublicTree) -> npt.NDArray[np.int64]:
         parent = tree.parent[node]
         if tree.round[node] == tree.round[parent]:
             calls[node] = calls[parent] + (tree.child[parent, CALL] == node)
-            raises[node] = raises[parent] + (tree.child[parent, RAISE] == node)
+            raises[node] = raises[parent] + bool((tree.child[parent, RAISE:] == node).any())
     quiet = np.where(calls > 0, 1, 0)
     return np.where(raises == 0, quiet, np.minimum(raises + 1, 3))[: tree.num_decisions]
 

@@ -81,6 +81,14 @@ def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:
     return code
 
 
+def distinct(code: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A row of each of the D distinct numbers in `code` [N], int64 [D], and the number of each row among those, [N]."""
+    found, place = torch.unique(code, return_inverse=True)
+    example = torch.empty(len(found), dtype=torch.int64, device=code.device)
+    example[place] = torch.arange(len(code), device=code.device)
+    return example, place
+
+
 def check_game(game: Game, playouts: int = 255, seed: int = 0) -> None:
     """Verify the `Game` contract: check the arrays, then play random games.
 

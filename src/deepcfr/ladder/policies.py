@@ -17,7 +17,7 @@ from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.betting import CALL
 from deepcfr.games.ladder_betting import ACTOR, ROUND, RUNG, LadderGame, legal_actions
 from deepcfr.ladder.traversals import LadderLayout, Table, ladder_layout, table_strategies
-from deepcfr.policies.base import LadderPolicy
+from deepcfr.policies.base import LadderPolicy, fewest_deals
 from deepcfr.policies.ensemble import RULES
 from deepcfr.policies.initial import win_rates
 from deepcfr.policies.scripted import STYLES as SCRIPTS
@@ -196,6 +196,7 @@ class LadderEnsemble(LadderPolicy):
         self.policies, self.rule = list(policies), rule
         self.initial, self.draws = policies[0].initial, 0 if rule == "sum" else len(policies)
         self.width = sum(policy.width for policy in policies) + 1
+        self.most_deals = fewest_deals(policies)
 
     def look(self, cards: Cards, numbers: Ints, stream: int) -> Ints:
         views = [policy.look(cards, numbers, key(stream, "member", i)) for i, policy in enumerate(self.policies)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ Cards = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
 """(node [M], hand [M]) to probabilities [M, A]; hands are indices into the cards given to `Policy.row_strategy`."""
+
+
+def fewest_deals(policies: Sequence[Policy] | Sequence[LadderPolicy]) -> int | None:
+    """The deals of a match that may be played together with all of some policies; None for any."""
+    return min((policy.most_deals for policy in policies if policy.most_deals), default=None)
 
 
 class Policy(ABC):

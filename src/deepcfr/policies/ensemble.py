@@ -16,9 +16,10 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy
+from deepcfr.policies.base import Policy, fewest_deals
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
@@ -62,6 +63,7 @@ class SumPolicy(Policy):
         self.initial = policies[0].initial
         # all members that store tables by board have the same boards
         self.boards = next((policy.boards for policy in policies if policy.boards), None)
+        self.most_deals = fewest_deals(policies)
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         total = self.policies[0].probabilities(infosets).double()
@@ -84,6 +86,7 @@ class AveragedPolicy(Policy):
 
     def __init__(self, mixture: MixturePolicy) -> None:
         self.game, self.kind, self.mixture, self.initial = mixture.game, mixture.kind, mixture, mixture.initial
+        self.most_deals = mixture.most_deals
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         return self.mixture.probabilities(infosets)
@@ -96,7 +99,7 @@ def _require_same_view(first: Game, second: Game) -> None:
     """Raise GameError unless policies of the second game accept infosets of the first."""
     if isinstance(first, PokerGame) and isinstance(second, PokerGame):
         same = (first.rules, first.suits) == (second.rules, second.suits)
-    elif isinstance(first, OpenSpielGame) and isinstance(second, OpenSpielGame):
+    elif isinstance(first, OpenSpielGame | LiarsDice) and isinstance(second, type(first)):
         same = str(first.spiel_game) == str(second.spiel_game)
     else:
         same = first is second

@@ -27,7 +27,7 @@ from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Cards, Ints, Policy
+from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals
 from deepcfr.policies.liars_dice import dice_average
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
@@ -58,6 +58,7 @@ class MixturePolicy(Policy):
         self.game: Game = game
         self.kind = kind
         self.policies = list(policies)
+        self.most_deals = fewest_deals(policies)
         self.weights = np.array(weights, np.float64)
         if not self.policies or self.weights.shape != (len(self.policies),) or not (self.weights > 0).all():
             raise GameError(f"A mixture of {len(self.policies)} policies cannot have the weights {list(weights)}.")

@@ -23,7 +23,7 @@ class ThresholdPolicy(Policy):
     def __init__(self, policy: Policy, threshold: float) -> None:
         self.game, self.policy, self.threshold = policy.game, policy, threshold
         self.kind = f"{policy.kind}, threshold {threshold:g}"
-        self.initial, self.boards = policy.initial, policy.boards
+        self.initial, self.boards, self.most_deals = policy.initial, policy.boards, policy.most_deals
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         return without_rare(self.policy.probabilities(infosets), self.threshold)

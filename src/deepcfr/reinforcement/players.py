@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from deepcfr.games.base import Deals, Game, card_codes
+from deepcfr.games.base import Deals, Game, card_codes, distinct
 from deepcfr.policies.network import ToStrategy
 from deepcfr.sampling.external import Strategy
 from deepcfr.training.networks import SplitNetwork
@@ -46,9 +46,7 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
     rounds, legal = deals.views.shape[2], game.encoding.legal
     views = deals.views[:, player].flatten(0, 1)
     # many deals share a hand before the board, so distinct views are encoded once
-    _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
-    example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
-    example[view] = torch.arange(len(view), device=view.device)
+    example, view = distinct(card_codes(views, game.encoding))
     hands = [kind.network.encode_cards(views[example]) for kind in kinds]
     # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
     small = len(example) * len(kinds[0].nodes) < len(deals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from deepcfr.games.base import card_codes
+from deepcfr.games.base import card_codes, distinct
 from deepcfr.reinforcement.episodes import Transitions
 from deepcfr.training.losses import masked_log_softmax
 from deepcfr.training.networks import SplitNetwork
@@ -21,9 +21,7 @@ def outputs_at(network: SplitNetwork, infosets: Infosets, encoding: Encoding) ->
     if infosets.cards.device.type != "cpu":
         return network(infosets)  # type: ignore[no-any-return]
     code = card_codes(infosets.cards, encoding) * len(encoding.legal) + infosets.node
-    distinct, place = torch.unique(code, return_inverse=True)
-    example = torch.empty(len(distinct), dtype=torch.int64)
-    example[place] = torch.arange(len(place))  # any row of each distinct infoset
+    example, place = distinct(code)
     return functional.embedding(place, network(infosets[example]))
 
 

@@ -69,6 +69,7 @@ def save_checkpoint(
         _write(temporary, solver, fingerprint, seconds, memories)
         replaced = folder.with_name(folder.name + ".old")
         if folder.exists():
+            shutil.rmtree(replaced, ignore_errors=True)  # of a process that was killed
             os.replace(folder, replaced)
         os.replace(temporary, folder)
         shutil.rmtree(replaced, ignore_errors=True)
@@ -78,7 +79,8 @@ def save_checkpoint(
         if isinstance(error, OSError):
             raise cannot_write(folder, error) from error
         raise CheckpointError(f"'{folder}' cannot be written: {error}") from error
-    for old in [other for other in _folders(run) if other != folder][keep - 1 :]:
+    # later ones are damaged, or this one would not have been written
+    for old in [other for other in _folders(run) if int(other.name) < solver.iteration][keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     write_atomically(run / "checkpoints" / "latest", (folder.name + "\n").encode())
     _clear(folder.parent)
@@ -123,7 +125,9 @@ def _folders(run: Path) -> list[Path]:
     """Checkpoint folders, newest first."""
     folder = run / "checkpoints"
     return (
-        sorted((p for p in folder.glob("*") if p.is_dir() and p.name.isdigit()), reverse=True)
+        sorted(
+            (p for p in folder.glob("*") if p.is_dir() and p.name.isdigit()), key=lambda p: int(p.name), reverse=True
+        )
         if folder.is_dir()
         else []
     )
@@ -183,7 +187,8 @@ def _verify(folder: Path, fingerprint: str) -> Checkpoint:
 def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) -> None:
     """Put the solver into the checkpoint's state; without `memories` it can play but not train.
 
-    Raises CheckpointError if `memories` are asked for and were not saved, and if the checkpoint goes away meanwhile.
+    Raises CheckpointError if `memories` are asked for and were not saved, if the checkpoint goes away meanwhile, and if
+    settings were changed that it depends on.
     """
     if memories and not checkpoint.state["memories"]:
         raise CheckpointError(
@@ -201,3 +206,7 @@ def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) ->
         solver.restore(SavedState(checkpoint.state, tensors, array), memories)
     except FileNotFoundError as error:  # a run in training has newer ones
         raise CheckpointError(f"'{checkpoint.folder}' was removed while it was read.") from error
+    except (CheckpointError, KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(
+            f"'{checkpoint.folder}' does not fit the settings in the run's config.toml. {error}"
+        ) from error

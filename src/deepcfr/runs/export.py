@@ -9,6 +9,7 @@ from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import write_atomically
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder, Warn
+from deepcfr.runs.metrics import truncate_metrics
 from deepcfr.solvers.build import Solver
 
 
@@ -33,6 +34,8 @@ def export(run: RunFolder, target: Path, warn: Warn, keep_networks: int = 1) -> 
     for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
         if (run.path / name).is_file():
             write_atomically(target / name, (run.path / name).read_bytes())
+    if (target / "metrics.jsonl").is_file():
+        truncate_metrics(target / "metrics.jsonl", solver.iteration)  # a run in training has later lines
     if run.abstraction_path:
         shutil.copytree(run.abstraction_path, target / "abstraction")
     save_checkpoint(target, solver, run.fingerprint, seconds, keep=1, memories=False)

@@ -38,7 +38,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Player, Policy
-from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
+from deepcfr.runs.checkpoint import Checkpoint, keeps_memories, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.metrics import environment, read_metrics
 from deepcfr.runs.models import run_path, shipped_agents
@@ -349,8 +349,7 @@ class RunFolder:
         which = self.config.evaluation.policy if which == "own" else which
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
         whole = which == "current" and isinstance(self.config, SolveConfig)
-        checkpoint = self.checkpoint(warn) if whole else None
-        if checkpoint and not checkpoint.state["memories"]:
+        if whole and not keeps_memories(self.path):
             raise CheckpointError(f"'{self.path}' was exported without its regrets, so it has no current strategy.")
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:

@@ -11,7 +11,7 @@ from threading import Thread
 from types import FrameType
 from typing import Any, Protocol
 
-from deepcfr.errors import WorkerLost
+from deepcfr.errors import CheckpointError, WorkerLost
 from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal_of
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.machine import resident_memory
@@ -186,11 +186,16 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
 
 
 def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
-    """The exact exploitability of the average strategy that the configuration names; None for games out of reach."""
+    """The exact exploitability of the strategy that the configuration names; None out of reach and if there is none yet."""
     if isinstance(solver.game, LadderGame) or refusal_of(solver.game):
         return None
+    try:
+        policy = run.played(solver, run.config.evaluation.policy)
+    except CheckpointError as error:  # time was over before the first snapshot
+        observer.warn(str(error))
+        return None
     return exploitability(
-        solver.policy(run.config.evaluation.policy),
+        policy,
         threads=run.config.runtime.threads,
         on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
     )

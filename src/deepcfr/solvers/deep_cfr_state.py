@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from deepcfr.config import RunConfig
-from deepcfr.errors import NoPolicy
+from deepcfr.errors import CheckpointError, NoPolicy
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import Stored
@@ -160,7 +160,16 @@ class DeepCFRState:
         return State(facts, weights | self.snapshots.tensors() | self._tables(), memory_arrays(kept))
 
     def restore(self, saved: SavedState, memories: bool) -> None:
-        """Restore the result of `state`; without `memories` only what play needs."""
+        """Restore the result of `state`; without `memories` only what play needs.
+
+        Raises CheckpointError if the state has other tables or memories than the configuration asks for.
+        """
+        tables = {name for name in saved.tensors if name.startswith("first-round")}
+        stored = {name for name, _ in self._stored()}
+        if tables != set(self._tables()) or (memories and stored != set(saved.facts["memories"])):
+            raise CheckpointError(
+                "It was written with another cfr.first_round, or another kind of sampling, than the run's config.toml has."
+            )
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
         self.average_iteration = int(saved.facts["average_iteration"])
         for player in PLAYERS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from deepcfr.config import HistorySampling, RunConfig
-from deepcfr.games.base import Deals, Game, card_codes
+from deepcfr.games.base import Deals, Game, card_codes, distinct
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
 from deepcfr.rng import key
@@ -113,9 +113,7 @@ class Traversals:
             rounds = deals.views.shape[2]
             views = deals.views[:, player].flatten(0, 1)
             # many deals share a hand before the board comes, so distinct views are encoded once
-            _, view = torch.unique(card_codes(views, game.encoding), return_inverse=True)
-            example = torch.empty(int(view.max()) + 1, dtype=torch.int64, device=view.device)
-            example[view] = torch.arange(len(view), device=view.device)
+            example, view = distinct(card_codes(views, game.encoding))
             hands = network.encode_cards(views[example])
             nodes = network.encode_nodes()
 
