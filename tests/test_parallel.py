@@ -19,7 +19,7 @@ def test_what_has_not_begun_at_an_error_never_begins() -> None:
         assert go.wait(60)
 
     with Workers(2) as workers:
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError):
             list(workers.map(work, range(8)))
         go.set()
     assert len(begun) <= 3  # the one that failed, and one in each thread
