@@ -33,10 +33,9 @@ from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, Boards, SampledBoards
-from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
 from deepcfr.rng import key
-from deepcfr.search.subgame import SubgameSolver, subgame, values_at_root
+from deepcfr.search.subgame import SubgameSolver, against, subgame, values_at_root
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -99,11 +98,11 @@ class Sampler:
         reach = self._perturbed(reach[:, entries], strength, draw)
         solver = SubgameSolver(inside, reach)
         solver.run(self.iterations)
-        found, against = self.describe(inside, reach, strength)
+        found, met = self.describe(inside, reach, strength)
         values = values_at_root(inside, solver.policy().on_board, reach, BOTH)
         pots = found.pot.numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
-            gains = (values / against / pots[:, None]).swapaxes(0, 1).ravel()
+            gains = (values / met / pots[:, None]).swapaxes(0, 1).ravel()
         found.value = torch.from_numpy(np.nan_to_num(gains).astype(np.float32))
         found.gap = torch.from_numpy((1000 * solver.gap() / pots).astype(np.float32))
         return found.only(torch.from_numpy(np.isfinite(gains)))
@@ -113,7 +112,7 @@ class Sampler:
         inside = subgame(self.game, self._boards.rounds, board, np.array([0]))
         everyone = np.ones((2, 1, len(board)))
         won: Doubles = values_at_root(inside, self._calls, everyone, ((0, False),))[0, 0]
-        strength: Doubles = won / self._against(board, everyone)[0, 0] / self._paid(inside)[0]
+        strength: Doubles = won / against(board, everyone[1])[0] / self._paid(inside)[0]
         return strength
 
     def _paid(self, inside: Boards) -> Doubles:
@@ -127,14 +126,14 @@ class Sampler:
         Rows are in the order of [X, 2, U]. Also the opponent's reach that shares no card with each view, [2, X, U].
         """
         board, paid = inside.root, self._paid(inside)
-        against = self._against(board, reach)
+        met = np.stack([against(board, reach[1 - player]) for player in PLAYERS])
         equity = values_at_root(inside, self._calls, reach, BOTH)
-        pairs = reach * against * board.size
+        pairs = reach * met * board.size
         bins = np.clip(((strength + 1) / 2 * BINS).astype(int), 0, BINS - 1)
         held = (reach * board.size) @ np.eye(BINS)[bins]
         place, player, _ = np.indices((len(paid), 2, len(board))).reshape(3, -1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_range = np.clip(np.nan_to_num(equity / against / paid[:, None]), -1, 1)  # beside hands that nobody meets
+            of_range = np.clip(np.nan_to_num(equity / met / paid[:, None]), -1, 1)  # beside hands that nobody meets
 
         def rows(numbers: Doubles) -> torch.Tensor:
             return torch.from_numpy(numbers.swapaxes(0, 1).ravel().astype(np.float32))
@@ -151,7 +150,7 @@ class Sampler:
             pot=torch.from_numpy((2 * paid).astype(np.float32)),
             gap=torch.zeros(len(paid)),
         )
-        return found, against
+        return found, met
 
     def _arrive(self, cards: tuple[int, ...]) -> tuple[Board, Doubles]:
         """The board with `cards`, and both players' reach at its entries, [2, X, U]."""
@@ -177,14 +176,6 @@ class Sampler:
         changed = (reach + 1e-6) * np.exp(spread * (trend + draw.standard_normal(reach.shape)) / 2**0.5)
         scaled: Doubles = changed / changed.max(2, keepdims=True)
         return scaled
-
-    def _against(self, board: Board, reach: Doubles) -> Doubles:
-        """The opponent's reach that shares no card with each view, [2, X, U]."""
-        total = np.empty_like(reach)
-        rows = np.arange(reach.shape[1])
-        for player in PLAYERS:
-            unblocked_reach(rows, reach[1 - player], board.holes, board.view, board.example, total[player])
-        return total
 
 
 def _parts(weights: Doubles) -> Doubles:

@@ -18,7 +18,7 @@ from deepcfr.games.rules import PRESETS
 from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import EVERYTHING
-from deepcfr.search.subgame import Gadget, MaxMargin, SubgameSolver, subgame, values_at_root
+from deepcfr.search.subgame import Gadget, MaxMargin, SubgameSolver, against, subgame, values_at_root
 from deepcfr.solvers.tabular import DISCOUNTED
 
 Doubles = npt.NDArray[np.float64]
@@ -195,7 +195,8 @@ def test_the_opponent_is_held_to_what_the_linear_program_allows(
     columns = river.board.view[river.hands[opponent]]
     known = np.random.default_rng(7).normal(0, 2, HANDS)
     alternative[0, columns] = known
-    solver = SubgameSolver(inside, river.reach, kind(opponent, alternative, river.board.size))
+    met = (against(river.board, river.reach[resolver]) > 0,) if kind is MaxMargin else ()
+    solver = SubgameSolver(inside, river.reach, kind(opponent, alternative, river.board.size, *met))
     solver.run(4_000)
     values = values_at_root(inside, solver.policy().on_board, river.reach, [(opponent, True)])[0, 0, columns]
     cost = "gadget" if kind is Gadget else "margin"
@@ -203,6 +204,15 @@ def test_the_opponent_is_held_to_what_the_linear_program_allows(
     reached = np.maximum(values, known).sum() if kind is Gadget else (values - known).max()
     assert -1e-6 < reached - exact < 5e-3 * max(1, abs(exact))
     assert 0 <= float(solver.gap()[0]) < 5e-3
+
+
+def test_hands_that_meet_nothing_do_not_enter() -> None:
+    """They would gain nothing, which is more than the others do."""
+    entrance = MaxMargin(0, np.zeros((1, 3)), np.ones(3, np.int64), np.array([[True, True, False]]))
+    for t in range(1, 20):
+        entrance.learn(np.array([[-0.3, -0.2, 0.0]]), DISCOUNTED, t)
+    np.testing.assert_allclose(entrance.reach(), [[0, 1, 0]])
+    assert entrance.gain(np.array([[-0.3, -0.2, 0.0]]), np.array([[-0.3, -0.2, 0.0]])) == pytest.approx(0, abs=1e-2)
 
 
 def test_whole_kuhn_poker_is_worth_minus_one_eighteenth() -> None:

@@ -27,6 +27,7 @@ from deepcfr.search.subgame import (
     Gadget,
     MaxMargin,
     SubgameSolver,
+    against,
     subgame,
     subgame_bytes,
     values_at_root,
@@ -215,7 +216,10 @@ class ResolvingPolicy(Policy):
         opponent, margin = 1 - resolver, self.settings.kind == "maxmargin"
         # docs/search.md compares the alternatives
         (alternative,) = values_at_root(inside, as_trained, reach, [(opponent, margin)], self._workers)
-        return (MaxMargin if margin else Gadget)(opponent, alternative, inside.root.size)
+        if margin:
+            possible = against(inside.root, np.asarray(reach[resolver], np.float64)) > 0
+            return MaxMargin(opponent, alternative, inside.root.size, possible)
+        return Gadget(opponent, alternative, inside.root.size)
 
     def _plain_inside(self, tree: RoundTree, board: Board) -> Floats:
         """The plain policy in a part of a round, [E, U]."""

@@ -18,19 +18,17 @@ from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, SampledBoards
-from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import Aims
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, hand_names, hand_rows
 from deepcfr.search.spot_solution import Decision, Solution
-from deepcfr.search.subgame import PLAYERS, SubgameSolver, subgame, subgame_bytes, values_at_root
+from deepcfr.search.subgame import PLAYERS, SubgameSolver, against, subgame, subgame_bytes, values_at_root
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
 """(iterations so far, newest gap in thousandths of a big blind) after every iteration; it answers True to stop there."""
 
-_ROUNDING = 1e-12  # of a range: less reach than that is an error of differences
 _AS_PLAYED: Aims = [(0, False), (1, False)]  # of both players
 _FIRST = 10  # iterations until the gap is measured for the first time
 _MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
@@ -81,7 +79,7 @@ class SpotSolver:
         self._board = _board(spot, self.game)
         rows = hand_rows(self._board.holes[self._board.example])
         self._reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
-        if not (self._reach[0, 0] * (_against(self._board, self._reach[1]) > 0)).any():
+        if not (self._reach[0, 0] * (against(self._board, self._reach[1])[0] > 0)).any():
             raise ConfigError("No hand of the dealer's range is possible with one of the big blind's.")
         self._given = tuple({name: value for name, value in lock.items() if value is not None} for lock in locks)
         self._locks = list(self._locked(self._rounds[spot.round], self._given)) if locks else []
@@ -192,15 +190,15 @@ class SpotSolver:
         """Each view's mean share of the pot, [P, U], from counterfactual values [P, U]; 0 against no hand."""
         shares = np.zeros_like(values)
         for player in PLAYERS:
-            against = _against(self._board, self._reach[1 - player])
-            np.divide(values[player], against, out=shares[player], where=against > 0)
-            shares[player] += np.where(against > 0, self.spot.half_pot / UNIT, 0)
+            met = against(self._board, self._reach[1 - player])[0]
+            np.divide(values[player], met, out=shares[player], where=met > 0)
+            shares[player] += np.where(met > 0, self.spot.half_pot / UNIT, 0)
         return shares
 
     def _means(self, shares: Doubles) -> tuple[float, float]:
         board, reach, means = self._board, self._reach, []
         for player in PLAYERS:
-            weight = reach[player, 0] * board.size * _against(board, reach[1 - player])
+            weight = reach[player, 0] * board.size * against(board, reach[1 - player])[0]
             means.append(float(weight @ shares[player] / weight.sum()))
         return means[0], means[1]
 
@@ -212,10 +210,10 @@ class SpotSolver:
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
             player = int(tree.actor[node])
             names = [self._name(int(tree.nodes[node]), int(tree.edge_action[edge])) for edge in edges]
-            against = _against(board, rows[node][1 - player, None])
+            met = against(board, rows[node][1 - player, None])[0]
             paid = self.game.tree.chips[tree.nodes[node], player] / UNIT
             with np.errstate(divide="ignore", invalid="ignore"):
-                after = np.where(against > 0, values[player, tree.edge_slot[edges]] / against + paid, np.nan)
+                after = np.where(met > 0, values[player, tree.edge_slot[edges]] / met + paid, np.nan)
             decision = Decision(
                 line=lines[node],
                 player=player,
@@ -274,11 +272,3 @@ def _board(spot: Spot, game: PokerGame) -> Board:
         board = boards.after(board, spot.board[start : start + new])
         start += new
     return board
-
-
-def _against(board: Board, reach: Doubles) -> Doubles:
-    """The reach [1, U] of all hands that share no card with each view, [U]."""
-    total = np.empty((1, len(board)))
-    unblocked_reach(np.array([0]), np.ascontiguousarray(reach), board.holes, board.view, board.example, total)
-    against: Doubles = np.where(total[0] > _ROUNDING * (reach[0] @ board.size), total[0], 0)
-    return against

@@ -37,6 +37,7 @@ Ints = npt.NDArray[np.int64]
 PLAYERS = (0, 1)
 NO_NODES: Ints = np.zeros(0, np.int64)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
+_ROUNDING = 1e-12  # of all reach: less than that is an error of differences
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
 _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of it in 16 bits
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
@@ -176,19 +177,24 @@ class Gadget(Entrance):
 
 
 class MaxMargin(Entrance):
-    """The opponent chooses the hand with which it gains most over its alternative, one of all hands."""
+    """The opponent chooses the hand with which it gains most over its alternative, one of the `possible` ones [X, U].
 
-    def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
+    Those meet a hand of the resolver's. Others gain nothing, and entering with them would teach the resolver nothing.
+    """
+
+    def __init__(self, player: int, alternative: Doubles, size: Ints, possible: npt.NDArray[np.bool_]) -> None:
         super().__init__(player, alternative, size)
         self._regret = np.zeros_like(alternative)
+        self._possible = possible | ~possible.any(1, keepdims=True)
+        self._alike: Doubles = self._possible / (self._possible @ size)[:, None]
 
     def reach(self) -> Doubles:
-        wanted = np.maximum(self._regret, 0)
-        return _shares(wanted, (wanted @ self.size)[:, None], 1 / self.size.sum())
+        wanted = np.maximum(self._regret, 0) * self._possible
+        return _shares(wanted, (wanted @ self.size)[:, None], self._alike)
 
     def gain(self, best: Doubles, mean: Doubles) -> Doubles:
         now = (self.average * (mean - self.alternative)) @ self.size
-        gains: Doubles = (best - self.alternative).max(1) - now
+        gains: Doubles = np.where(self._possible, best - self.alternative, -np.inf).max(1) - now
         return gains
 
     def _observe(self, values: Doubles, positive: float, negative: float) -> None:
@@ -283,15 +289,19 @@ class SubgameSolver:
                 gains += (reach[player] * (best - mean)) @ size
         if entrance:
             reach[entrance.player] = 1 / size.sum() if isinstance(entrance, MaxMargin) else 1
-        pairs = np.empty_like(reach[1])
-        unblocked_reach(
-            np.arange(len(pairs)), reach[1], boards.root.holes, boards.root.view, boards.root.example, pairs
-        )
-        total = (reach[0] * pairs) @ size
+        total = (reach[0] * against(boards.root, reach[1])) @ size
         return _shares(gains, total, 0.0)
 
 
-def _shares(part: Doubles, whole: Floats | Ints, otherwise: float) -> Doubles:
+def against(board: Board, reach: Doubles) -> Doubles:
+    """The sum of `reach` [X, U] over all hands that share no card with each view, [X, U]."""
+    total = np.empty_like(reach)
+    unblocked_reach(np.arange(len(reach)), np.ascontiguousarray(reach), board.holes, board.view, board.example, total)
+    met: Doubles = np.where(total > _ROUNDING * (reach @ board.size)[:, None], total, 0)
+    return met
+
+
+def _shares(part: Doubles, whole: Floats | Ints, otherwise: float | Doubles) -> Doubles:
     """`part` / `whole`, and `otherwise` where `whole` is not positive."""
     shares = np.full_like(part, otherwise)
     np.divide(part, whole, out=shares, where=whole > 0)
