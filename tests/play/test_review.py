@@ -193,5 +193,7 @@ def test_the_agents_range_leaves_out_known_cards_and_sums_to_one() -> None:
     assert sum(share for _, share in shares) == pytest.approx(1)
     assert len(shares) == 15 * 14 // 2
     assert not any(known & set(text.split()) for text, _ in shares)
+    order = cards_text(hand.rules, range(hand.rules.num_cards)).split()
+    assert all(order.index(first) > order.index(second) for first, second in (text.split() for text, _ in shares))
     assert agents_range(hand, 8) == shares[:8]
     assert [share for _, share in shares] == sorted((share for _, share in shares), reverse=True)

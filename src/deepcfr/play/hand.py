@@ -255,7 +255,7 @@ def agents_range(hand: Hand, most: int | None = None) -> list[tuple[str, float]]
     chances = hand.chances(holes)
     order = np.argsort(-chances, kind="stable")[:most]
     shares = chances / chances.sum()
-    return [(cards_text(hand.rules, holes[place]), float(shares[place])) for place in order]
+    return [(cards_text(hand.rules, holes[place][::-1]), float(shares[place])) for place in order]
 
 
 def decisions(hand: Hand) -> list[Decision]:

@@ -165,7 +165,7 @@ def comparable(decision: SpotDecision, other: SpotFacts) -> bool:
 
 
 def decision_csv(spot: SpotFacts, line: str) -> str:
-    """The decision after a line as CSV: a line for each hand of the player to act."""
+    """The decision after a line as CSV: a line for each hand of the player to act, named as in the spot's JSON."""
     decision = decision_at(spot, line)
     table = table_at(spot, line, decision.player)
     columns = worth(spot, decision, decision.player, table.strategy)
@@ -174,5 +174,5 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     writer.writerow(["hand", "kind", "reach", *table.names, *columns])
     for h, kind in enumerate(table.labels):
         worths = ["" if np.isnan(values[h]) else float(values[h]) for values in columns.values()]
-        writer.writerow([table.hand(h), kind, table.reach[h], *table.strategy[h].tolist(), *worths])
+        writer.writerow([table.hand(h).replace(" ", ""), kind, table.reach[h], *table.strategy[h].tolist(), *worths])
     return file.getvalue()
