@@ -29,6 +29,7 @@ from deepcfr.policies.query import query
 from deepcfr.protocols.acpc import parse_match_state, parse_move
 from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.hand_history import parse_histories
+from deepcfr.protocols.record import gain_of
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.runs.folder import RunFolder
@@ -170,7 +171,7 @@ def test_lines_of_the_dealer_protocol(amount: int) -> None:
         parse_match_state(text)
         for bot in (free, limit):
             bot.answer(parse_match_state(text))
-            bot.gain(parse_match_state(text))
+            gain_of(bot.rules, parse_match_state(text))
 
     fuzz(amount, damaged(*STATES), read)
     fuzz(amount // 10, damaged("r300", "f"), parse_move)

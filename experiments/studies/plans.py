@@ -581,9 +581,10 @@ STUDIES: dict[StudyName, Study] = {
             "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "
             "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
             "measured, not SD-CFR's average. All sample histories, and all networks have one shape, without hand strength. "
-            "None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. All ran side by side on one "
-            "machine but Double Neural CFR, which ran on another one, beside one other program. The two best methods have "
-            "three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores beside other programs.",
+            "None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all ran side by "
+            "side on one machine but Double Neural CFR, which ran on another one, beside one other program. The two best "
+            "methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores beside "
+            "other programs.",
             {"quick": _family_fhp_plan()}, growing=True,
         ),
     )

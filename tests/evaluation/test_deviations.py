@@ -23,13 +23,14 @@ from deepcfr.evaluation.deviations import (
     round_name,
 )
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.betting import ACTION_LETTERS
+from deepcfr.games.betting import ACTION_LETTERS, RAISE
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import TablePolicy, round_views
 from deepcfr.ranges.boards import Boards
+from deepcfr.search.spot import Spot
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp
 
@@ -271,6 +272,14 @@ def test_a_decision_is_of_the_kind_that_its_round_has_made_it(line: str, kind: s
     for letter in line:
         node = int(tree.child[node, ACTION_LETTERS.index(letter)])
     assert KINDS[decision_kinds(tree)[node]] == kind
+
+
+def test_a_raise_of_any_size_is_one() -> None:
+    spot = Spot.parse("Qs 7h 2c 9d 4s", "river 50 100", pot=10, stacks=40, dealer="AA", big_blind="KK")
+    tree = spot.game(merge=False).tree
+    bets = tree.child[0, RAISE:][tree.legal[0, RAISE:]]
+    assert len(bets) == 2
+    assert {KINDS[kind] for kind in decision_kinds(tree)[bets]} == {"facing one bet"}
 
 
 @pytest.mark.parametrize("rules", [*GAMES, FHP], ids=lambda rules: rules.name)

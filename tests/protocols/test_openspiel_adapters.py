@@ -194,6 +194,14 @@ def test_states_where_the_policy_has_no_answer_are_refused(ours: Game) -> None:
         policy.action_probabilities(state, 1)
 
 
+def test_defaults_of_liars_dice_may_be_written_or_not() -> None:
+    policy = Agent(UniformPolicy(LiarsDice(pyspiel.load_game("liars_dice"), "dice"))).to_openspiel()
+    state = pyspiel.load_game("liars_dice(dice_sides=6,numdice=1)").new_initial_state()
+    state.apply_action(0)
+    state.apply_action(1)
+    assert len(policy.action_probabilities(state)) == 12
+
+
 @pytest.mark.parametrize(
     "row", [[0.5, 0.4], [1.5, -0.5], [np.nan, 1.0], [0.0, 0.0]], ids=["short", "negative", "nan", "empty"]
 )

@@ -66,6 +66,8 @@ def test_sizes_are_those_of_the_round_and_blinds_are_bets() -> None:
     [
         ("/r", "", "'/r' has 'r' in its field 2, but the round 1 betting is not over there"),
         ("crc//c", "Kc", "'crc//c' has 'c' in its field 3, but the round 2 betting is not over there"),
+        ("r/", "", "'r/' has '' in its field 2, but the round 1 betting is not over there"),
+        ("rf/c", "", "'rf/c' has 'c' in its field 2, but the hand is over there"),
         ("x", "", "'x' in the betting 'x' is not an action"),
         ("f", "", "'f' as the first action, where only c (check) or r (bet) is allowed"),
         ("rf" + "c", "", "continues after 'rf', which ended the hand"),

@@ -14,12 +14,12 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.abstraction.kernels import list_hands
 from deepcfr.errors import GameError
 from deepcfr.games.board_index import (
     BoardIndex,
     binomials,
     board_index,
+    canonical_hands,
     count_classes,
     hand_images,
     hand_number,
@@ -97,13 +97,18 @@ def lossless(rules: PokerRules) -> Abstraction:
 
 def lossless_table(rules: PokerRules, round_: int) -> npt.NDArray[np.unsignedinteger]:
     """The table of one round of `lossless`."""
-    *_, numbers = list_hands(
-        round_boards(rules, round_).boards,
-        all_hands(rules.num_cards, rules.hole_cards),
+    dtype = bucket_dtype(round_classes(rules, round_))
+    index = round_boards(rules, round_)
+    holes = all_hands(rules.num_cards, rules.hole_cards)
+    table = np.full((len(index), len(holes)), np.iinfo(dtype).max, dtype)
+    _number_hands(
+        index.boards,
+        holes,
         suit_permutations(rules.num_ranks, rules.num_suits),
         hand_images(rules.num_ranks, rules.num_suits, rules.hole_cards),
+        table,
     )
-    return numbers.astype(bucket_dtype(round_classes(rules, round_)))  # -1, of impossible hands, is the highest there
+    return table
 
 
 def bucket_dtype(count: int) -> type[np.unsignedinteger]:
@@ -166,3 +171,23 @@ def _buckets(
         for i in range(rows):
             result[start + i] = bucket[rank[i], result[start + i]]
     return result
+
+
+@nb.njit(cache=True, nogil=True)
+def _number_hands(
+    boards: Cards,
+    holes: Cards,
+    renamings: Cards,
+    images: npt.NDArray[np.int32],
+    table: npt.NDArray[np.unsignedinteger],
+) -> None:
+    number = 0
+    lowest = np.empty(len(holes), np.int32)
+    for c in range(len(boards)):
+        canonical_hands(boards[c], holes, renamings, images, lowest)
+        for h in range(len(holes)):
+            if lowest[h] == h:
+                table[c, h] = number
+                number += 1
+            elif lowest[h] >= 0:
+                table[c, h] = table[c, lowest[h]]

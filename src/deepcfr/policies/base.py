@@ -23,7 +23,7 @@ RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
 
 
 def fewest_deals(policies: Sequence[Policy] | Sequence[LadderPolicy]) -> int | None:
-    """The deals of a match that may be played together with all of some policies; None for any."""
+    """The most deals of a match that all of some policies can play together; None for any."""
     return min((policy.most_deals for policy in policies if policy.most_deals), default=None)
 
 

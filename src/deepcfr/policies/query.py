@@ -137,16 +137,17 @@ def reach_after(policy: Player, line: str, holes: Cards, board: Sequence[int]) -
 
 
 def read_line(state: PublicState, line: str) -> Iterator[tuple[PublicState, int]]:
-    """The decisions of a line of betting from `state`, with the action of each; `/` stands between rounds.
+    """The decisions of a line of betting from the start of the hand, with the action of each; `/` stands between rounds.
 
-    Raises ConfigError for the first action that is not legal, and for a field that begins before its round.
+    Raises ConfigError for the first action that is not legal, and for a field before its round or after the hand.
     """
-    fields = line.split("/")
-    for round_, field in enumerate(fields):
-        if field.strip() and state.round != round_ and not state.over:
-            early = f"the {round_name(state.rules, state.round)} betting is not over there"
-            raise ConfigError(f"The betting {line!r} has {field.strip()!r} in its field {round_ + 1}, but {early}.")
-        for before, action in read_betting(state, field.strip()):
+    for round_, field in enumerate(map(str.strip, line.split("/"))):
+        if field if state.over else state.round != round_:
+            what = "hand is" if state.over else f"{round_name(state.rules, state.round)} betting is not"
+            raise ConfigError(
+                f"The betting {line!r} has {field!r} in its field {round_ + 1}, but the {what} over there."
+            )
+        for before, action in read_betting(state, field):
             yield before, action
             state = before.after(action)
 

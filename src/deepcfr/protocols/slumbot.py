@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from deepcfr.errors import ConfigError, GameError
@@ -69,8 +70,8 @@ class Slumbot:
     def __init__(self, policy: Player, address: str, seed: int = 0, seconds: float = 30.0) -> None:
         if not re.fullmatch(r"https?://[^\s/]\S*", address):
             raise ConfigError(f"--address must begin with http:// or https://, but is '{address}'.")
-        if not seconds > 0:
-            raise ConfigError(f"--seconds must be more than 0, but is {seconds:g}.")
+        if not 0 < seconds <= TIMEOUT_MAX:
+            raise ConfigError(f"--seconds must be more than 0 and at most {TIMEOUT_MAX:g}, but is {seconds:g}.")
         self.rules = slumbot_rules(policy)
         self.agent = TranslatingAgent(policy, seed, self.rules)
         self.address, self.seconds = address.rstrip("/"), seconds
@@ -132,7 +133,7 @@ class Slumbot:
                 raw = reply.read(MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             raise ProtocolError(f"{self.address}/{endpoint} answers {error.code} {error.reason}.") from error
-        except (OSError, HTTPException, ValueError, OverflowError) as error:  # the last two: a bad address, bad seconds
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: an address that cannot be parsed
             reason = getattr(error, "reason", None) or error
             raise ProtocolError(f"{self.address} cannot be reached: {reason}.") from error
         answer = _read_json(raw)

@@ -79,8 +79,9 @@ def save_checkpoint(
         if isinstance(error, OSError):
             raise cannot_write(folder, error) from error
         raise CheckpointError(f"'{folder}' cannot be written: {error}") from error
-    # later ones are damaged, or this one would not have been written
-    for old in [other for other in _folders(run) if int(other.name) < solver.iteration][keep - 1 :]:
+    others = [other for other in _folders(run) if other != folder]
+    later = [other for other in others if int(other.name) > solver.iteration]  # damaged, or they would have been read
+    for old in later + others[len(later) + keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     write_atomically(run / "checkpoints" / "latest", (folder.name + "\n").encode())
     _clear(folder.parent)
@@ -134,9 +135,19 @@ def _folders(run: Path) -> list[Path]:
 
 
 def keeps_memories(run: Path) -> bool:
-    """Whether training can go on from the run's newest checkpoint, or from the start. Raises CheckpointError."""
-    folders = _folders(run)
-    return not folders or bool(read_json(folders[0] / STATE).get("memories"))
+    """Whether training can go on from the run's newest readable checkpoint, or from the start, where there is none.
+
+    Raises CheckpointError if none of them can be read.
+    """
+    damage: CheckpointError | None = None
+    for folder in _folders(run):
+        try:
+            return bool(read_json(folder / STATE).get("memories"))
+        except CheckpointError as error:
+            damage = damage or error
+    if damage:
+        raise damage
+    return True
 
 
 def newest_checkpoint(run: Path, fingerprint: str, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -206,7 +217,5 @@ def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) ->
         solver.restore(SavedState(checkpoint.state, tensors, array), memories)
     except FileNotFoundError as error:  # a run in training has newer ones
         raise CheckpointError(f"'{checkpoint.folder}' was removed while it was read.") from error
-    except (CheckpointError, KeyError, RuntimeError, ValueError) as error:
-        raise CheckpointError(
-            f"'{checkpoint.folder}' does not fit the settings in the run's config.toml. {error}"
-        ) from error
+    except CheckpointError as error:
+        raise CheckpointError(f"'{checkpoint.folder}': {error}") from error

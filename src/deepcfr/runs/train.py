@@ -186,12 +186,12 @@ def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str
 
 
 def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
-    """The exact exploitability of the strategy that the configuration names; None out of reach and if there is none yet."""
+    """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none yet."""
     if isinstance(solver.game, LadderGame) or refusal_of(solver.game):
         return None
     try:
         policy = run.played(solver, run.config.evaluation.policy)
-    except CheckpointError as error:  # time was over before the first snapshot
+    except CheckpointError as error:  # due before the first snapshot
         observer.warn(str(error))
         return None
     return exploitability(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from math import inf
+from numbers import Real
 
 import numpy as np
 
@@ -155,7 +156,7 @@ class Spot:
             if self.board.count(card) > 1:
                 raise ConfigError(f"The card {card_text(HOLDEM, card)} is twice on the board.")
         for name, value in (("pot", self.pot), ("stacks", self.stacks), ("rake", self.rake), ("cap", self.cap or 0)):
-            if not isinstance(value, int | float):
+            if not isinstance(value, Real):
                 raise ConfigError(f"The {name} must be a number, but is {value!r}.")
         for name, value in (("pot", self.pot), ("stacks", self.stacks)):
             if not 0 < value <= _MOST_STACK:

@@ -186,11 +186,11 @@ class MaxMargin(Entrance):
         super().__init__(player, alternative, size)
         self._regret = np.zeros_like(alternative)
         self._possible = possible | ~possible.any(1, keepdims=True)
-        self._alike: Doubles = self._possible / (self._possible @ size)[:, None]
+        self.alike: Doubles = self._possible / (self._possible @ size)[:, None]
 
     def reach(self) -> Doubles:
         wanted = np.maximum(self._regret, 0) * self._possible
-        return _shares(wanted, (wanted @ self.size)[:, None], self._alike)
+        return _shares(wanted, (wanted @ self.size)[:, None], self.alike)
 
     def gain(self, best: Doubles, mean: Doubles) -> Doubles:
         now = (self.average * (mean - self.alternative)) @ self.size
@@ -288,7 +288,7 @@ class SubgameSolver:
             else:
                 gains += (reach[player] * (best - mean)) @ size
         if entrance:
-            reach[entrance.player] = 1 / size.sum() if isinstance(entrance, MaxMargin) else 1
+            reach[entrance.player] = entrance.alike if isinstance(entrance, MaxMargin) else 1
         total = (reach[0] * against(boards.root, reach[1])) @ size
         return _shares(gains, total, 0.0)
 

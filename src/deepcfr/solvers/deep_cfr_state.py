@@ -168,7 +168,7 @@ class DeepCFRState:
         stored = {name for name, _ in self._stored()}
         if tables != set(self._tables()) or (memories and stored != set(saved.facts["memories"])):
             raise CheckpointError(
-                "It was written with another cfr.first_round, or another kind of sampling, than the run's config.toml has."
+                "It was written with another cfr.first_round or kind of sampling than the run's config.toml has."
             )
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
         self.average_iteration = int(saved.facts["average_iteration"])

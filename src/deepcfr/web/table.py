@@ -111,6 +111,7 @@ class Seat:
     def next_hand(self, number: int) -> None:
         """Deal the hand after hand `number`. Raises Refusal with status 409 unless that is the last hand and has ended."""
         with self.lock:
+            self._proceed()
             if number != self.hand.number:
                 raise Refusal(409, f"'hand' is {number}, but the current one is {self.hand.number}.")
             if not self.hand.over:
@@ -118,7 +119,7 @@ class Seat:
             self._deal(number + 1)
 
     def _proceed(self) -> None:
-        """Play for the agent up to the person's turn, and count the hand once at its end. What failed goes on."""
+        """Play for the agent up to the person's turn, and count the hand once at its end; go on where that failed."""
         if self.result:
             return
         hand = self.hand
