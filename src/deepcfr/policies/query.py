@@ -142,7 +142,8 @@ def read_line(state: PublicState, line: str) -> Iterator[tuple[PublicState, int]
     Raises ConfigError for the first action that is not legal, and for a field before its round or after the hand.
     """
     for round_, field in enumerate(map(str.strip, line.split("/"))):
-        if field if state.over else state.round != round_:
+        misplaced = bool(field) if state.over else state.round != round_
+        if misplaced:
             what = "hand is" if state.over else f"{round_name(state.rules, state.round)} betting is not"
             raise ConfigError(
                 f"The betting {line!r} has {field!r} in its field {round_ + 1}, but the {what} over there."

@@ -124,14 +124,8 @@ def _write(folder: Path, solver: Solver, fingerprint: str, seconds: float, memor
 
 def _folders(run: Path) -> list[Path]:
     """Checkpoint folders, newest first."""
-    folder = run / "checkpoints"
-    return (
-        sorted(
-            (p for p in folder.glob("*") if p.is_dir() and p.name.isdigit()), key=lambda p: int(p.name), reverse=True
-        )
-        if folder.is_dir()
-        else []
-    )
+    named = (path for path in (run / "checkpoints").glob("*") if path.is_dir() and path.name.isdecimal())
+    return sorted(named, key=lambda path: int(path.name), reverse=True)
 
 
 def keeps_memories(run: Path) -> bool:
