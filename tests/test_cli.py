@@ -780,3 +780,11 @@ def test_a_device_that_the_machine_does_not_have_is_refused(tmp_path: Path, monk
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     sentence = problem(deepcfr("train", "kuhn", "--out", tmp_path / "run", "--runtime.device", "cuda:7"))
     assert sentence == "'runtime.device' is cuda:7, but the devices of this machine are 0 to 1."
+
+
+def test_an_output_that_takes_nothing_is_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-u", "-m", "deepcfr.cli", "models"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (2, "deepcfr: No space left on device.\n")

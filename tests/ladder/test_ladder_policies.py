@@ -67,6 +67,8 @@ def test_an_ensemble_of_one_is_its_member_and_a_sum_is_the_mean() -> None:
     _, other = rows_of(second)
     _, both = rows_of(ladder_ensemble([first, second], "sum"))
     np.testing.assert_allclose(both, (one + other) / 2)
+    second.most_deals = 32
+    assert ladder_ensemble([first, second], "sum").most_deals == 32
 
 
 def test_a_member_is_drawn_for_each_deal_and_kept() -> None:

@@ -27,6 +27,7 @@ from deepcfr.policies.ensemble import RULES, AveragedPolicy, SumPolicy, ensemble
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.styles import styled
 from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
@@ -176,6 +177,7 @@ def test_as_few_deals_are_played_together_as_the_member_with_fewest_takes() -> N
         policy.most_deals = most
     for rule in ("sum", "mixture", "member"):
         assert ensemble([*members, random_policy(2)], rule).most_deals == 32
+    assert ThresholdPolicy(members[0], 0.1).most_deals == 64
     for policy in members:
         del policy.most_deals
 

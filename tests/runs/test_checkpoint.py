@@ -583,6 +583,14 @@ def test_the_leftovers_of_an_interrupted_write_are_ignored(saved: Saved) -> None
     assert loaded(saved.path) == (saved.states[3], [])
 
 
+def test_a_run_with_a_damaged_newest_checkpoint_keeps_the_memories_of_the_one_before(saved: Saved) -> None:
+    (saved.folder(3) / checkpoints.STATE).write_text("{")
+    assert checkpoints.keeps_memories(saved.path)
+    (saved.folder(2) / checkpoints.STATE).write_text("{")
+    with pytest.raises(CheckpointError, match="0000003"):
+        checkpoints.keeps_memories(saved.path)
+
+
 def test_the_pointer_to_the_latest_is_for_people_only(saved: Saved) -> None:
     (saved.path / "checkpoints" / "latest").write_text("0000099\n")
     assert loaded(saved.path) == (saved.states[3], [])
