@@ -21,7 +21,7 @@ from deepcfr.games.rules import PRESETS
 from deepcfr.play.hand import Hand
 from deepcfr.play.terminal import play
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.web import schema
+from deepcfr.web import schema, table
 from deepcfr.web.play import COOKIE
 from deepcfr.web.site import Refusal
 from deepcfr.web.table import Seat, Seats, Tally
@@ -304,6 +304,29 @@ def test_an_agent_that_failed_plays_on_and_the_person_never_for_it(
     again = person.get("/api/play/kuhn").json()
     assert again["session"] == after["session"]
     assert again["session"]["raw"]["hands"] == state["session"]["raw"]["hands"] + 1
+
+
+def call_down(seat: Seat) -> None:
+    while not seat.hand.over:
+        seat.act(seat.hand.number, len(seat.hand.steps), "c")
+
+
+def test_a_hand_whose_count_failed_is_counted_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
+    seat, count = Seat("kuhn", UniformPolicy(game), None, seed=1), table.adjusted_result
+    failures = [GameError("No memory.")]
+
+    def failing(hand: Hand) -> float:
+        if failures:
+            raise failures.pop()
+        return count(hand)
+
+    monkeypatch.setattr(table, "adjusted_result", failing)
+    with pytest.raises(GameError, match="No memory"):
+        call_down(seat)
+    assert (seat.hand.over, seat.raw.count) == (True, 0)
+    seat.next_hand(0)
+    assert (seat.raw.count, seat.hand.number) == (1, 1)
 
 
 def test_people_who_act_do_not_wait_for_reviews(person: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
