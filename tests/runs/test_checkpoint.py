@@ -26,6 +26,7 @@ from deepcfr.config import (
     FitConfig,
     MemoryConfig,
     NetworkConfig,
+    PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
     config_to_toml,
@@ -358,6 +359,16 @@ def test_a_checkpoint_with_another_first_round_is_refused(tmp_path: Path, before
     for memories in (True, False):
         with pytest.raises(CheckpointError, match=r"0000001': It was written with another cfr.first_round"):
             RunFolder.open(run.path).load_solver(pytest.fail, memories=memories)
+
+
+def test_a_checkpoint_of_samples_with_fewer_decisions_is_refused(tmp_path: Path) -> None:
+    boards = PublicChanceSampling(boards=1, samples=3, decisions=1)
+    run = RunFolder.create(tmp_path / "run", replace(CONFIG, sampling=boards))
+    run.save(advance(DeepCFR(run.game(), run.config)), 0.0)
+    (run.path / "config.toml").write_text(config_to_toml(replace(run.config, sampling=replace(boards, decisions=2))))
+    with pytest.raises(CheckpointError, match=r"0000001' does not fit the run's config.toml: .*[Ss]ize"):
+        RunFolder.open(run.path).load_solver(pytest.fail, memories=True)
+    RunFolder.open(run.path).load_solver(pytest.fail, memories=False)
 
 
 def test_a_checkpoint_that_goes_away_while_it_is_read_is_an_error(saved: Saved) -> None:

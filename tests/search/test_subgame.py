@@ -15,7 +15,7 @@ from deepcfr.games.betting import FOLDED, SHOWDOWN
 from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.ranges.boards import Board, SampledBoards
+from deepcfr.ranges.boards import Board, Boards, SampledBoards
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import EVERYTHING
 from deepcfr.search.subgame import Gadget, MaxMargin, SubgameSolver, against, subgame, values_at_root
@@ -215,11 +215,30 @@ def test_hands_that_meet_nothing_do_not_enter() -> None:
     assert entrance.gain(np.array([[-0.3, -0.2, 0.0]]), np.array([[-0.3, -0.2, 0.0]])) == pytest.approx(0, abs=1e-2)
 
 
-def test_whole_kuhn_poker_is_worth_minus_one_eighteenth() -> None:
+def whole_kuhn() -> tuple[Boards, Board]:
     game = PokerGame(PRESETS["kuhn"])
-    rounds, boards = round_trees(game), SampledBoards(game)
-    board = boards.runout(())[0]
-    inside = subgame(game, rounds, board, np.array([0]))
+    board = SampledBoards(game).runout(())[0]
+    return subgame(game, round_trees(game), board, np.array([0])), board
+
+
+def test_the_gap_is_a_mean_over_hands_that_can_meet() -> None:
+    """One hand of the resolver's, which the opponent cannot hold too, so two others meet it, each half of the time."""
+    inside, board = whole_kuhn()
+    reach = np.zeros((2, 1, len(board)))
+    reach[0, 0, 2] = 1
+    entrance = MaxMargin(1, np.zeros((1, len(board))), board.size, against(board, reach[0]) > 0)
+    solver = SubgameSolver(inside, reach, entrance)
+    solver.run(3)
+    reach[1] = entrance.average
+    best = values_at_root(inside, solver.policy().on_board, reach, [(0, True), (1, True)])
+    mean = values_at_root(inside, solver.policy().on_board, reach, [(0, False), (1, False)])
+    gains = (reach[0] * (best[0] - mean[0])).sum() + entrance.gain(best[1], mean[1])
+    assert gains > 0.01
+    assert solver.gap() == pytest.approx(gains)
+
+
+def test_whole_kuhn_poker_is_worth_minus_one_eighteenth() -> None:
+    inside, board = whole_kuhn()
     reach = np.ones((2, 1, len(board)))
     solver = SubgameSolver(inside, reach)
     solver.run(2_000)
