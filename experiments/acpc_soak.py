@@ -32,7 +32,7 @@ from deepcfr.protocols.client import Bot
 from deepcfr.protocols.dealer import Terms
 from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import Records, Table, host_match
-from deepcfr.protocols.record import gain_of, log_line
+from deepcfr.protocols.record import log_line
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import environment
@@ -58,9 +58,6 @@ class RandomRaiser:
             span = most - least if self._random.random() < 0.5 else min(most - least, 3 * least)
             action = least + int(self._random.integers(span + 1))
         return move_of(self.rules, betting, action)
-
-    def gain(self, state: MatchState) -> int | None:
-        return gain_of(self.rules, state)
 
     def warm_up(self) -> None: ...
 

@@ -1,14 +1,6 @@
 """The experiments of the papers as data."""
 
-from experiments.studies.arms import (
-    abstraction_path,
-    arm_config,
-    arm_path,
-    change_of,
-    find_arm,
-    number_of_seeds,
-    shared_config,
-)
+from experiments.studies.arms import arm_config, arm_path, change_of, number_of_seeds, shared_config
 from experiments.studies.plans import SHARED, STUDIES, base_arm
 from experiments.studies.records import (
     BUDGETS,
@@ -24,7 +16,6 @@ from experiments.studies.records import (
     Published,
     Statement,
     Study,
-    StudyName,
     Test,
 )
 
@@ -44,14 +35,11 @@ __all__ = [
     "Published",
     "Statement",
     "Study",
-    "StudyName",
     "Test",
-    "abstraction_path",
     "arm_config",
     "arm_path",
     "base_arm",
     "change_of",
-    "find_arm",
     "number_of_seeds",
     "shared_config",
 ]

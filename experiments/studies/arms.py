@@ -8,12 +8,7 @@ from typing import Any
 from deepcfr.config import AnyConfig, RunConfig, config_from_table, solve_config_from_table
 from deepcfr.errors import ConfigError
 from experiments.studies.plans import SHARED
-from experiments.studies.records import Arm, Budget, Plan, Settings, Study
-
-
-def find_arm(plan: Plan, name: str) -> Arm:
-    """The arm with a name."""
-    return next(arm for arm in plan.arms if arm.name == name)
+from experiments.studies.records import Arm, Budget, Settings, Study
 
 
 def arm_path(root: Path, study: Study, budget: Budget, arm: Arm, seed: int) -> Path:

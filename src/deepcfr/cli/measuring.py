@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, result_facts, warn
+from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.errors import ConfigError
 
@@ -26,25 +27,25 @@ def exploitability_command(command: Exploit) -> None:
     from deepcfr.evaluation.exploitability import exploitability
     from deepcfr.ladder.listed import listed
     from deepcfr.runs.folder import RunFolder
-    from deepcfr.runs.players import load_listed, made_of, runs_of
+    from deepcfr.runs.players import load_players, made_of, runs_of
 
     solver = None
     if len(runs := runs_of(command.run)) == 1:
         plain, solver = RunFolder.open(Path(runs[0])).load_player(command.policy, warn)
-        policy = listed(made_of(command.run, plain, command.search))
+        player = made_of(command.run, plain, command.search)
     else:
-        (policy,) = load_listed((command.run,), command.policy, warn, search=command.search)
+        (player,) = load_players((command.run,), command.policy, warn, search=command.search)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("boards", total=None)
         result = exploitability(
-            policy,
+            listed(player),
             threads=command.threads,
             on_board=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if command.json:
         facts = {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched} if solver else {}
-        print_json(result_facts(result) | facts)
+        print_json(asdict(result) | facts)
         return
     from deepcfr.runs.live import show_result
 
@@ -55,7 +56,7 @@ def error_budget_command(command: Budget) -> None:
     from rich.progress import Progress
 
     from deepcfr.evaluation.error_budget import BudgetSettings
-    from deepcfr.report.budget import run_budget, show_budget
+    from deepcfr.report.budget import budget_lines, run_budget
     from deepcfr.runs.folder import RunFolder
 
     settings = BudgetSettings(
@@ -78,7 +79,7 @@ def error_budget_command(command: Budget) -> None:
     if command.json:
         print_json(budget.facts())
     else:
-        show_budget(budget, open_console(False))
+        open_console(False).print("\n".join(budget_lines(budget)))
 
 
 def strategy_command(command: StrategyQuery) -> None:

@@ -1,16 +1,12 @@
-"""Output of commands: a console, one JSON object, a warning, the facts of a result."""
+"""Output of commands: a console, one JSON object, a warning."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from deepcfr.evaluation.exploitability import Exploitability
 
 
 def open_console(as_json: bool) -> Console:
@@ -27,10 +23,3 @@ def print_json(value: dict[str, Any]) -> None:
 def warn(message: str) -> None:
     """Print a sentence on standard error."""
     print(f"deepcfr: {message}", file=sys.stderr)
-
-
-def result_facts(result: Exploitability) -> dict[str, Any]:
-    """The fields of an exact evaluation as JSON values."""
-    facts = dataclasses.asdict(result)
-    facts["best_response_values"] = list(result.best_response_values)
-    return facts

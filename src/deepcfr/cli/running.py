@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepcfr.cli.output import open_console, print_json, result_facts, warn
+from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.records import (
     DEFAULT_WORKERS,
     Abstract,
@@ -160,7 +161,7 @@ def _run(run: Any, as_json: bool, cluster: Cluster | None = None) -> None:
     observer.conclude(run, summary)
     if as_json:
         unmeasured = {"game": run.source.name, "unit": run.source.milli_unit}
-        facts = result_facts(summary.result) if summary.result else unmeasured
+        facts = asdict(summary.result) if summary.result else unmeasured
         print_json(
             facts
             | {

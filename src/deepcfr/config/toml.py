@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -145,14 +146,5 @@ def config_to_toml(config: AnyConfig) -> str:
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = "".join(
-            c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}"
-            for c in value.replace("\\", "\\\\").replace('"', '\\"')
-        )
-        return f'"{escaped}"'
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return repr(value)
+    # the JSON of settings is TOML, but for one character that TOML does not allow
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

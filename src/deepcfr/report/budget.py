@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from rich.console import Console
-
 from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.evaluation.deviations import Deviation
@@ -73,14 +71,8 @@ def _fits(run: RunFolder, unmeasured: dict[str, str], warn: Warn, progress: Prog
         solver.close()
 
 
-def show_budget(budget: ErrorBudget, console: Console) -> None:
-    """Print a budget: its parts, the contribution of each, deviations, and the largest part."""
-    for line in budget_lines(budget):
-        console.print(line)
-
-
 def budget_lines(budget: ErrorBudget) -> Iterator[str]:
-    """A budget as lines of text."""
+    """A budget as lines of text: its parts, the contribution of each, deviations, and the largest part."""
     measured = f": exact NashConv in {budget.unit}, and seconds spent" if budget.parts else ""
     yield f"{budget.game} after {budget.iterations} iterations{measured}"
     for part in budget.parts:

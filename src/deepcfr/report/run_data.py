@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from deepcfr.files import read_json
 from deepcfr.report.chart import figure
 from deepcfr.report.methods import TABULAR, plays_all_hands
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import whole_lines
 
 MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
 
@@ -94,7 +93,7 @@ def read_thinned(path: Path, most: int) -> tuple[list[dict[str, Any]], int]:
     raw = path.read_bytes().splitlines()
     every = max(1, -(-len(raw) // most))
     chosen = (i for i, text in enumerate(raw) if i % every == 0 or i >= len(raw) - 2 or b'"evaluation"' in text)
-    return list(_whole(raw[i] for i in chosen)), every
+    return list(whole_lines(raw[i] for i in chosen)), every
 
 
 def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], int]:
@@ -110,19 +109,8 @@ def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], i
         lines: list[dict[str, Any]] = []
         while len(lines) < most and (text := file.readline()).endswith(b"\n"):
             at += len(text)
-            lines += _whole([text])
+            lines += whole_lines([text])
     return lines, at
-
-
-def _whole(texts: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for text in texts:
-        try:
-            line = json.loads(text, parse_constant=lambda _: None)  # NaN and Infinity are not JSON
-        except ValueError:
-            return
-        if not isinstance(line, dict) or not isinstance(line.get("iteration"), int):
-            return
-        yield line
 
 
 def finished_at(config: AnyConfig, line: dict[str, Any]) -> bool:

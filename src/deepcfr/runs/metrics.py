@@ -9,6 +9,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,20 @@ def append_metrics(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """All whole lines, in order, up to the first damaged one (a crash can tear the last). Empty without a file."""
-    if not path.is_file():
-        return []
-    records = []
-    for line in path.read_bytes().splitlines():
+    """All lines, as `whole_lines` has them. Empty without a file."""
+    return list(whole_lines(path.read_bytes().splitlines())) if path.is_file() else []
+
+
+def whole_lines(texts: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Lines in order, up to the first damaged one (a crash can tear the last); numbers that JSON has not are None."""
+    for text in texts:
         try:
-            record = json.loads(line)
+            line = json.loads(text, parse_constant=lambda _: None)  # NaN and Infinity
         except ValueError:
-            break
-        if not isinstance(record, dict) or not isinstance(record.get("iteration"), int):
-            break
-        records.append(record)
-    return records
+            return
+        if not isinstance(line, dict) or not isinstance(line.get("iteration"), int):
+            return
+        yield line
 
 
 def truncate_metrics(path: Path, iteration: int) -> None:

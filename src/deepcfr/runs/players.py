@@ -21,7 +21,7 @@ from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.policies import ladder_ensemble, ladder_scripted, ladder_style
 from deepcfr.ladder.search import LadderSearch
-from deepcfr.policies.base import LadderPolicy, Player, Policy
+from deepcfr.policies.base import LadderPolicy, Player
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import STYLES, styled
@@ -56,13 +56,6 @@ def load_players(
     for one, other in combinations(games, 2):
         require_same_game(one, other)
     return [_player(name, loaded, games[0], search) for name in names]
-
-
-def load_listed(
-    names: Sequence[str], which: str, warn: Warn, game: Game | None = None, search: SearchConfig = DEFAULT_SEARCH
-) -> list[Policy]:
-    """As `load_players`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
-    return [listed(player) for player in load_players(names, which, warn, game, search)]
 
 
 def check_search(names: Sequence[str], search: SearchConfig) -> None:
