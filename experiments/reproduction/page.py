@@ -58,8 +58,8 @@ until the reference is at its end. NashConv is exact: over all hands and all 22,
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR
 
-`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick` and of
-`deepcfr reproduce family-fhp --budget quick`. NashConv is exact, and exploitability is half of it. Intervals are Student's
+`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick` and, for equal time, of
+`family-fhp`, `family-mini` and `family-kuhn`. NashConv is exact, and exploitability is half of it. Intervals are Student's
 95 % over seeds; how arms are compared is on [the page of the figures](reproduction.md). The methods are on pages of their
 own: [DREAM](algorithms/dream.md), [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
 [Double Neural CFR](algorithms/regression-cfr.md), [SD-CFR](algorithms/sd-cfr.md), [policy gradients](algorithms/ppo.md).

@@ -521,7 +521,7 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
     configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]  # type: ignore[arg-type]
     assert len(set(map(repr, configs))) == len(configs)
     assert {config.seed for config in configs} == {3}
-    games = {"v1": "fhp-pot", "family": "leduc", "family-fhp": "fhp"}
+    games = {"v1": "fhp-pot", "family": "leduc", "family-fhp": "fhp", "family-kuhn": "kuhn"}
     assert {config.game for config in configs} == {"fhp" if budget == "paper" else games.get(name, "fhp-mini")}
     for arm, config in zip(plan.arms, configs, strict=True):
         assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
