@@ -6,8 +6,8 @@ R rounds, T iterations, P = 2 players.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -61,6 +61,15 @@ class HandSamples:
 
     def __len__(self) -> int:
         return len(self.cards)
+
+
+def joined(parts: list[Any]) -> Any:
+    """The rows of all `parts` in order, of which there is at least one: tensors, or records of tensors of one kind."""
+    import torch
+
+    if isinstance(parts[0], torch.Tensor):
+        return torch.cat(parts)
+    return type(parts[0])(**{one.name: joined([getattr(part, one.name) for part in parts]) for one in fields(parts[0])})
 
 
 @dataclass(frozen=True)

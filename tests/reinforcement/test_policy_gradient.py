@@ -17,13 +17,12 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.state import SavedState
-from deepcfr.reinforcement.episodes import Transitions
 from deepcfr.reinforcement.objective import entropy_weight, generalised_advantages, regularised_loss
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.build import build_solver
 from deepcfr.training.losses import masked_log_softmax
-from deepcfr.types import Infosets
+from deepcfr.types import Infosets, joined
 
 KUHN = load_game("kuhn")
 
@@ -98,7 +97,7 @@ def test_values_are_fitted_to_payoffs_where_nothing_is_bootstrapped() -> None:
         unit = float(solver.values[player].network.scale)
         assert unit == pytest.approx(float(payoff.square().mean().sqrt()), rel=1e-5)
         game = terminal.long().cumsum(0) - terminal.long()  # of each decision
-        returns = solver._experience(player, Transitions.joined(steps)).returns
+        returns = solver._experience(player, joined(steps)).returns
         torch.testing.assert_close(returns * unit, payoff[game], atol=1e-4, rtol=1e-4)
 
 

@@ -36,6 +36,7 @@ from deepcfr.games.hands import (
     STRAIGHT_FLUSH,
     TRIPS,
     TWO_PAIR,
+    count_bits,
     strength,
 )
 from deepcfr.games.rules import PokerRules
@@ -164,15 +165,6 @@ def _count_rank(cards: Cards, rank: int, num_suits: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _bits(mask: int) -> int:
-    count = 0
-    while mask:
-        mask &= mask - 1
-        count += 1
-    return count
-
-
-@nb.njit(cache=True, nogil=True)
 def _top(mask: int) -> int:
     """The highest rank of a mask, -1 if it is empty."""
     rank = -1
@@ -209,12 +201,12 @@ def texture(board: Cards, num_suits: int) -> int:
     two); more. Ranks: the most board cards of one straight: at most two; three; more.
     """
     ranks = _rank_mask(board, num_suits)
-    doubles = min(len(board) - _bits(ranks), 2)
+    doubles = min(len(board) - count_bits(ranks), 2)
     _, suited = _suit_of_most(board, num_suits)
     least = 1 if len(board) <= 3 else 2
     near = 0
     for high in range(3, 13):
-        near = max(near, _bits(ranks & _window(high)))
+        near = max(near, count_bits(ranks & _window(high)))
     return (doubles * 3 + min(max(suited - least, 0), 2)) * 3 + min(max(near - 2, 0), 2)
 
 
@@ -230,7 +222,7 @@ def draws(hand: Cards, num_suits: int) -> int:
     for high in range(3, 13):
         window = _window(high)
         missing = window & ~ranks
-        if _bits(missing) == 1 and own & window & ~board:
+        if count_bits(missing) == 1 and own & window & ~board:
             outs |= missing
     flush_draw = 0
     for suit in range(num_suits):
@@ -240,7 +232,7 @@ def draws(hand: Cards, num_suits: int) -> int:
                 count += 1
                 mine += slot < 2
         flush_draw |= int(count == 4 and mine > 0)
-    return 2 * min(_bits(outs), 2) + flush_draw
+    return 2 * min(count_bits(outs), 2) + flush_draw
 
 
 @nb.njit(cache=True, nogil=True)
@@ -270,7 +262,7 @@ def _high_card(hand: Cards, num_ranks: int, num_suits: int) -> int:
     own = _rank_mask(hand[:2], num_suits)
     if own >> (num_ranks - 1):
         return ACE_HIGH
-    return NOTHING + _bits(own >> (top + 1))
+    return NOTHING + count_bits(own >> (top + 1))
 
 
 @nb.njit(cache=True, nogil=True)
@@ -292,17 +284,17 @@ def _pairs(hand: Cards, num_ranks: int, num_suits: int) -> int:
     high, low = int(max(hand[0], hand[1])) // num_suits, int(min(hand[0], hand[1])) // num_suits
     top = _top(board)
     if high == low:  # a pocket pair that no board card matches
-        if board_pairs and _bits(board_pairs >> (high + 1)) < 2:
+        if board_pairs and count_bits(board_pairs >> (high + 1)) < 2:
             return OVERPAIR_AND_BOARD_PAIR if high > top else PAIR_AND_BOARD_PAIR
         if board_pairs:
             return BOARD_PAIRS
-        below = _bits(board & ((1 << high) - 1))
+        below = count_bits(board & ((1 << high) - 1))
         return OVERPAIR if high > top else UNDERPAIR if below == 0 else MIDDLE_POCKET_PAIR
     matched = ((1 << high) | (1 << low)) & board
-    if _bits(matched) == 2:
+    if count_bits(matched) == 2:
         best_two = board ^ (1 << top)
         return TOP_TWO_PAIRS if high == top and low == _top(best_two) else TWO_PAIRS
-    if matched == 0 or _bits(board_pairs >> (_top(matched) + 1)) > 1:
+    if matched == 0 or count_bits(board_pairs >> (_top(matched) + 1)) > 1:
         return BOARD_PAIRS_ACE if high == num_ranks - 1 and matched == 0 else BOARD_PAIRS
     pair = _top(matched)
     if board_pairs:
@@ -333,7 +325,7 @@ def _straight_rank(hand: Cards, num_suits: int) -> int:
         window = _window(high)
         if ranks & window == window:
             own = high
-        if _bits(board & window) >= 3:
+        if count_bits(board & window) >= 3:
             best = high
     return 2 if own >= best else 1
 

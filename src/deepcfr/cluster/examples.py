@@ -23,7 +23,7 @@ from deepcfr.memory.reservoir import InfosetSums, Memory
 from deepcfr.rng import key
 from deepcfr.training.examples import UNDIVIDED, Draw, InfosetExamples, Objective, Weights
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.types import Infosets, Samples
+from deepcfr.types import Infosets, Samples, joined
 
 BLOCK, LONGEST = 1 << 15, 1 << 22  # samples requested at a time: of each shard on average, and of all shards
 _BLOCKS = 8  # of a fit, at least, if it is that long
@@ -108,7 +108,7 @@ class ShardSampler:
         if self._infosets and means:
             code, place = self._infosets
             targets = means.target[torch.searchsorted(means.code, code)].to(targets.device)[place]
-            self._examples.replace_targets(targets)
+            self._examples.targets = targets
             self._infosets = None
         is_scaled = len(memory) and self._objective.scaled
         return self._objective.mean_square(memory, targets) if is_scaled else 0.0
@@ -184,7 +184,8 @@ class ShardedExamples:
             place = torch.from_numpy(np.argsort(which, kind="stable"))
             order = torch.empty_like(place)
             order[place] = torch.arange(count)
-            return _joined([parts[number] for number in numbers])[order]
+            samples: Samples = joined([parts[number] for number in numbers])
+            return samples[order]
 
         return wait
 
@@ -266,8 +267,3 @@ def _columns(samples: Samples) -> tuple[torch.Tensor, ...]:
 
 def _room(like: torch.Tensor, rows: int, device: torch.device) -> torch.Tensor:
     return torch.empty(rows, *like.shape[1:], dtype=like.dtype, device=device)
-
-
-def _joined(parts: list[Samples]) -> Samples:
-    node, cards, target, iteration = (torch.cat(column) for column in zip(*map(_columns, parts), strict=True))
-    return Samples(Infosets(node, cards), target, iteration)

@@ -38,6 +38,16 @@ def _mask_tables() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.ND
 _COUNT, _STRAIGHT, _PACKED = _mask_tables()
 
 
+@nb.njit(cache=True, nogil=True)
+def count_bits(bits: int) -> int:
+    """Count the bits that are set in a non-negative number."""
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
 @nb.njit(cache=True, inline="always")
 def _top(mask: int) -> int:
     """The highest rank in a non-empty mask."""

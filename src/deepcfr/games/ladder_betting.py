@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
+from deepcfr.games.hands import count_bits
 from deepcfr.games.ladder import MOST_RUNGS, LadderRules
 from deepcfr.games.poker import hand_problem
 from deepcfr.games.public_state import PublicState
@@ -74,16 +75,6 @@ def begin(ladder: Ladder, position: Ints) -> None:
     position[CHIPS] = ladder.blinds[0]
     position[CHIPS + 1] = ladder.blinds[1]
     position[LAST_RAISE] = position[START] = max(ladder.blinds[0], ladder.blinds[1])
-
-
-@nb.njit(cache=True, nogil=True)
-def count_bits(bits: int) -> int:
-    """Count the bits that are set in a non-negative number."""
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
 
 
 @nb.njit(cache=True, nogil=True)
@@ -289,9 +280,6 @@ class SteppedState(PublicState):
     betting: tuple[str, ...] = ("",)
     place: int = 0  # number of actions so far
 
-    gap = " "
-    words = "f (fold), c or k (call or check), r or b with a size (raise or bet), a (all-in)"
-
     @property
     def rules(self) -> PokerRules:
         return self.game.rules.deck
@@ -337,9 +325,6 @@ class SteppedState(PublicState):
             return "fc"[action]
         rung, of_pot = self._rung(action)
         return "a" if rung == ALL_IN else f"r{rung / (100 if of_pot else self.rules.unit_chips):g}"
-
-    def split(self, text: str) -> list[str]:
-        return re.findall(r"[a-zA-Z][\d.]*|\S", text)
 
     def understands(self, token: str) -> bool:
         return re.fullmatch(r"[fcka]|[rb]\d+(\.\d+)?", token.lower()) is not None

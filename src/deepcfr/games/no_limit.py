@@ -42,9 +42,6 @@ class NoLimitState(PublicState):
     actions: tuple[int, ...] = ()
     betting: tuple[str, ...] = ("",)
 
-    gap = " "
-    words = "f (fold), c or k (call or check), r or b with a size (raise or bet), a (all-in)"
-
     @classmethod
     def start(cls, rules: PokerRules) -> NoLimitState:
         """The state before the first action of a no-limit game."""
@@ -121,9 +118,6 @@ class NoLimitState(PublicState):
         if action < RAISE:
             return ACTION_LETTERS[action]
         return "a" if action == self.rules.stack else f"r{exact((action - self.before) / self.rules.unit_chips)}"
-
-    def split(self, text: str) -> list[str]:
-        return re.findall(r"[a-zA-Z][\d.]*|\S", text)
 
     def understands(self, token: str) -> bool:
         return re.fullmatch(r"[fcka]|[rb][0-9]{1,9}(\.[0-9]{1,9})?", token.lower()) is not None

@@ -5,6 +5,7 @@ It serves text, protocols and play. Solvers and matches work on arrays of nodes 
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
@@ -28,8 +29,9 @@ ACTION_KEYS = {"f": FOLD, "c": CALL, "k": CALL, "r": RAISE, "b": RAISE}
 class PublicState(ABC):
     """The betting at one point of a hand. States are immutable; actions are the game's numbers."""
 
-    gap: str  # separator of actions in text
-    words: str  # help on how a person writes actions
+    gap = " "  # separator of actions in text
+    #: help on how a person writes actions
+    words = "f (fold), c or k (call or check), r or b with a size (raise or bet), a (all-in)"
 
     @property
     @abstractmethod
@@ -92,9 +94,9 @@ class PublicState(ABC):
     def token(self, action: int) -> str:
         """A legal action as text."""
 
-    @abstractmethod
     def split(self, text: str) -> list[str]:
         """Split a text of several actions into the texts of single actions."""
+        return re.findall(r"[a-zA-Z][\d.]*|\S", text)
 
     @abstractmethod
     def understands(self, token: str) -> bool:

@@ -297,53 +297,33 @@ PRESETS: dict[str, PokerRules] = {
     # A small cousin of fhp with its betting and its hands, but five ranks: 543,400 infosets and 1,140 boards, on which
     # exact NashConv takes a fraction of a second.
     "fhp-mini": replace(_FHP, name="fhp-mini", num_ranks=5, rank_symbols=""),
-    "hulh": PokerRules(
+    "hulh": replace(
+        _FHP,
         name="hulh",
-        num_ranks=13,
-        num_suits=4,
-        hole_cards=2,
         board_cards=(0, 3, 1, 1),
-        blinds=(50, 100),
         first_player=(0, 1, 1, 1),
         raise_size=(100, 100, 200, 200),
         max_raises=(3, 4, 4, 4),
-        unit_chips=100,
-        unit="big blinds",
-        milli_unit="mbb/g",
     ),
     # Flop hold'em of the first version of the Deep CFR paper (section 5 and Appendix A). The largest pot, after a raise and
     # two more on the flop, is 27 big blinds a player, so the stack never matters.
-    "fhp-pot": PokerRules(
+    "fhp-pot": replace(
+        _FHP,
         name="fhp-pot",
-        num_ranks=13,
-        num_suits=4,
-        hole_cards=2,
-        board_cards=(0, 3),
-        blinds=(50, 100),
-        first_player=(0, 1),
         raise_size=(WHOLE_POT, WHOLE_POT),
         max_raises=(1, 2),
-        unit_chips=100,
-        unit="big blinds",
-        milli_unit="mbb/g",
         betting="pot",
         stack=20_000,
         limp=False,
     ),
     # Raises lead to 3, 9, 27, 81 and 200 big blinds: the stacks end before the cap of five raises a round.
-    "hunl-pot": PokerRules(
+    "hunl-pot": replace(
+        _FHP,
         name="hunl-pot",
-        num_ranks=13,
-        num_suits=4,
-        hole_cards=2,
         board_cards=(0, 3, 1, 1),
-        blinds=(50, 100),
         first_player=(0, 1, 1, 1),
         raise_size=(WHOLE_POT,) * 4,
         max_raises=(5, 5, 5, 5),
-        unit_chips=100,
-        unit="big blinds",
-        milli_unit="mbb/g",
         betting="pot",
         stack=20_000,
     ),

@@ -21,8 +21,7 @@ they start at once and share its pages.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import comb
@@ -265,7 +264,7 @@ def _levels(indices: list[BoardIndex], hole_cards: int, member: Flags) -> tuple[
     def full(boards: Cards, out: Points) -> None:
         fill_full_boards(boards, holes, suits, ranks * suits, member, out)
 
-    with _threads() as workers:
+    with Workers(os.cpu_count() or 1) as workers:
         _fill(workers, indices[-1].boards, tables[-1], full)
         _fill_backwards(workers, indices, holes, tables, np.zeros((0, 0), np.uint16))
     return whole, np.cumsum([0, *map(len, tables[:-1])])
@@ -280,7 +279,7 @@ def _spread(indices: list[BoardIndex], hole_cards: int, strengths: Points) -> Po
     whole, tables = _blank(indices[:-1], len(holes), SPREAD)
     percentiles = torch.arange(UNIT + 1) / UNIT
     of_percentile = hats(percentiles, torch.arange(SPREAD, dtype=torch.float32)) * UNIT
-    with _threads() as workers:
+    with Workers(os.cpu_count() or 1) as workers:
         tables.append(strengths[len(whole) :])
         _fill_backwards(workers, indices, holes, tables, of_percentile.round().numpy().astype(np.uint16))
     return whole
@@ -291,15 +290,6 @@ def _blank(indices: list[BoardIndex], hands: int, numbers: int) -> tuple[Points,
     ends = np.cumsum([len(index) * hands for index in indices])
     whole = np.zeros((sum(len(index) for index in indices) * hands, numbers), np.uint16)
     return whole, np.split(whole, ends[:-1]) if indices else []
-
-
-@contextmanager
-def _threads() -> Iterator[Workers]:
-    workers = Workers(os.cpu_count() or 1)
-    try:
-        yield workers
-    finally:
-        workers.shutdown()
 
 
 def _fill(workers: Workers, boards: Cards, out: Points, work: Callable[[Cards, Points], None]) -> None:

@@ -43,13 +43,7 @@ class HandMemory(Store):
 
     def add(self, samples: HandSamples, stream: int) -> None:
         """Add `samples` in order by the rule of `put`."""
-        rows = {
-            "cards": samples.cards,
-            "iteration": samples.iteration,
-            "values": samples.values,
-            "reach": samples.reach,
-        }
-        self.put(rows, stream)
+        self.put(vars(samples), stream)
 
     def average(self, samples: HandSamples, rate: float, negative: float = 1.0) -> None:
         """Move every row towards the sample of the same hand by `rate`: a running mean, for samples of a panel.

@@ -66,7 +66,7 @@ class Store:
         return min(self.seen, self.capacity)
 
     def put(self, rows: dict[str, torch.Tensor], stream: int) -> None:
-        """Add `rows` in order, one entry for each column; a reservoir draws from `stream` which rows it replaces."""
+        """Add `rows` in order, with an entry for each column; a reservoir draws from `stream` which rows it replaces."""
         count, device = len(rows["iteration"]), rows["iteration"].device
         arrival = torch.arange(self.seen, self.seen + count, device=device)
         slot = arrival % self.capacity if self.kind == "window" else self._reservoir_slots(arrival, stream)
@@ -159,14 +159,7 @@ class Memory(Store):
 
     def add(self, samples: Samples, stream: int) -> None:
         """Add `samples` in order by the rule of `put`."""
-        infosets = samples.infosets
-        rows = {
-            "node": infosets.node,
-            "cards": infosets.cards,
-            "iteration": samples.iteration,
-            "target": samples.target,
-        }
-        self.put(rows, stream)
+        self.put(vars(samples) | vars(samples.infosets), stream)
 
     def __getitem__(self, index: torch.Tensor | slice) -> Samples:
         columns = {name: self.rows(name, index) for name in self.columns}

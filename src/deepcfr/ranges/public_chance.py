@@ -7,10 +7,9 @@ chance sampling (Johanson, Bard, Lanctot, Gibson and Bowling 2012). docs/public-
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ from deepcfr.ranges.kernels import draw_decisions, unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
-from deepcfr.types import HandSamples, Infosets, Samples
+from deepcfr.types import HandSamples, Infosets, Samples, joined
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
@@ -80,8 +79,8 @@ def traverse_boards(
     found = [traversal.found[number] for number in sorted(traversal.found)]
     rounds = range(len(boards.rounds))
     return BoardPass(
-        advantages=[_joined([f.advantages for f in found if f.round == round_]) for round_ in rounds],
-        strategies=[_joined([f.strategies for f in found if f.round == round_]) for round_ in rounds],
+        advantages=[joined([f.advantages for f in found if f.round == round_]) for round_ in rounds],
+        strategies=[joined([f.strategies for f in found if f.round == round_]) for round_ in rounds],
         first_values=traversal.first_values,
         value=float(value[0]),
         nodes_touched=sum(f.nodes_touched for f in found),
@@ -327,12 +326,3 @@ def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: 
         most = min(most, boards)
         visited.append(most)
     return visited
-
-
-def _joined(parts: list[Any]) -> Any:
-    """The samples of some boards, of one kind, as one; their fields are joined."""
-    if isinstance(parts[0], torch.Tensor):
-        return torch.cat(parts)
-    return type(parts[0])(
-        **{one.name: _joined([getattr(part, one.name) for part in parts]) for one in fields(parts[0])}
-    )

@@ -54,16 +54,6 @@ class RoundTree:
         return len(self.nodes) + len(self.leaf_kind)
 
     @cached_property
-    def all_nodes(self) -> npt.NDArray[np.bool_]:
-        """True for every decision node, [n]."""
-        return np.ones(len(self.nodes), np.bool_)
-
-    @cached_property
-    def no_nodes(self) -> npt.NDArray[np.bool_]:
-        """False for every decision node, [n]."""
-        return np.zeros(len(self.nodes), np.bool_)
-
-    @cached_property
     def edge_node(self) -> Ints:
         """The node of each edge, as a position in `nodes`, [E]."""
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.first_edge))

@@ -120,7 +120,7 @@ class RoundPass:
         """
         tree = self.tree
         if isinstance(free, bool):
-            free = tree.all_nodes if free else tree.no_nodes
+            free = np.full(len(tree.nodes), free)
         pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, free, self.sigma, values)
 
 

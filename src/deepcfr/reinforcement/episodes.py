@@ -35,18 +35,6 @@ class Transitions:
             self.infosets[some], self.action[some], self.reward[some], self.following[some], self.terminal[some]
         )
 
-    @staticmethod
-    def joined(parts: list[Transitions]) -> Transitions:
-        """The transitions of all `parts`, of which there is at least one, in their order."""
-        infosets, following = (
-            Infosets(torch.cat([found.node for found in all_]), torch.cat([found.cards for found in all_]))
-            for all_ in ([part.infosets for part in parts], [part.following for part in parts])
-        )
-        action, reward, terminal = (
-            torch.cat([getattr(part, name) for part in parts]) for name in ("action", "reward", "terminal")
-        )
-        return Transitions(infosets, action, reward, following, terminal)
-
 
 def payoff_unit(reward: torch.Tensor, terminal: torch.Tensor) -> float:
     """The root mean square of the payoffs of games that end where `terminal`, [I] each; 1 if all are 0."""

@@ -24,7 +24,7 @@ from deepcfr.reinforcement.players import CHUNK, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import outputs_at
 from deepcfr.reinforcement.self_play import SelfPlay
 from deepcfr.training.losses import masked_log_softmax, masked_softmax
-from deepcfr.types import Infosets
+from deepcfr.types import Infosets, joined
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class PolicyGradient(SelfPlay):
         """Update a player's networks; returns the mean squared error of V, None if the player never acts."""
         settings, legal = self.settings, self.game.encoding.legal
         policy, value = self.policies[player], self.values[player]
-        steps = Transitions.joined([episodes.transitions[player] for episodes in found])
+        steps = joined([episodes.transitions[player] for episodes in found])
         if not len(steps):
             return None
         if not value.updates:

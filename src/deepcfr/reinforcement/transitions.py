@@ -35,16 +35,8 @@ class TransitionMemory(Store):
     def add(self, transitions: Transitions, iteration: int) -> None:
         """Add `transitions` of an iteration in order, in place of the oldest ones."""
         times = torch.full((len(transitions),), iteration, dtype=torch.int32, device=transitions.action.device)
-        rows = {
-            "node": transitions.infosets.node,
-            "cards": transitions.infosets.cards,
-            "action": transitions.action,
-            "reward": transitions.reward,
-            "next_node": transitions.following.node,
-            "next_cards": transitions.following.cards,
-            "terminal": transitions.terminal,
-            "iteration": times,
-        }
+        following = {"next_node": transitions.following.node, "next_cards": transitions.following.cards}
+        rows = vars(transitions) | vars(transitions.infosets) | following | {"iteration": times}
         self.put(rows, stream=0)  # a window needs no random numbers
 
     def __getitem__(self, index: torch.Tensor | slice) -> Transitions:

@@ -19,6 +19,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.abstraction.kernels import next_runout
 from deepcfr.games.betting import PublicTree
 from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.hands import strength_of_masks
@@ -128,7 +129,7 @@ def mean_results(
                     _add(full, left[pick[i]], num_suits)
                 total += _showdown(full)
                 boards += 1
-                more = _next_combination(pick, free)
+                more = next_runout(pick, free)
         result[row] = total / boards
     return result
 
@@ -163,17 +164,3 @@ def _showdown(masks: Ints) -> int:
     mine = strength_of_masks(masks[0, 0], masks[0, 1], masks[0, 2], masks[0, 3])
     theirs = strength_of_masks(masks[1, 0], masks[1, 1], masks[1, 2], masks[1, 3])
     return int(mine > theirs) - int(mine < theirs)
-
-
-@nb.njit(cache=True, nogil=True)
-def _next_combination(pick: Ints, count: int) -> bool:
-    """Replace `pick`, ascending positions below `count`, by the next combination; returns False after the last one."""
-    place = len(pick) - 1
-    while place >= 0 and pick[place] == count - len(pick) + place:
-        place -= 1
-    if place < 0:
-        return False
-    pick[place] += 1
-    for i in range(place + 1, len(pick)):
-        pick[i] = pick[i - 1] + 1
-    return True

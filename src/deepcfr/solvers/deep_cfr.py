@@ -69,11 +69,11 @@ class DeepCFR(DeepCFRState):
         """Fit the network that keeps a player's sums, and one that predicts the next sums if that is what is played."""
         weighting, sampled, signed = self.config.cfr.weighting, examples.targets, self.config.advantage.target == "sum"
         sums = self.sum_networks or self.advantage_networks
-        examples.replace_targets(bootstrapped(examples, sums[player], kept_share(t, weighting), signed))
+        examples.targets = bootstrapped(examples, sums[player], kept_share(t, weighting), signed)
         result = self._fit_one_of(sums, "advantage", t, player, examples)
         if self.sum_networks:
-            examples.replace_targets(sampled)  # the next iteration's samples may be like these
-            examples.replace_targets(bootstrapped(examples, sums[player], kept_share(t + 1, weighting)))
+            examples.targets = sampled  # the next iteration's samples may be like these
+            examples.targets = bootstrapped(examples, sums[player], kept_share(t + 1, weighting))
             result += self._fit_one_of(self.advantage_networks, "prediction", t, player, examples)
         examples.memory.clear()  # the networks have the sums of all iterations
         return result

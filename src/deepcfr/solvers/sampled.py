@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -82,14 +82,6 @@ class SampledSolver(TabularSolver):
     @abstractmethod
     def _run(self, chunk: Chunk) -> int:
         """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
-
-    @abstractmethod
-    def average_policy(self) -> Any:
-        """The average strategy, as a policy of the solver's game."""
-
-    @abstractmethod
-    def current_policy(self) -> Any:
-        """The newest strategy, by regret matching."""
 
     def iterations(self) -> Iterator[TabularRecord]:
         """One CFR iteration each, or an epoch if there are parts, from where the state is up to the configured number."""

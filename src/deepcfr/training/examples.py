@@ -213,56 +213,39 @@ class InfosetExamples:
         config: FitConfig,
         mass: torch.Tensor | None = None,
     ) -> None:
-        self._memory, self.objective, self._config = memory, objective, config
-        self._targets = memory.filled("target")
+        self.memory, self.objective, self._config = memory, objective, config
+        #: the fitted targets of the samples, float32 [samples, A], or [samples, D, A] if a sample has D decisions
+        self.targets = memory.filled("target")
         if config.merge_infosets and len(memory):
             weight = objective.weights(memory.filled("iteration"), objective.iteration)
-            self._targets = memory.mean_targets(weight)
-        self._odds = objective.odds(memory, config, mass)
-
-    @property
-    def memory(self) -> Memory:
-        """The memory that holds the samples."""
-        return self._memory
+            self.targets = memory.mean_targets(weight)
+        #: of balanced draws: each sample's weight by the total weight of its round
+        self.odds = objective.odds(memory, config, mass)
 
     def share(self, network: SplitNetwork) -> int:
         """A worker's share of a mini-batch is divided further only if a sample has several decisions."""
-        node = self._memory.filled("node")
+        node = self.memory.filled("node")
         return UNDIVIDED if node.dim() == 1 else max(1, network.infosets_at_once // node.shape[1])
 
-    @property
-    def targets(self) -> torch.Tensor:
-        """The fitted targets of the samples, float32 [samples, A], or [samples, D, A] if a sample has D decisions."""
-        return self._targets
-
-    def replace_targets(self, targets: torch.Tensor) -> None:
-        """Replace the targets of the samples; shape as in `targets`."""
-        self._targets = targets
-
     def __len__(self) -> int:
-        return len(self._memory)
+        return len(self.memory)
 
     @property
     def draws(self) -> int:
         """The number of samples."""
-        return len(self._memory)
-
-    @property
-    def odds(self) -> torch.Tensor | None:
-        """Of balanced draws: each sample's weight by the total weight of its round."""
-        return self._odds
+        return len(self.memory)
 
     def scale(self) -> float:
         """The root mean square of legal targets, from an even subset of a large memory; 1 if all are 0 or not scaled."""
         if not self.objective.scaled:
             return 1.0
-        mean = self.objective.mean_square(self._memory, self._targets)
+        mean = self.objective.mean_square(self.memory, self.targets)
         return math.sqrt(mean) if mean > 0 else 1.0
 
     def samples(self, index: torch.Tensor) -> Samples:
         """The samples at `index`, int64 [I], with the fitted targets."""
-        node, cards, iteration = (self._memory.rows(name, index) for name in ("node", "cards", "iteration"))
-        return Samples(Infosets(node.int(), cards), self._targets.index_select(0, index), iteration)
+        node, cards, iteration = (self.memory.rows(name, index) for name in ("node", "cards", "iteration"))
+        return Samples(Infosets(node.int(), cards), self.targets.index_select(0, index), iteration)
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         return self.objective.of(network, self.samples(index), self._config)

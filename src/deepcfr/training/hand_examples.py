@@ -103,6 +103,7 @@ class HandExamples:
         decisions: int = 0,
         compress: float = 0.0,
     ) -> None:
+        self.odds = None  # hands are drawn uniformly, and weighted in the loss
         self.parts = [part for part in parts if len(part.memory)]
         self._loss, self._weights, self._iteration = loss, weights, iteration
         self._most = max((len(part.memory) for part in self.parts), default=0)
@@ -126,11 +127,6 @@ class HandExamples:
     def draws(self) -> int:
         """The number of indices: each stands for a hand and for the offset of the grid of its decisions."""
         return self._most * _OFFSETS
-
-    @property
-    def odds(self) -> None:
-        """None: hands are drawn uniformly, and weighted in the loss."""
-        return None
 
     def __len__(self) -> int:
         return self._most

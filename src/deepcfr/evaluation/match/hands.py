@@ -28,7 +28,7 @@ from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.control_variate import BoardControlVariate
-from deepcfr.sampling.external import Strategy
+from deepcfr.sampling.external import Strategy, sample_actions
 from deepcfr.sampling.selfplay import last_nodes
 from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.types import Infosets
@@ -164,23 +164,16 @@ def _ladder_games(
     live = np.arange(len(numbers))
     step = 0
     while len(live):
-        chance = addressed_uniforms(stream, torch.from_numpy(numbers[live]), torch.tensor([step])).numpy()
+        chance = addressed_uniforms(stream, torch.from_numpy(numbers[live]), torch.tensor([step]))
         actions = np.empty(len(live), np.int64)
         now = positions[live]
         for index, player in enumerate(players):
             rows = np.flatnonzero(now[:, ACTOR] ^ swap == index)
             if len(rows):
                 strategy = player.probabilities(now[rows], views[index][live[rows]])
-                actions[rows] = _choose(strategy, chance[rows])
+                actions[rows] = sample_actions(torch.from_numpy(strategy), chance[rows]).numpy()
         advance_all(game.ladder, now, actions)
         positions[live] = now
         live = live[now[:, ENDED] == NOT_TERMINAL]
         step += 1
     return ladder_gains(positions, results)
-
-
-def _choose(strategy: Floats, chance: npt.NDArray[np.float32]) -> Ints:
-    """The action that each uniform selects from its row; an action of probability 0 is never selected."""
-    sums = strategy.cumsum(1)
-    actions: Ints = (sums <= chance[:, None] * sums[:, -1:]).sum(1)
-    return actions
