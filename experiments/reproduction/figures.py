@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.chart import Chart, Curve
 from deepcfr.report.figure import beside, positive_band
@@ -22,16 +24,16 @@ Evaluations = list[tuple[int, float, Interval]]  # iteration, mean nodes, NashCo
 
 
 def arm_curve(result: ArmResult) -> Evaluations:
-    """The evaluations that all of an arm's furthest runs have, oldest first."""
+    """The evaluations that all of an arm's furthest runs have, oldest first; of runs without any in common their ends."""
     runs = result.furthest
     if not runs:
         return []
     shared = sorted(set.intersection(*({point.iteration for point in run.curve} for run in runs)))
+    groups = [[point for run in runs for point in run.curve if point.iteration == iteration] for iteration in shared]
     curve = []
-    for iteration in shared:
-        points = [point for run in runs for point in run.curve if point.iteration == iteration]
-        nodes = interval_of([float(point.nodes) for point in points]).mean
-        curve.append((iteration, nodes, interval_of([point.nash_conv for point in points])))
+    for points in groups or [[run.curve[-1] for run in runs]]:
+        iteration, nodes = np.mean([(point.iteration, point.nodes) for point in points], axis=0).tolist()
+        curve.append((round(iteration), nodes, interval_of([point.nash_conv for point in points])))
     return curve
 
 

@@ -505,7 +505,7 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
         changes: dict[str, Any] = endless if config.solver == "deep-cfr" else {}
         if config.solver != "deep-cfr" and name in last:
             changes = {f"{config.solver}.iterations": last[name]}
-        if config.solver == "ppo":
+        if large and config.solver == "ppo":
             changes = changes | {"evaluation.every": 0}
         if name == "dream":
             averages = {"cfr.keep_networks": 5, "evaluation.policy": "average"} if large else {"cfr.keep_networks": 1}
@@ -527,8 +527,9 @@ def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swep
 
 
 _SMALL_GAMES = (
-    "Deep CFR is `deep-cfr+` with sums in a memory instead of a network. None was tuned for this game. The schedules of "
-    "PPO, MMD and NFSP end with the iterations in *changed*, about where the time does."
+    "Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and SD-CFR is that with all networks kept. None "
+    "was tuned for this game, but for NFSP on Kuhn poker. The schedules of PPO, MMD and NFSP end with the iterations in "
+    "*changed*, about where the time does."
 )
 
 STUDIES: dict[StudyName, Study] = {
@@ -607,13 +608,13 @@ STUDIES: dict[StudyName, Study] = {
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
             f"then its last fit and evaluation. {_SMALL_GAMES}",
-            {"quick": _equal_time_plan("fhp-mini", 3.0, {"ppo": 150, "mmd": 150, "nfsp": 300})}, growing=True,
+            {"quick": _equal_time_plan("fhp-mini", 3.0, {"ppo": 150, "mmd": 150, "nfsp": 300})},
         ),
         Study(
             "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
             "Every method with the settings of `deepcfr train kuhn --solver NAME` for one minute of one thread, and then "
             f"its last fit and evaluation. {_SMALL_GAMES}",
-            {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})}, growing=True,
+            {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
         ),
     )
 }  # fmt: skip

@@ -483,6 +483,10 @@ def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
     assert [(iteration, nodes, value.mean) for iteration, nodes, value in curve] == [
         (1, 100.0, 80.0), (2, 200.0, 40.0), (4, 400.0, 22.0),
     ]  # fmt: skip
+    few = result.arms["few"]
+    apart = {seed: dataclasses.replace(run, curve=run.curve[-1 - seed :][:1]) for seed, run in few.runs.items()}
+    (end,) = arm_curve(dataclasses.replace(few, runs=apart))  # as of runs that end with their time
+    assert (end[0], end[1], end[2].mean) == (2, pytest.approx(700 / 3), pytest.approx(140 / 3))
     svg = study_picture(result).decode()
     assert "few steps (3 seeds)" in svg
     assert "sliding | window (2 seeds)" in svg

@@ -35,11 +35,12 @@ def exploitability_command(command: Exploit) -> None:
         player = made_of(command.run, plain, command.search)
     else:
         (player,) = load_players((command.run,), command.policy, warn, search=command.search)
+    policy = listed(player)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("boards", total=None)
         result = exploitability(
-            listed(player),
+            policy,
             threads=command.threads,
             on_board=lambda done, total: progress.update(task, completed=done, total=total),
         )

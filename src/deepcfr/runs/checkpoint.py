@@ -212,7 +212,7 @@ def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) ->
     except FileNotFoundError as error:  # a run in training has newer ones
         raise CheckpointError(f"'{checkpoint.folder}' was removed while it was read.") from error
     except RuntimeError as error:  # torch's, of other shapes
-        reason = str(error).splitlines()[0]
-        raise CheckpointError(f"'{checkpoint.folder}' does not fit the run's config.toml: {reason}") from error
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"'{checkpoint.folder}' does not go with the run's config.toml: {reason}") from error
     except CheckpointError as error:
         raise CheckpointError(f"'{checkpoint.folder}': {error}") from error

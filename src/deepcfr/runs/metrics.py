@@ -9,7 +9,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,15 @@ def append_metrics(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """All lines, as `whole_lines` has them. Empty without a file."""
+    """The lines of a file up to the first damaged one (a crash can tear the last). Empty without a file."""
     return list(whole_lines(path.read_bytes().splitlines())) if path.is_file() else []
 
 
-def whole_lines(texts: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Lines in order, up to the first damaged one (a crash can tear the last); numbers that JSON has not are None."""
+def whole_lines(texts: Iterable[bytes], constant: Callable[[str], float | None] = float) -> Iterator[dict[str, Any]]:
+    """Lines in order, up to the first damaged one. `constant` reads NaN and Infinity, which JSON does not have."""
     for text in texts:
         try:
-            line = json.loads(text, parse_constant=lambda _: None)  # NaN and Infinity
+            line = json.loads(text, parse_constant=constant)
         except ValueError:
             return
         if not isinstance(line, dict) or not isinstance(line.get("iteration"), int):

@@ -219,7 +219,7 @@ class InfosetExamples:
         if config.merge_infosets and len(memory):
             weight = objective.weights(memory.filled("iteration"), objective.iteration)
             self.targets = memory.mean_targets(weight)
-        #: of balanced draws: each sample's weight by the total weight of its round
+        #: the acceptance probability of each sample, as `Objective.odds` says
         self.odds = objective.odds(memory, config, mass)
 
     def share(self, network: SplitNetwork) -> int:

@@ -54,7 +54,6 @@ class SplitNetwork(nn.Module):
     infosets_at_once = 4_480  # in one gradient: larger arrays leave the processor's cache
     node_features: torch.Tensor
     scale: torch.Tensor
-    head: Linear
 
     def __init__(self, encoding: Encoding, config: NetworkConfig, node_width: int = 0) -> None:
         """`node_width` is the number of features that a node's embedding is added to, by default the config's width."""
@@ -116,7 +115,7 @@ class SplitNetwork(nn.Module):
     @property
     def last_layer(self) -> Linear:
         """The layer that outputs are linear in, weights and biases alike."""
-        return self.head
+        raise NotImplementedError
 
     @torch.no_grad()
     def keep_outputs_in(self, unit: float) -> None:
@@ -168,6 +167,10 @@ class PaperNetwork(SplitNetwork):
         self.comb3 = Linear(d, d, generator)
         self.head = Linear(d, max(_OUTPUTS, encoding.num_actions), generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), hidden, generator) if tables else None
+
+    @property
+    def last_layer(self) -> Linear:
+        return self.head
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         groups, _, d = self.embedding.shape
@@ -231,6 +234,10 @@ class MLP(SplitNetwork):
         self.hidden = nn.ModuleList(Linear(d, d, generator) for _ in range(config.layers - 1))
         self.head = Linear(d, encoding.num_actions, generator)
         self.strength = StrengthLayer(tables, sum(encoding.card_groups[1:]), d, generator) if tables else None
+
+    @property
+    def last_layer(self) -> Linear:
+        return self.head
 
     def encode_cards(self, cards: torch.Tensor) -> torch.Tensor:
         if self.counts is None:
