@@ -93,7 +93,7 @@ def read_thinned(path: Path, most: int) -> tuple[list[dict[str, Any]], int]:
     raw = path.read_bytes().splitlines()
     every = max(1, -(-len(raw) // most))
     chosen = (i for i, text in enumerate(raw) if i % every == 0 or i >= len(raw) - 2 or b'"evaluation"' in text)
-    return list(whole_lines((raw[i] for i in chosen), _nothing)), every
+    return list(whole_lines((raw[i] for i in chosen), lambda _: None)), every
 
 
 def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], int]:
@@ -109,12 +109,8 @@ def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], i
         lines: list[dict[str, Any]] = []
         while len(lines) < most and (text := file.readline()).endswith(b"\n"):
             at += len(text)
-            lines += whole_lines([text], _nothing)
+            lines += whole_lines([text], lambda _: None)
     return lines, at
-
-
-def _nothing(constant: str) -> None:
-    """What pages read for NaN and Infinity, which browsers cannot parse."""
 
 
 def finished_at(config: AnyConfig, line: dict[str, Any]) -> bool:
