@@ -613,7 +613,7 @@ STUDIES: dict[StudyName, Study] = {
         Study(
             "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
             "Every method with the settings of `deepcfr train kuhn --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation. {_SMALL_GAMES}",
+            f"its last fit and evaluation. {_SMALL_GAMES} Seed 0 ran beside another program.",
             {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
         ),
     )
