@@ -3,6 +3,7 @@
 import errno
 import importlib.metadata
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcfr.errors import CheckpointError
+from deepcfr.report.run_data import read_new, read_thinned
 from deepcfr.runs import metrics
 from deepcfr.runs.metrics import append_metrics, environment, read_metrics, truncate_metrics
 
@@ -152,6 +154,18 @@ def test_the_command_is_one_that_can_be_typed(
 ) -> None:
     monkeypatch.setattr(sys, "argv", arguments)
     assert environment("cpu", 1)["command"] == command
+
+
+def test_numbers_that_json_has_not_stay_in_the_file_and_are_nothing_on_pages(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"iteration": 1, "loss": NaN, "least": -Infinity}\n{"iteration": 2}\n')
+    (line, _) = read_metrics(path)
+    assert math.isnan(line["loss"])
+    assert line["least"] == -math.inf
+    for lines in (read_thinned(path, 9)[0], read_new(path, 0, 9)[0]):
+        assert lines == [{"iteration": 1, "loss": None, "least": None}, {"iteration": 2}]
+    truncate_metrics(path, 1)
+    assert math.isnan(read_metrics(path)[0]["loss"])
 
 
 def test_the_commit_is_the_source_trees_with_a_mark_for_changes(
