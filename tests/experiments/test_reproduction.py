@@ -531,6 +531,18 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
         assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
 
 
+@pytest.mark.parametrize(("name", "gradients", "nfsp"), [("family-mini", 150, 300), ("family-kuhn", 400, 1_200)])
+def test_runs_of_equal_time_are_evaluated_at_their_ends_only(name: str, gradients: int, nfsp: int) -> None:
+    study = STUDIES[name]  # type: ignore[index]
+    ends = {"ppo": gradients, "mmd": gradients, "nfsp": nfsp}
+    for arm in study.plans["quick"].arms:
+        config = arm_config(Path("r"), study, "quick", arm, 0)
+        assert isinstance(config, RunConfig)
+        assert (config.evaluation.every, config.evaluation.at, config.runtime.threads) == (0, (), 1)
+        assert config.runtime.minutes > 0
+        assert config.iterations == ends.get(arm.name, 2_000)
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_ablations_change_one_key_each(budget: str) -> None:
     for name in ("fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right"):
