@@ -371,6 +371,17 @@ def test_a_checkpoint_of_samples_with_fewer_decisions_is_refused(tmp_path: Path)
     RunFolder.open(run.path).load_solver(pytest.fail, memories=False)
 
 
+def test_all_that_does_not_fit_is_said_in_one_line(saved: Saved, monkeypatch: pytest.MonkeyPatch) -> None:
+    def misfit(*_: object) -> None:
+        raise RuntimeError("Error(s) in loading state_dict for MLP:\n\tsize mismatch for head")
+
+    monkeypatch.setattr(DeepCFR, "restore", misfit)
+    with pytest.raises(
+        CheckpointError, match="config.toml: Error.s. in loading state_dict for MLP: size mismatch for head$"
+    ):
+        saved.run.load_solver(pytest.fail, memories=True)
+
+
 def test_a_checkpoint_that_goes_away_while_it_is_read_is_an_error(saved: Saved) -> None:
     newest = checkpoints.newest_checkpoint(saved.path, saved.run.fingerprint, pytest.fail)
     assert newest is not None
