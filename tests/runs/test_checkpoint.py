@@ -373,11 +373,11 @@ def test_a_checkpoint_of_samples_with_fewer_decisions_is_refused(tmp_path: Path)
 
 def test_all_that_does_not_fit_is_said_in_one_line(saved: Saved, monkeypatch: pytest.MonkeyPatch) -> None:
     def misfit(*_: object) -> None:
-        raise RuntimeError("Error(s) in loading state_dict for MLP:\n\tsize mismatch for head")
+        raise RuntimeError("Errors in loading state_dict for MLP:\n\tsize mismatch for head")
 
     monkeypatch.setattr(DeepCFR, "restore", misfit)
     with pytest.raises(
-        CheckpointError, match="config.toml: Error.s. in loading state_dict for MLP: size mismatch for head$"
+        CheckpointError, match=r"config\.toml: Errors in loading state_dict for MLP: size mismatch for head$"
     ):
         saved.run.load_solver(pytest.fail, memories=True)
 
