@@ -27,12 +27,13 @@ import torch
 from torch import nn
 
 from deepcfr.api import load
+from deepcfr.evaluation.check_down import CheckDown
 from deepcfr.files import write_atomically
 from deepcfr.games.poker import PokerGame
 from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import Policy
-from deepcfr.policies.scripted import scripted_policy
-from deepcfr.ranges.boards import Board, Boards, SampledBoards
+from deepcfr.ranges.boards import Board, SampledBoards
+from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
 from deepcfr.rng import key
 from deepcfr.search.subgame import SubgameSolver, against, subgame, values_at_root
@@ -76,6 +77,57 @@ class Samples:
         return Samples(**(rest | {"group": torch.cat(moved)}))
 
 
+class Hands:
+    """The hands of a board, and what each of them wins from each other one if nobody bets any more."""
+
+    def __init__(self, board: Board, check_down: CheckDown) -> None:
+        pairs, scale = check_down.pairs(board)
+        order = np.argsort(board.view, kind="stable")
+        starts = np.searchsorted(board.view[order], np.arange(len(board)))
+        self.board = board
+        # [U, U] a hand of a view against all of another one, each won 1, lost -1, impossible 0
+        self.results = np.add.reduceat(pairs[:, order], starts, axis=1) * np.float32(scale)
+        met = against(board, np.ones((1, len(board))))[0]
+        self.strength: Doubles = self.results.sum(1, dtype=np.float64) / met  # [U] equity against all hands, -1 to 1
+
+    def describe(self, paid: Doubles, reach: Doubles) -> tuple[Samples, Doubles]:
+        """The inputs of the network, values unknown, for `reach` [2, X, U] at X entries, where both have `paid` [X].
+
+        Rows are in the order of [X, 2, U]. Also the opponent's reach that shares no card with each view, [2, X, U].
+        """
+        board = self.board
+        met = np.stack([against(board, reach[1 - player]) for player in PLAYERS])
+        won = reach[::-1] @ self.results.T
+        pairs = reach * met * board.size
+        bins = np.clip(((self.strength + 1) / 2 * BINS).astype(int), 0, BINS - 1)
+        held = (reach * board.size) @ np.eye(BINS)[bins]
+        place, player, _ = np.indices((len(paid), 2, len(board))).reshape(3, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_range = np.clip(np.nan_to_num(won / met), -1, 1)  # beside hands that nobody meets
+
+        def rows(numbers: Doubles) -> torch.Tensor:
+            return torch.from_numpy(numbers.swapaxes(0, 1).ravel().astype(np.float32))
+
+        found = Samples(
+            group=torch.from_numpy(place),
+            player=torch.from_numpy(player),
+            strength=rows(np.broadcast_to(self.strength, reach.shape)),
+            equity=rows(of_range),
+            share=rows(_parts(pairs)),
+            value=torch.zeros(len(place)),
+            ranges=torch.from_numpy(_parts(held).swapaxes(0, 1).astype(np.float32)),
+            pot=torch.from_numpy((2 * paid).astype(np.float32)),
+            gap=torch.zeros(len(paid)),
+        )
+        return found, met
+
+
+def paid_at(game: PokerGame, entries: RoundTree) -> Doubles:
+    """The big blinds that each player has put in before the entries of a round, [X]."""
+    paid: Doubles = game.tree.chips[entries.entry_nodes][:, 0] / game.rules.unit_chips
+    return paid
+
+
 class Sampler:
     """Draws and solves subgames that begin with round `round_` of the game of a policy."""
 
@@ -83,7 +135,7 @@ class Sampler:
         assert isinstance(policy.game, PokerGame)
         self.game, self.policy, self.round, self.iterations = policy.game, policy, round_, iterations
         self._boards = SampledBoards(policy.game)
-        self._calls = scripted_policy("call", policy.game).on_board
+        self._check_down = CheckDown(policy.game.rules)
         self._scratch = Scratch()
 
     def sample(self, stream: int) -> Samples:
@@ -94,11 +146,11 @@ class Sampler:
         board, reach = self._arrive(tuple(cards))
         entries = np.sort(draw.choice(len(rounds[self.round].entries), ENTRIES, replace=False))
         inside = subgame(self.game, rounds, board, entries)
-        strength = self.strength(board)
-        reach = self._perturbed(reach[:, entries], strength, draw)
+        hands = Hands(board, self._check_down)
+        reach = self._perturbed(reach[:, entries], hands.strength, draw)
         solver = SubgameSolver(inside, reach)
         solver.run(self.iterations)
-        found, met = self.describe(inside, reach, strength)
+        found, met = hands.describe(paid_at(self.game, inside.rounds[self.round]), reach)
         values = values_at_root(inside, solver.policy().on_board, reach, BOTH)
         pots = found.pot.numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -106,51 +158,6 @@ class Sampler:
         found.value = torch.from_numpy(np.nan_to_num(gains).astype(np.float32))
         found.gap = torch.from_numpy((1000 * solver.gap() / pots).astype(np.float32))
         return found.only(torch.from_numpy(np.isfinite(gains)))
-
-    def strength(self, board: Board) -> Doubles:
-        """The equity of each view against all hands, [U], from -1 to 1."""
-        inside = subgame(self.game, self._boards.rounds, board, np.array([0]))
-        everyone = np.ones((2, 1, len(board)))
-        won: Doubles = values_at_root(inside, self._calls, everyone, ((0, False),))[0, 0]
-        strength: Doubles = won / against(board, everyone[1])[0] / self._paid(inside)[0]
-        return strength
-
-    def _paid(self, inside: Boards) -> Doubles:
-        """The big blinds that each player has put in before subgames, [X]."""
-        paid: Doubles = self.game.tree.chips[inside.rounds[self.round].entry_nodes][:, 0] / self.game.rules.unit_chips
-        return paid
-
-    def describe(self, inside: Boards, reach: Doubles, strength: Doubles) -> tuple[Samples, Doubles]:
-        """The inputs of the network for `reach` [2, X, U] before the subgames `inside`, values unknown.
-
-        Rows are in the order of [X, 2, U]. Also the opponent's reach that shares no card with each view, [2, X, U].
-        """
-        board, paid = inside.root, self._paid(inside)
-        met = np.stack([against(board, reach[1 - player]) for player in PLAYERS])
-        equity = values_at_root(inside, self._calls, reach, BOTH)
-        pairs = reach * met * board.size
-        bins = np.clip(((strength + 1) / 2 * BINS).astype(int), 0, BINS - 1)
-        held = (reach * board.size) @ np.eye(BINS)[bins]
-        place, player, _ = np.indices((len(paid), 2, len(board))).reshape(3, -1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_range = np.clip(np.nan_to_num(equity / met / paid[:, None]), -1, 1)  # beside hands that nobody meets
-
-        def rows(numbers: Doubles) -> torch.Tensor:
-            return torch.from_numpy(numbers.swapaxes(0, 1).ravel().astype(np.float32))
-
-        nothing = torch.zeros(len(place))
-        found = Samples(
-            group=torch.from_numpy(place),
-            player=torch.from_numpy(player),
-            strength=rows(np.broadcast_to(strength, reach.shape)),
-            equity=rows(of_range),
-            share=rows(_parts(pairs)),
-            value=nothing,
-            ranges=torch.from_numpy(_parts(held).swapaxes(0, 1).astype(np.float32)),
-            pot=torch.from_numpy((2 * paid).astype(np.float32)),
-            gap=torch.zeros(len(paid)),
-        )
-        return found, met
 
     def _arrive(self, cards: tuple[int, ...]) -> tuple[Board, Doubles]:
         """The board with `cards`, and both players' reach at its entries, [2, X, U]."""

@@ -1,12 +1,17 @@
-"""Flop hold'em by search alone, measured exactly: a value network before the flop, and solved flops.
+"""Search that stops at the next round, where a network says what all hands are worth.
 
-    python -m experiments.value_network fhp --out runs/values.pt
-    python -m experiments.value_search runs/values.pt --kind gadget
+    python -m experiments.value_network fhp --out runs/flop-values.pt
+    python -m experiments.value_search runs/flop-values.pt
+    python -m experiments.value_network hulh --round 2 --out runs/turn-values.pt
+    python -m experiments.value_search runs/turn-values.pt --agent hulh --boards 40
 
-Discounted CFR solves the betting before the flop. Its leaves are the flops, some of which are visited in each iteration;
-what each hand is worth there by both ranges says the network. Half of the equity, the larger part of that, is known for all
-flops at once, so only the rest is estimated from those. When play comes to a flop, the flop is solved by the ranges
-that arrive: either for them alone, or safely, where the opponent's alternative is again what the network says.
+The first search plays flop hold'em from nothing, and its NashConv is exact: the betting before the flop is solved with the
+network's values, and flops are solved to the end. The second one solves the flop of an agent's limit hold'em, and plays a
+match against the agent itself.
+
+Discounted CFR solves the round. Its leaves are the boards of the next one, some of which are visited in each iteration.
+Half of the equity, the larger part of what a hand is worth there, is known for all boards at once, so only what the network
+adds to it is estimated from those.
 
 Source: Moravčík et al. 2017, "DeepStack".
 """
@@ -16,180 +21,184 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.api import load
 from deepcfr.config import SearchConfig
+from deepcfr.evaluation.check_down import CheckDown
 from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.evaluation.local_best_response import local_best_response
+from deepcfr.evaluation.match.boards import boards_match
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
+from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.ranges.boards import Board, Boards, Deal
+from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.kernels import add_up
-from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.ranges.sweep import Scratch
 from deepcfr.ranges.tables import Table
+from deepcfr.rng import key
 from deepcfr.search.policy import ResolvingPolicy
-from deepcfr.search.subgame import Entrance, Gadget, subgame
 from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.solvers.vector_cfr import update
-from deepcfr.types import Infosets
-from experiments.value_network import PLAYERS, Doubles, Sampler, ValueNetwork
+from experiments.value_network import PLAYERS, Doubles, Hands, Ints, Samples, ValueNetwork, paid_at
 
 Floats = npt.NDArray[np.floating]
+Network = Callable[[Samples, torch.Tensor], torch.Tensor]
 GOLDEN = (5**0.5 - 1) / 2
+_TOGETHER = 4  # entries that the network sees together: their layers stay in the cache
+_KEPT = 64  # boards whose hands stay in memory: all turns after a flop
 
 
 class Leaves:
-    """Values of hands on the flop, by the network."""
+    """What hands are worth at the end of a round on `board`, by the network; either player has `paid` [X] by then."""
 
-    def __init__(self, game: PokerGame, network: ValueNetwork) -> None:
-        self.boards = Boards(game, merge=True, keep=True)
-        self._network, self._sampler = network, Sampler(scripted_policy("call", game), 1, 0)
-        self._strength: dict[tuple[int, ...], Doubles] = {}
-
-    @cached_property
-    def before(self) -> Board:
-        """The empty board of the first round."""
-        (board,) = self.boards.children(self.boards.root)
-        return board
-
-    @cached_property
-    def checked(self) -> Doubles:
-        """Gains of each view against each of the opponent's, [U, U], over all flops, if both paid 1 big blind and check."""
-        rounds, size, scratch = self.boards.rounds, len(self.before), Scratch()
-        paid, calls = self.paid, scripted_policy("call", self.boards.game).on_board
-
-        def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
-            play = RoundPass(rounds[1], board, reach, scratch)
-            play.down(calls(rounds[1], board))
-            return play.up(((0, False),), deal)[:, rounds[1].entries]
-
-        found = []
-        for views in np.array_split(np.arange(size), -(-size // len(paid))):
-            reach = np.zeros((2, len(paid), size))
-            reach[0] = 1
-            reach[1, np.arange(len(views)), views] = 1
-            found.append((self.boards.deal(visit, self.before, reach)[0] / paid[:, None])[: len(views)])
-        by_view: Doubles = np.concatenate(found).T
-        return by_view
-
-    @property
-    def paid(self) -> Doubles:
-        """The big blinds that each player has put in before the flop, by entry [X]."""
-        chips = self.boards.game.tree.chips[self.boards.rounds[1].entry_nodes]
-        paid: Doubles = chips[:, 0] / self.boards.game.rules.unit_chips
-        return paid
+    def __init__(self, boards: Boards, board: Board, paid: Doubles, network: Network) -> None:
+        self.paid, self._network = paid, network
+        self._check_down = CheckDown(boards.game.rules)
+        self._results = Hands(board, self._check_down).results
+        self._children = boards.children(board)
+        self._copies = np.cumsum([child.copies for child in self._children])
+        self._hands = lru_cache(_KEPT)(lambda place: Hands(self._children[place], self._check_down))
 
     def mean(self, at_exits: Floats, start: float, count: int) -> Doubles:
-        """An estimate of both players' values [2, X, U] before the flop, from `count` flops.
+        """An estimate of both players' values [2, X, U] for their reach [2, X, U], from `count` boards of the next round.
 
-        They are as far from each other as can be in the order of their cards, which begins at `start`, from 0 to 1. The
-        estimate is unbiased if that is random.
+        The boards are as far from each other as can be in the order of their cards, which begins at `start`, from 0 to 1.
+        The estimate is unbiased if that is random.
         """
-        flops = self.boards.children(self.before)
-        copies = np.cumsum([flop.copies for flop in flops])
-        total: Doubles = np.asarray(at_exits, np.float64)[::-1] @ self.checked.T * self.paid[:, None]
-        for place in np.searchsorted(copies, (np.arange(count) + start) / count * copies[-1], side="right"):
-            flop = flops[place]
-            inside = subgame(self.boards.game, self.boards.rounds, flop, np.arange(at_exits.shape[1]))
-            values = self.values(inside, np.ascontiguousarray(at_exits[:, :, flop.up], np.float64), rest=True)
-            add_up(values, flop.up, flop.weight * copies[-1] / (count * flop.copies), total)
+        total: Doubles = np.asarray(at_exits, np.float64)[::-1] @ self._results.T * self.paid[:, None]
+        for place in np.searchsorted(self._copies, (np.arange(count) + start) / count * self._copies[-1], side="right"):
+            child = self._children[place]
+            values = self.values(int(place), np.ascontiguousarray(at_exits[:, :, child.up], np.float64), rest=True)
+            add_up(values, child.up, child.weight * self._copies[-1] / (count * child.copies), total)
         return total
 
-    def values(self, inside: Boards, reach: Doubles, *, rest: bool = False) -> Doubles:
-        """Counterfactual values of both players, [2, X, U], at the entries of `inside` with `reach` [2, X, U].
+    def values(self, place: int, reach: Doubles, *, rest: bool = False) -> Doubles:
+        """Counterfactual values of both players, [2, X, U], on a board of the next round with `reach` [2, X, U].
 
         With `rest` without half of the equity.
         """
-        flop = inside.root
-        if flop.cards not in self._strength:
-            self._strength[flop.cards] = self._sampler.strength(flop)
-        seen, against = self._sampler.describe(inside, reach, self._strength[flop.cards])
+        seen, met = self._hands(place).describe(self.paid, reach)
+        some = torch.arange(len(seen.group)).split(2 * reach.shape[2] * _TOGETHER)
         with torch.no_grad():
-            gains = self._network(seen, torch.arange(len(seen.group)))
+            gains = torch.cat([self._network(seen, rows) for rows in some])
         if rest:
             gains = gains - 0.5 * seen.equity
-        by_hand: Doubles = (
-            gains.numpy().reshape(reach.shape[1], 2, -1).swapaxes(0, 1) * seen.pot.numpy()[:, None] * against
-        )
+        by_hand: Doubles = gains.numpy().reshape(len(self.paid), 2, -1).swapaxes(0, 1) * seen.pot.numpy()[:, None] * met
         return by_hand
 
 
-class FirstRound(Policy):
-    """The betting before the flop, solved with the network's leaves; on the flop every action alike."""
+class ValueSearch(ResolvingPolicy):
+    """`policy` with round `round_` solved up to the next one, with `visits` boards of it in each of `iterations`.
 
-    kind = "network leaves"
+    Later rounds are searched to the end as `settings` say, or played by `policy` without them.
+    """
 
-    def __init__(self, leaves: Leaves, iterations: int, flops: int, seed: int) -> None:
-        self.game = leaves.boards.game
-        tree = leaves.boards.rounds[0]
-        tables = [Table(tree, [leaves.before], np.float64)], [Table(tree, [leaves.before], np.float64)]
-        start, scratch = np.random.default_rng(seed).random(), Scratch()
-        for t in range(1, iterations + 1):
-            for player in PLAYERS:
-                start = (start + GOLDEN) % 1  # such steps visit all flops as evenly as can be
+    def __init__(
+        self,
+        policy: Policy,
+        network: Network,
+        round_: int,
+        settings: SearchConfig | None,
+        *,
+        iterations: int,
+        visits: int,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(policy, settings or SearchConfig(kind="unsafe"))
+        assert self.settings.kind == "unsafe"
+        tree = self._boards.rounds[round_]
+        self._network, self._round, self._seed = network, round_, seed
+        self._iterations, self._visits = iterations, visits
+        self._searched = (round_, *(self._searched if settings else ()))
+        self._sizes[round_] = np.bincount(tree.entry_of_slot[: len(tree.nodes)], minlength=len(tree.entries))
+        self.kind = f"{policy.kind}, network leaves"
 
-                def deal(at_exits: Floats, player: int = player, start: float = start) -> Doubles:
-                    return leaves.mean(at_exits, start, flops)[player : player + 1]
+    def _in_subgame(self, board: Board, entries: Ints, player: int) -> Floats:
+        if board.round != self._round:
+            return super()._in_subgame(board, entries, player)
+        game, lines = self.game, self._lines(board.round, entries)
+        trees, root, tree = list(self._boards.rounds), replace(board, index=0), lines.tree
+        trees[board.round] = tree
+        boards = Boards(game, merge=game.suits == "canonical", root=root, rounds=trees)
+        leaves = Leaves(boards, root, paid_at(game, trees[board.round + 1])[lines.exits], self._network)
+        regrets, averages = (Table(tree, [root], np.float64) for _ in range(2))
+        tables = [regrets] * len(trees), [averages] * len(trees)  # of this round only
+        reach, scratch = self._reach(board, entries), Scratch()
+        start = np.random.default_rng(key(self._seed, "leaves", *board.cards)).random()
+        for t in range(1, self._iterations + 1):
+            for traverser in PLAYERS:
+                start = (start + GOLDEN) % 1  # such steps visit all boards as evenly as can be
 
-                visit = update(leaves.boards.rounds, tables, player, DISCOUNTED, t, scratch)
-                visit(leaves.before, np.ones((2, 1, len(leaves.before))), deal)
-            if t % 20 == 0:
-                print(f"{t} iterations before the flop, {time.process_time():.0f} s of processor time", flush=True)
-        sums = tables[1][0].load(leaves.before)
-        self._strategy = sums / np.add.reduceat(sums, tree.first_edge[:-1], axis=0)[tree.edge_node]
+                def deal(at_exits: Floats, traverser: int = traverser, start: float = start) -> Doubles:
+                    return leaves.mean(at_exits, start, self._visits)[traverser : traverser + 1]
 
-    def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        raise NotImplementedError
-
-    def on_board(self, tree: RoundTree, board: Board) -> Floats:
-        if board.round == 0:
-            return self._strategy
-        count = np.diff(tree.first_edge)[tree.edge_node]
-        return np.repeat(1 / count[:, None], len(board), axis=1)
+                update(trees, tables, traverser, DISCOUNTED, t, scratch)(root, reach, deal)
+        sums = averages.load(root)
+        total = np.add.reduceat(sums, tree.first_edge[:-1], axis=0)[tree.edge_node]
+        plain: Floats = self._plain(lines, board)
+        strategy: Floats = np.divide(sums, total, out=np.array(plain, np.float64), where=total > 0)
+        return strategy
 
 
-class Search(ResolvingPolicy):
-    """Search whose opponent has the network's values as its alternative."""
+def exact(network: Network, options: argparse.Namespace) -> dict[str, object]:
+    """Flop hold'em from nothing, and its exact NashConv."""
+    settings = SearchConfig(kind="unsafe", iterations=options.search)
+    uniform = scripted_policy("uniform", load_game("fhp"))
+    policy = ValueSearch(
+        uniform, network, 0, settings, iterations=options.iterations, visits=options.visits, seed=options.seed
+    )
+    result = exploitability(policy, threads=options.threads)
+    return {"nash_conv": result.nash_conv, "best_responses": result.best_response_values, "value": result.value}
 
-    def __init__(self, policy: Policy, settings: SearchConfig, leaves: Leaves) -> None:
-        super().__init__(policy, settings)
-        self._leaves = leaves
 
-    def _entrance(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> Entrance | None:  # noqa: ARG002
-        if self.settings.kind == "unsafe":
-            return None
-        opponent = 1 - resolver
-        alternative = self._leaves.values(inside, np.asarray(reach, np.float64))[opponent]
-        return Gadget(opponent, alternative, inside.root.size)
+def against_itself(network: Network, options: argparse.Namespace) -> dict[str, object]:
+    """Matches of an agent with search against itself without, and local best responses, on the same boards."""
+    plain = listed(load(options.agent).policy)
+    assert isinstance(plain, Policy)
+    assert isinstance(plain.game, PokerGame)
+    to_end = SearchConfig(kind="unsafe", iterations=options.search)
+    leaves = {"iterations": options.iterations, "visits": options.visits, "seed": options.seed}
+    arms = {
+        "last round": ResolvingPolicy(plain, to_end),
+        "flop": ValueSearch(plain, network, 1, None, **leaves),
+        "flop and last round": ValueSearch(plain, network, 1, to_end, **leaves),
+    }
+    found: dict[str, object] = {}
+    for name, policy in arms.items():
+        begun = time.process_time()
+        match = boards_match(policy, plain, options.boards, options.seed, threads=options.threads)
+        played = time.process_time()
+        bound = local_best_response(policy, options.boards, options.seed, threads=options.threads)
+        found[name] = {
+            "mean": match.value, "interval": match.interval, "seats": match.seats, "match_seconds": played - begun,
+            "bound": bound.mean, "bound_interval": bound.interval, "bound_seconds": time.process_time() - played,
+        }  # fmt: skip
+        print(json.dumps({name: found[name]}), flush=True)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", type=Path)
-    parser.add_argument("--kind", choices=("unsafe", "gadget"), nargs="+", default=["unsafe", "gadget"])
-    for name, number in {"iterations": 200, "flops": 40, "search": 100, "threads": 1, "seed": 0}.items():
+    parser.add_argument("--agent", help="play limit hold'em against this agent, in place of flop hold'em")
+    for name, number in {"iterations": 200, "visits": 40, "search": 100, "boards": 40, "threads": 1, "seed": 0}.items():
         parser.add_argument(f"--{name}", type=int, default=number)
     options = parser.parse_args()
     stored = torch.load(options.network)
     network = ValueNetwork(stored["width"])
     network.load_state_dict(stored["weights"])
-    leaves = Leaves(load_game("fhp"), network)
-    plain = FirstRound(leaves, options.iterations, options.flops, options.seed)
-    print(f"{time.process_time():.0f} s of processor time", flush=True)
-    for kind in options.kind:
-        result = exploitability(
-            Search(plain, SearchConfig(kind=kind, iterations=options.search), leaves), threads=options.threads
-        )
-        best = result.best_response_values
-        found = {"kind": kind, "nash_conv": result.nash_conv, "best_responses": best, "value": result.value}
-        print(json.dumps(found | {"processor_seconds": time.process_time()}), flush=True)
+    found = (against_itself if options.agent else exact)(network, options)
+    print(json.dumps(found | {"processor_seconds": time.process_time()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,26 @@
 """The value network's samples, its zero sums, and the leaves that search takes from it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from deepcfr.config import SearchConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.ranges.boards import Board
-from deepcfr.search.subgame import subgame
-from experiments.value_network import Sampler, Samples, ValueNetwork, collect, errors, fit
-from experiments.value_search import FirstRound, Leaves
+from deepcfr.ranges.boards import Board, Boards, Deal, SampledBoards
+from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from experiments.value_network import Sampler, Samples, ValueNetwork, collect, errors, fit, paid_at
+from experiments.value_search import Leaves, Network, ValueSearch
+
+
+def poker(name: str) -> PokerGame:
+    game = load_game(name)
+    assert isinstance(game, PokerGame)
+    return game
 
 
 @pytest.fixture(scope="module")
@@ -61,24 +69,38 @@ def test_values_of_the_network_add_up_to_nothing_and_become_those_of_the_samples
     assert after["network"] < 0.5 * after["equity"] < 0.5 * after["nothing"]
 
 
+def leaves_of(game: PokerGame, network: Network) -> Leaves:
+    """The flops of a game, with the betting before them."""
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    return Leaves(boards, before, paid_at(game, boards.rounds[1]), network)
+
+
+def half_the_equity(seen: Samples, rows: torch.Tensor) -> torch.Tensor:
+    return 0.5 * seen.equity[rows]
+
+
 def test_leaves_are_an_unbiased_estimate_of_all_flops() -> None:
     """A network that says half the equity has the values of checking to the end, which need no flops drawn."""
-    game = load_game("fhp-mini")
-    assert isinstance(game, PokerGame)
+    game = poker("fhp-mini")
     draw = np.random.default_rng(0)
-    equity = Leaves(game, lambda seen, rows: 0.5 * seen.equity[rows])  # type: ignore[arg-type]
-    strange = Leaves(game, lambda seen, rows: 0.3 * seen.strength[rows] - 0.2 * seen.player[rows])  # type: ignore[arg-type]
-    at_exits = draw.random((2, len(equity.boards.rounds[0].exits), len(equity.before)))
+    equity = leaves_of(game, half_the_equity)
+    strange = leaves_of(game, lambda seen, rows: 0.3 * seen.strength[rows] - 0.2 * seen.player[rows])
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    at_exits = draw.random((2, len(equity.paid), len(before)))
 
     def of_all_flops(leaves: Leaves) -> np.ndarray:
         def visit(board: Board, reach: np.ndarray, deal: object) -> np.ndarray:  # noqa: ARG001
-            inside = subgame(game, leaves.boards.rounds, board, np.arange(reach.shape[1]))
-            return leaves.values(inside, reach)
+            return leaves.values(board.index, reach)
 
-        return leaves.boards.deal(visit, leaves.before, at_exits)
+        return boards.deal(visit, before, at_exits)
 
     exact = of_all_flops(equity)
     assert np.abs(exact).max() > 1
+    calls = scripted_policy("call", game).on_board
+    checked = Boards(game, merge=True, keep=True, root=before, rounds=boards.rounds)
+    np.testing.assert_allclose(exact, ends_of(checked, calls, at_exits), atol=1e-4)
     np.testing.assert_allclose(equity.mean(at_exits, 0.5, 1), exact, atol=1e-4)
     exact, some = of_all_flops(strange), [strange.mean(at_exits, start, 2) for start in np.arange(0.5, 500) / 500]
     assert np.abs(some[0] - exact).max() > 0.1 * np.abs(exact).max()
@@ -86,55 +108,110 @@ def test_leaves_are_an_unbiased_estimate_of_all_flops() -> None:
     assert np.abs(strange.mean(at_exits, 0.5, 1_000) - exact).max() < 0.01 * np.abs(exact).max()
 
 
+def ends_of(boards: Boards, strategy: BoardStrategy, at_exits: np.ndarray) -> np.ndarray:
+    """Both players' values at the exits of the first round, by a pass over all flops."""
+
+    def visit(board: Board, reach: np.ndarray, deal: Deal) -> np.ndarray:
+        play = RoundPass(boards.rounds[board.round], board, reach, Scratch())
+        play.down(strategy(boards.rounds[board.round], board))
+        return play.up(((0, False), (1, False)), deal)[:, boards.rounds[board.round].entries]
+
+    return boards.deal(visit, boards.root, at_exits)
+
+
+def searching(game: PokerGame, network: Network, iterations: int = 30, visits: int = 2) -> ValueSearch:
+    uniform = scripted_policy("uniform", game)
+    return ValueSearch(uniform, network, 0, None, iterations=iterations, visits=visits)
+
+
 def test_the_first_round_is_played_for_what_the_leaves_say() -> None:
     """A player who wins every pot on the flop does not fold before it, and one who loses them all does."""
-    game = load_game("fhp-mini")
-    assert isinstance(game, PokerGame)
+    game = poker("fhp-mini")
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    tree = boards.rounds[0]
+    assert tree.actor[0] == 0
+    for share, folds in ((0.5, False), (-0.5, True)):  # player 0, the dealer, wins or loses every pot
 
-    def says(share: float) -> FirstRound:
-        def network(seen: Samples, rows: torch.Tensor) -> torch.Tensor:
+        def network(seen: Samples, rows: torch.Tensor, share: float = share) -> torch.Tensor:
             return torch.full((len(rows),), share) * (1 - 2.0 * seen.player[rows])
 
-        return FirstRound(Leaves(game, network), 30, 2, 0)  # type: ignore[arg-type]
-
-    nothing = Leaves(game, lambda *_: torch.empty(0))  # type: ignore[arg-type]
-    tree = nothing.boards.rounds[0]
-    for share, folds in ((0.5, False), (-0.5, True)):  # player 0, the dealer, wins or loses every pot
-        first = says(share).on_board(tree, nothing.before)[0]
-        assert tree.actor[0] == 0
+        first = searching(game, network).on_board(tree, before)[0]
         assert (first > 0.8).all() if folds else (first < 0.2).all()
 
 
+def test_later_rounds_are_played_as_trained_or_searched_to_the_end() -> None:
+    game = poker("fhp-mini")
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    flop = SampledBoards(game).after(SampledBoards(game).runout((0, 5, 10))[0], (0, 5, 10))
+    uniform = scripted_policy("uniform", game)
+    plain = uniform.on_board(boards.rounds[1], flop)
+    leaves = {"iterations": 5, "visits": 1}
+    as_trained = ValueSearch(uniform, half_the_equity, 0, None, **leaves)
+    searched = ValueSearch(uniform, half_the_equity, 0, SearchConfig(kind="unsafe", iterations=20), **leaves)
+    np.testing.assert_array_equal(as_trained.on_board(boards.rounds[1], flop), plain)
+    found = searched.on_board(boards.rounds[1], flop)
+    assert np.abs(found - plain).max() > 0.4
+    np.testing.assert_array_equal(
+        as_trained.on_board(boards.rounds[0], before), searched.on_board(boards.rounds[0], before)
+    )
+
+
+def test_a_round_between_others_stops_at_the_next_one() -> None:
+    """The flop of limit hold'em with three rounds, one line of betting at a time: the same as all lines together."""
+    rounds = {
+        "board_cards": (0, 3, 1),
+        "first_player": (0, 1, 1),
+        "raise_size": (100, 100, 200),
+        "max_raises": (2, 2, 1),
+    }
+    game = PokerGame(replace(poker("fhp-mini").rules, name="three rounds", **rounds))
+    uniform = scripted_policy("uniform", game)
+    together, apart = (ValueSearch(uniform, half_the_equity, 1, None, iterations=20, visits=2) for _ in range(2))
+    boards = SampledBoards(game)
+    _, flop, turn = boards.runout((0, 5, 10, 11))
+    whole = boards.rounds[1]
+    found = together.on_board(whole, flop)
+    assert np.abs(found - uniform.on_board(whole, flop)).max() > 0.4
+    for entry in range(len(whole.entries)):
+        lines = whole.only(np.array([entry]))
+        np.testing.assert_allclose(apart.on_board(lines.tree, flop), found[lines.edges], atol=1e-5)
+    np.testing.assert_array_equal(together.on_board(boards.rounds[2], turn), uniform.on_board(boards.rounds[2], turn))
+
+
 def test_values_are_finite_where_a_range_has_few_hands() -> None:
-    game = load_game("fhp-mini")
-    assert isinstance(game, PokerGame)
+    game = poker("fhp-mini")
     seen: list[Samples] = []
 
     def network(found: Samples, rows: torch.Tensor) -> torch.Tensor:
         seen.append(found)
         return 0.5 * found.equity[rows]
 
-    leaves = Leaves(game, network)  # type: ignore[arg-type]
-    flop = leaves.boards.children(leaves.before)[0]
-    inside = subgame(game, leaves.boards.rounds, flop, np.array([0]))
+    leaves = leaves_of(game, network)
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    flop = boards.children(before)[0]
     draw = np.random.default_rng(0)
     for _ in range(300):  # roundings leave something of hands that no hand meets
-        reach = draw.random((2, 1, len(flop))) * (draw.random(len(flop)) < 2 / len(flop))
-        assert np.isfinite(leaves.values(inside, reach)).all()
+        reach = draw.random((2, len(leaves.paid), len(flop))) * (draw.random(len(flop)) < 2 / len(flop))
+        assert np.isfinite(leaves.values(0, reach)).all()
     assert max(float(found.equity.abs().max()) for found in seen) <= 1
 
 
-def test_the_flops_of_all_iterations_lie_apart() -> None:
-    game = load_game("fhp-mini")
-    assert isinstance(game, PokerGame)
+def test_the_flops_of_all_iterations_lie_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = poker("fhp-mini")
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
     starts: list[float] = []
+    mean = Leaves.mean
 
-    class Watched(Leaves):
-        def mean(self, at_exits: np.ndarray, start: float, count: int) -> np.ndarray:
-            starts.append(start)
-            return super().mean(at_exits, start, count)
+    def watched(self: Leaves, at_exits: np.ndarray, start: float, count: int) -> np.ndarray:
+        starts.append(start)
+        return mean(self, at_exits, start, count)
 
-    FirstRound(Watched(game, lambda seen, rows: 0.5 * seen.equity[rows]), 4, 1, 0)  # type: ignore[arg-type]
+    monkeypatch.setattr(Leaves, "mean", watched)
+    searching(game, half_the_equity, 4, 1).on_board(boards.rounds[0], before)
     places = np.sort(starts)
     assert len(places) == 8
     assert np.diff(np.append(places, places[0] + 1)).min() > 0.5 / 8

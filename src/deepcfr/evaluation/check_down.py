@@ -61,13 +61,13 @@ class CheckDown:
         by_card = self._scratch.array("by card", (board.num_cards + 2, columns))
         against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
         if len(board.cards) < sum(self._rules.board_cards):
-            pairs, scale = self._pairs(board)
+            pairs, scale = self.pairs(board)
             _sum_pairs(pairs, turned, board.view, scale, ahead)
         result = self._scratch.array("result", (2, columns, count))
         result[0], result[1] = anyone.T, ahead.T
         return result[0], result[1]
 
-    def _pairs(self, board: Board) -> tuple[npt.NDArray[np.float32], float]:
+    def pairs(self, board: Board) -> tuple[npt.NDArray[np.float32], float]:
         """Results of a hand of each view against every hand, [U, H], 0 if they share a card; the scale makes them means."""
         rules = self._rules
         if board.cards:

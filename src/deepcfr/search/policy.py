@@ -190,6 +190,17 @@ class ResolvingPolicy(Policy):
 
     def _solve(self, board: Board, entries: Ints, player: int) -> dict[int, Floats]:
         """Solve the subgames after `entries` for a player, and keep its strategies: [its edges after an entry, U] each."""
+        tree = self._lines(board.round, entries).tree
+        strategy = self._in_subgame(board, entries, player)
+        owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
+        both = self.settings.kind == "unsafe"  # one solution serves both players
+        for place, entry in enumerate(entries.tolist()):
+            for p in PLAYERS if both else (player,):
+                self._keep((p, board.round, entry, board.cards), strategy[(owner == place) & (actor == p)])
+        return {e: strategy[(owner == place) & (actor == player)] for place, e in enumerate(entries.tolist())}
+
+    def _in_subgame(self, board: Board, entries: Ints, player: int) -> Floats:
+        """The strategy on `board`, [E, U], by solving the subgames after `entries` for a player."""
         reach = self._reach(board, entries)
         inside = subgame(self.game, self._boards.rounds, board, entries)
         tree = inside.rounds[board.round]
@@ -201,13 +212,7 @@ class ResolvingPolicy(Policy):
         entrance = self._entrance(inside, as_trained, reach, player)
         solver = SubgameSolver(inside, reach, entrance, workers=self._workers)
         solver.run(self.settings.iterations)
-        strategy = solver.on_first_board(plain)
-        owner, actor = tree.entry_of_slot[tree.edge_node], tree.actor[tree.edge_node]
-        both = self.settings.kind == "unsafe"  # one solution serves both players
-        for place, entry in enumerate(entries.tolist()):
-            for p in PLAYERS if both else (player,):
-                self._keep((p, board.round, entry, board.cards), strategy[(owner == place) & (actor == p)])
-        return {e: strategy[(owner == place) & (actor == player)] for place, e in enumerate(entries.tolist())}
+        return solver.on_first_board(plain)
 
     def _entrance(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> Entrance | None:
         """The opponent's choice before a subgame that is to be safe; `as_trained` is the plain policy inside."""
