@@ -88,7 +88,7 @@ class Leaves:
         With `rest` without half of the equity.
         """
         seen, met = self._hands(place).describe(self.paid, reach)
-        some = torch.arange(len(seen.group)).split(2 * reach.shape[2] * _TOGETHER)
+        some = torch.split(torch.arange(len(seen.group)), 2 * reach.shape[2] * _TOGETHER)
         with torch.no_grad():
             gains = torch.cat([self._network(seen, rows) for rows in some])
         if rest:
