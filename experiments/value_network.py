@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ import torch
 from torch import nn
 
 from deepcfr.api import load
-from deepcfr.evaluation.check_down import CheckDown
+from deepcfr.evaluation.check_down import CheckDown, runouts_after
 from deepcfr.files import write_atomically
+from deepcfr.games.hands import board_strengths
 from deepcfr.games.poker import PokerGame
 from deepcfr.ladder.listed import listed
 from deepcfr.policies.base import Policy
@@ -55,6 +57,7 @@ class Samples:
     group: torch.Tensor  # int64 [R]
     player: torch.Tensor  # int64 [R]
     strength: torch.Tensor  # [R] equity against all hands, from -1 to 1
+    spread: torch.Tensor  # [R] its standard deviation over the boards of the last round
     equity: torch.Tensor  # [R] equity against the opponent's range, from -1 to 1
     share: torch.Tensor  # [R] the hand's part of its player's pairs of hands; adds up to 1 for a player of a group
     value: torch.Tensor  # [R] what the hand gains, in pots
@@ -89,6 +92,22 @@ class Hands:
         self.results = np.add.reduceat(pairs[:, order], starts, axis=1) * np.float32(scale)
         met = against(board, np.ones((1, len(board))))[0]
         self.strength: Doubles = self.results.sum(1, dtype=np.float64) / met  # [U] equity against all hands, -1 to 1
+        self._rules = check_down.rules
+
+    @cached_property
+    def spread(self) -> Doubles:
+        """The standard deviation of the strength of each view over the boards of the last round, [U], 0 on one of them."""
+        rules, board = self._rules, self.board
+        runouts = runouts_after(rules, board.cards, sum(rules.board_cards) - len(board.cards))
+        places = np.full((len(runouts), len(board)), np.nan)
+        for place, runout in zip(places, runouts, strict=True):
+            cards = np.append(np.array(board.cards, np.uint8), runout)
+            strength = board_strengths(board.holes[board.example], cards, rules.num_suits)
+            possible = np.sort(strength[strength >= 0])
+            below, not_above = (np.searchsorted(possible, strength, side) for side in ("left", "right"))
+            place[:] = np.where(strength >= 0, (below + not_above) / len(possible) - 1, np.nan)
+        spread: Doubles = np.nanstd(places, axis=0)
+        return spread
 
     def describe(self, paid: Doubles, reach: Doubles) -> tuple[Samples, Doubles]:
         """The inputs of the network, values unknown, for `reach` [2, X, U] at X entries, where both have `paid` [X].
@@ -112,6 +131,7 @@ class Hands:
             group=torch.from_numpy(place),
             player=torch.from_numpy(player),
             strength=rows(np.broadcast_to(self.strength, reach.shape)),
+            spread=rows(np.broadcast_to(self.spread, reach.shape)),
             equity=rows(of_range),
             share=rows(_parts(pairs)),
             value=torch.zeros(len(place)),
@@ -196,7 +216,7 @@ class ValueNetwork(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        inputs = BINS + 2 + 2 * BINS + 2
+        inputs = BINS + 3 + 2 * BINS + 2
         self.layers = nn.Sequential(
             nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
             nn.Linear(width, 1),
@@ -211,6 +231,7 @@ class ValueNetwork(nn.Module):
             [
                 hats,
                 data.strength[rows, None],
+                data.spread[rows, None],
                 data.equity[rows, None],
                 data.ranges[group, player],
                 data.ranges[group, 1 - player],

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from deepcfr.config import SearchConfig
+from deepcfr.evaluation.check_down import CheckDown
+from deepcfr.games.cards import parse_card
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, Boards, Deal, SampledBoards
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
-from experiments.value_network import Sampler, Samples, ValueNetwork, collect, errors, fit, paid_at
+from experiments.value_network import Hands, Sampler, Samples, ValueNetwork, collect, errors, fit, paid_at
 from experiments.value_search import Leaves, Network, ValueSearch
 
 
@@ -46,6 +48,28 @@ def test_samples_are_solved_subgames_whose_values_add_up_to_nothing(samples: Sam
     assert 0 < samples.gap.max() < 50  # thousandths of the pot
     assert (samples.group.diff() >= 0).all()
     assert len(samples.pot.unique()) > 1
+
+
+def test_the_spread_of_a_hand_is_that_of_its_strength_over_the_last_boards() -> None:
+    """A draw to a flush, and three of a kind, which fewer cards make better or worse."""
+    rounds = {"board_cards": (0, 3, 1), "first_player": (0, 1, 1), "raise_size": (1, 1, 1), "max_raises": (1, 1, 1)}
+    rules = replace(poker("fhp-mini").rules, **rounds)
+    boards, check_down = SampledBoards(PokerGame(rules)), CheckDown(rules)
+
+    def cards(text: str) -> list[int]:
+        return [parse_card(rules, card) for card in text.split()]
+
+    flop = boards.runout((*cards("6h 5h 2s"), *cards("3c")))[1]
+    turns = [boards.after(flop, (card,)) for card in range(rules.num_cards) if card not in flop.cards]
+    found = [Hands(turn, check_down) for turn in turns]
+    assert not any(hands.spread.any() for hands in found)
+    spread = Hands(flop, check_down).spread
+    holes = boards.holes.tolist()
+    draw, three = (flop.view_of[holes.index(sorted(cards(hand)))] for hand in ("4h 2h", "6c 6d"))
+    assert spread[draw] > 1.5 * spread[three] > 0
+    for view in (draw, three):
+        later = [hands.strength[np.flatnonzero(hands.board.up == view)] for hands in found]
+        assert spread[view] == pytest.approx(np.concatenate(later).std(), rel=0.1)
 
 
 def test_samples_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

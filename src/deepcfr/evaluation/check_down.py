@@ -46,7 +46,7 @@ class CheckDown:
     """Check-down results on the boards of one game; thread-safe. Each call overwrites the arrays of the thread's last."""
 
     def __init__(self, rules: PokerRules) -> None:
-        self._rules = rules
+        self.rules = rules
         self._scratch = Scratch()
         self._before_cards: npt.NDArray[np.float32] | None = None
 
@@ -60,7 +60,7 @@ class CheckDown:
         turned[:] = reach.T
         by_card = self._scratch.array("by card", (board.num_cards + 2, columns))
         against_range(turned, board.holes, board.view, board.group, board.example, by_card, anyone, ahead)
-        if len(board.cards) < sum(self._rules.board_cards):
+        if len(board.cards) < sum(self.rules.board_cards):
             pairs, scale = self.pairs(board)
             _sum_pairs(pairs, turned, board.view, scale, ahead)
         result = self._scratch.array("result", (2, columns, count))
@@ -69,7 +69,7 @@ class CheckDown:
 
     def pairs(self, board: Board) -> tuple[npt.NDArray[np.float32], float]:
         """Results of a hand of each view against every hand, [U, H], 0 if they share a card; the scale makes them means."""
-        rules = self._rules
+        rules = self.rules
         if board.cards:
             total = _float32(self._scratch, "pairs", (len(board), len(board.holes)))
             compare_hands(rules, board.cards, board.holes, board.example, self._scratch, total)
