@@ -32,10 +32,10 @@ from deepcfr.config import (
 )
 from deepcfr.defaults import default_cluster_config, default_config
 from deepcfr.errors import ConfigError
+from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
-from deepcfr.policies.network import infoset_owner
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
@@ -270,7 +270,7 @@ def held(memory: Memory) -> Samples:
 def first_pass(solver: DeepCFR) -> tuple[Samples, Samples]:
     """The samples of player 0's traversals of iteration 1, before any network was fitted: advantages, strategies."""
     advantages, strategies = held(solver.memories.advantages[0]), held(solver.memories.strategies)
-    theirs = infoset_owner(solver.game)[strategies.infosets.node.long()] == 1
+    theirs = by_infoset(solver.game, solver.game.actor)[strategies.infosets.node.long()] == 1
     return advantages[advantages.iteration == 1], strategies[(strategies.iteration == 1) & theirs]
 
 
@@ -313,7 +313,7 @@ def test_the_fallback_changes_what_is_played_where_no_advantage_is_positive() ->
     with torch.no_grad():
         advantages = highest.advantage_networks[0](infosets)
     positive = ((advantages > 0) & legal).any(1)
-    mine = infoset_owner(highest.game)[infosets.node.long()] == 0
+    mine = by_infoset(highest.game, highest.game.actor)[infosets.node.long()] == 0
     played = [solver.current_policy().probabilities(infosets)[mine] for solver in (highest, uniform)]
     positive, legal = positive[mine], legal[mine]
     assert 0 < int(positive.sum()) < len(positive)

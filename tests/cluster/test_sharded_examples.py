@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from deepcfr.cluster import examples as shards
 from deepcfr.cluster.examples import BlockDraw, Means, Order, ShardedExamples, ShardSampler, Survey, together
 from deepcfr.config import FitConfig, NetworkConfig
-from deepcfr.games.base import infoset_rounds
+from deepcfr.games.base import by_infoset
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
@@ -23,7 +23,7 @@ from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets, Samples
 
 GAME = load_game("leduc")
-ROUNDS = infoset_rounds(GAME)
+ROUNDS = by_infoset(GAME, GAME.round)
 NEWEST = 9
 OBJECTIVE = Objective(GAME.encoding.legal, advantage_loss, linear_weights, NEWEST, rounds=ROUNDS)
 DRAWS = 60_000

@@ -23,7 +23,7 @@ from deepcfr.config import (
 from deepcfr.errors import TrainingError
 from deepcfr.evaluation.error_budget import SKIPPABLE
 from deepcfr.evaluation.fit_noise import FitNoise, fit_noise
-from deepcfr.games.base import infoset_rounds
+from deepcfr.games.base import by_infoset
 from deepcfr.games.presets import load_game
 from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import generator, key
@@ -77,7 +77,7 @@ def by_round(found: list[FitNoise], player: int) -> dict[int, FitNoise]:
 def test_distances_are_those_of_plain_refits_to_samples(refit: str) -> None:
     solver = trained(EXTERNAL, refit=refit)
     found = fit_noise(solver, fits=4)
-    rounds = infoset_rounds(solver.game)
+    rounds = by_infoset(solver.game, solver.game.round)
     for player in (0, 1):
         rows = dict(solver.memories.named())[f"advantage-{player}"][slice(None)]  # type: ignore[index]
         outputs = [network(rows.infosets).detach() for network in refits(solver, player, 4)]
@@ -132,7 +132,7 @@ def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() ->
 def test_samples_of_several_decisions_count_each_of_them() -> None:
     solver = trained(PublicChanceSampling(boards=4, samples=20, decisions=2))
     found = fit_noise(solver, fits=2)
-    rounds = infoset_rounds(solver.game)
+    rounds = by_infoset(solver.game, solver.game.round)
     for player in (0, 1):
         networks = refits(solver, player, 2)
         rows = dict(solver.memories.named())[f"advantage-{player}"][slice(None)]  # type: ignore[index]

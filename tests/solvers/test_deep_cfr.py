@@ -17,12 +17,13 @@ from deepcfr.config import (
 )
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.matching import regret_matching
-from deepcfr.policies.network import RegretMatchingPolicy, infoset_owner
+from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import memory_bytes
@@ -209,7 +210,7 @@ def test_the_advantage_networks_start_at_zero() -> None:
 @pytest.mark.parametrize("fallback", ["highest", "uniform"])
 def test_strategy_samples_are_those_of_the_newest_networks_at_the_time(fallback: str) -> None:
     solver = DeepCFR(KUHN, replace(BRIEF, cfr=replace(BRIEF.cfr, fallback=fallback)))  # type: ignore[arg-type]
-    owner = infoset_owner(KUHN)
+    owner = by_infoset(KUHN, KUHN.actor)
     before = solver.current_policy().probabilities(EVERY)
     for record in solver.iterations():
         after = solver.current_policy().probabilities(EVERY)
@@ -236,7 +237,7 @@ def test_the_first_strategies_are_uniform() -> None:
     solver = DeepCFR(KUHN, BRIEF)
     next(solver.iterations())
     samples = held(solver.memories.strategies)
-    first = infoset_owner(KUHN)[samples.infosets.node.long()] == 1  # collected before any network was fitted
+    first = by_infoset(KUHN, KUHN.actor)[samples.infosets.node.long()] == 1  # collected before any network was fitted
     legal = KUHN.encoding.legal[samples.infosets.node.long()]
     uniform = legal / legal.sum(1, keepdim=True)
     assert torch.equal(samples.target[first], uniform[first])
@@ -256,7 +257,7 @@ def test_samples_carry_the_iteration_that_made_them() -> None:
 
 def test_each_player_has_a_memory_of_its_own_advantages() -> None:
     solver = solved(BRIEF)
-    owner = infoset_owner(KUHN)
+    owner = by_infoset(KUHN, KUHN.actor)
     for player, memory in enumerate(solver.memories.advantages):
         samples = held(memory)
         assert set(owner[samples.infosets.node.long()].tolist()) == {player}
@@ -301,7 +302,7 @@ def test_policies_are_distributions_over_legal_actions(name: str, network: Netwo
 def test_the_current_policy_is_regret_matching_on_each_players_network() -> None:
     solver = solved(BRIEF)
     probabilities = solver.current_policy().probabilities(EVERY)
-    owner = infoset_owner(KUHN)
+    owner = by_infoset(KUHN, KUHN.actor)
     for row in range(12):
         infoset = EVERY[slice(row, row + 1)]
         with torch.no_grad():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from deepcfr.config import FitConfig, NetworkConfig
-from deepcfr.games.base import infoset_rounds
+from deepcfr.games.base import by_infoset
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
@@ -86,7 +86,7 @@ def test_balanced_draws_take_as_much_weight_from_every_round() -> None:
     cards = torch.zeros(rows, 2, dtype=torch.uint8)
     memory = Memory(game.encoding, rows)
     memory.add(Samples(Infosets(node, cards), torch.zeros(rows, game.encoding.num_actions), iteration), stream=0)
-    round_ = infoset_rounds(game)
+    round_ = by_infoset(game, game.round)
     assert round_[game.infoset[game.actor >= 0]].tolist() == game.round[game.actor >= 0].tolist()
     config = FitConfig(draw="balanced")
     examples = InfosetExamples(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, RunConfig
-from deepcfr.games.base import infoset_rounds
+from deepcfr.games.base import by_infoset
 from deepcfr.games.cards import canonical_cards, pack_cards, suit_permutations
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.reservoir import Memory
@@ -52,7 +52,7 @@ def solved_examples(
         hands = draw_hands(solved, game, min(wanted, most or MOST_HANDS), stream, first_round)
         return hands.strategy_examples(WEIGHTS["uniform"], 1, plan)
     infosets = draw_infosets(solved, game, min(wanted, most or MOST_INFOSETS), stream, first_round)
-    legal, rounds = game.encoding.legal, infoset_rounds(game)
+    legal, rounds = game.encoding.legal, by_infoset(game, game.round)
     return InfosetExamples(
         infosets, Objective(legal, strategy_loss, WEIGHTS["uniform"], 1, rounds=rounds, scaled=False), plan
     )

@@ -13,7 +13,7 @@ import torch
 from deepcfr.config import AdvantageFitConfig, NetworkConfig
 from deepcfr.errors import TrainingError
 from deepcfr.evaluation.deviations import round_name
-from deepcfr.games.base import infoset_rounds
+from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.matching import Matching
 from deepcfr.rng import generator, key
@@ -100,7 +100,7 @@ def _fitted(
 
 def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
     """An even subset of a memory's infosets, by round."""
-    rounds = infoset_rounds(solver.game)
+    rounds = by_infoset(solver.game, solver.game.round)
     weights = WEIGHTS[solver.config.cfr.weighting]
     if isinstance(examples, InfosetExamples):
         memory, legal = examples.memory, solver.game.encoding.legal

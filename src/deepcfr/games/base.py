@@ -64,12 +64,12 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
     return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
 
 
-def infoset_rounds(game: Game) -> torch.Tensor:
-    """The round of every public infoset, int64 [K]; all nodes of a public infoset are in one round."""
-    rounds = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.device)
+def by_infoset(game: Game, of_nodes: torch.Tensor) -> torch.Tensor:
+    """What all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
+    found = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.device)
     decisions = game.actor != TERMINAL
-    rounds[game.infoset[decisions]] = game.round[decisions]
-    return rounds
+    found[game.infoset[decisions]] = of_nodes[decisions]
+    return found
 
 
 def card_codes(cards: torch.Tensor, encoding: Encoding) -> torch.Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.games.base import Game
+from deepcfr.games.base import Game, by_infoset
 from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
 from deepcfr.policies.matching import REGRET_MATCHING, Matching
 from deepcfr.ranges.boards import Board
@@ -59,7 +59,7 @@ class NetworkPerPlayer(Policy):
     ) -> None:
         self.game, self.networks, self.kind = game, networks, kind
         self._to_strategy = to_strategy
-        self._owner = infoset_owner(game)
+        self._owner = by_infoset(game, game.actor)
         with torch.no_grad():
             self._nodes = [network.encode_nodes() for network in networks]
         self._encoded = lru_cache(maxsize=16)(self._encode)  # by round, for boards
@@ -162,14 +162,6 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         advantages = outputs.transpose(1, 2).contiguous().cpu().numpy()  # whole rows of hands
         highest = self.link.fallback == "highest"
         match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, highest, result)
-
-
-def infoset_owner(game: Game) -> torch.Tensor:
-    """The player who acts at each public infoset index, int64 [K]."""
-    owner = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.actor.device)
-    decisions = game.actor >= 0
-    owner[game.infoset[decisions]] = game.actor[decisions]
-    return owner
 
 
 def _on_hands(

@@ -14,7 +14,7 @@ import torch
 
 from deepcfr.config import AdvantageFitConfig, CFRConfig, FitConfig, MemoryConfig, PublicChanceSampling, RunConfig
 from deepcfr.config.records import Weighting
-from deepcfr.games.base import Game, infoset_rounds
+from deepcfr.games.base import Game, by_infoset
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.memory.hands import HandMemory, bytes_per_hand
 from deepcfr.memory.reservoir import Memory, Store, Stored, bytes_per_sample
@@ -148,7 +148,7 @@ def discounted_rates(t: int) -> tuple[float, float]:
 
 def objective_of(game: Game, memory: str, weights: Weights, t: int, config: FitConfig) -> Objective:
     """The objective of a fit to the infosets of a memory; the memory's name determines the kind of targets."""
-    legal, rounds = game.encoding.legal, infoset_rounds(game)
+    legal, rounds = game.encoding.legal, by_infoset(game, game.round)
     if memory == "strategy":
         return Objective(legal, strategy_loss, weights, t, rounds=rounds, scaled=False)
     in_pots = isinstance(config, AdvantageFitConfig) and config.pot_units
