@@ -216,7 +216,7 @@ class ValueNetwork(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        inputs = BINS + 3 + 2 * BINS + 2
+        inputs = 4 * BINS + 8
         self.layers = nn.Sequential(
             nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
             nn.Linear(width, 1),
@@ -225,14 +225,17 @@ class ValueNetwork(nn.Module):
     def forward(self, data: Samples, rows: torch.Tensor) -> torch.Tensor:
         """The values of `rows`, whole groups, [len(rows)]; a group's values add up to 0 over all pairs of hands."""
         group, player = data.group[rows], data.player[rows]
-        centres = torch.linspace(-1, 1, BINS)
-        hats = (1 - (data.strength[rows, None] - centres).abs() * (BINS - 1) / 2).clamp(min=0)
+        means = torch.zeros(len(data.pot), 2, 2)  # equity and spread of both ranges
+        of_hands = torch.stack([data.equity[rows], data.spread[rows]], 1)
+        means.index_put_((group, player), of_hands * data.share[rows, None], accumulate=True)
         seen = torch.cat(
             [
-                hats,
+                _hats(data.strength[rows]),
+                _hats(data.equity[rows]),
                 data.strength[rows, None],
-                data.spread[rows, None],
-                data.equity[rows, None],
+                of_hands,
+                means[group, player],
+                means[group, 1 - player, 1:],
                 data.ranges[group, player],
                 data.ranges[group, 1 - player],
                 data.pot[group, None].log(),
@@ -244,6 +247,12 @@ class ValueNetwork(nn.Module):
         raw = 0.5 * data.equity[rows] + rest
         surplus = torch.zeros(len(data.pot)).index_add(0, group, raw * data.share[rows])
         return raw - 0.5 * surplus[group]
+
+
+def _hats(equity: torch.Tensor) -> torch.Tensor:
+    """Equities [R] from -1 to 1 as shares of the two nearest of BINS points, [R, BINS]."""
+    points = torch.linspace(-1, 1, BINS)
+    return (1 - (equity[:, None] - points).abs() * (BINS - 1) / 2).clamp(min=0)
 
 
 def fit(data: Samples, width: int, steps: int, batch: int, seed: int) -> ValueNetwork:
