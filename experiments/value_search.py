@@ -1,9 +1,9 @@
 """Search that stops at the next round, where a network says what all hands are worth.
 
-    python -m experiments.value_network fhp --out runs/flop-values.pt
-    python -m experiments.value_search runs/flop-values.pt
-    python -m experiments.value_network hulh --round 2 --out runs/turn-values.pt
-    python -m experiments.value_search runs/turn-values.pt --agent hulh --boards 40
+    python -m experiments.value_network fhp --out runs/flops.pt
+    python -m experiments.value_search runs/flops.pt
+    python -m experiments.value_network hulh --round 2 --out runs/turns.pt
+    python -m experiments.value_search runs/turns.pt --agent hulh --boards 40
 
 The first search plays flop hold'em from nothing, and its NashConv is exact: the betting before the flop is solved with the
 network's values, and flops are solved to the end. The second one solves the flop of an agent's limit hold'em, and plays a
@@ -59,7 +59,7 @@ _KEPT = 64  # boards whose hands stay in memory: all turns after a flop
 
 
 class Leaves:
-    """What hands are worth at the end of a round on `board`, by the network; either player has `paid` [X] by then."""
+    """Values of hands at the end of a round on `board`, by the network; either player has `paid` [X] by then."""
 
     def __init__(self, boards: Boards, board: Board, paid: Doubles, network: Network) -> None:
         self.paid, self._network = paid, network

@@ -65,7 +65,7 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
 
 
 def by_infoset(game: Game, of_nodes: torch.Tensor) -> torch.Tensor:
-    """What all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
+    """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
     found = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.device)
     decisions = game.actor != TERMINAL
     found[game.infoset[decisions]] = of_nodes[decisions]
