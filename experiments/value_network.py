@@ -96,7 +96,10 @@ class Hands:
 
     @cached_property
     def spread(self) -> Doubles:
-        """The standard deviation of the strength of each view over the boards of the last round, [U], 0 on one of them."""
+        """The standard deviation of each view's strength over the boards of the last round, [U], 0 on one of them.
+
+        Strength is here among one hand of each view.
+        """
         rules, board = self._rules, self.board
         runouts = runouts_after(rules, board.cards, sum(rules.board_cards) - len(board.cards))
         places = np.full((len(runouts), len(board)), np.nan)

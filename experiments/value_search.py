@@ -63,11 +63,12 @@ class Leaves:
 
     def __init__(self, boards: Boards, board: Board, paid: Doubles, network: Network) -> None:
         self.paid, self._network = paid, network
-        self._check_down = CheckDown(boards.game.rules)
-        self._results = Hands(board, self._check_down).results
+        check_down = CheckDown(boards.game.rules)
+        self._results = Hands(board, check_down).results
         self._children = boards.children(board)
         self._copies = np.cumsum([child.copies for child in self._children])
-        self._hands = lru_cache(_KEPT)(lambda place: Hands(self._children[place], self._check_down))
+        children = self._children  # without `self`, which would keep all of this until a collection of garbage
+        self._hands = lru_cache(_KEPT)(lambda place: Hands(children[place], check_down))
 
     def mean(self, at_exits: Floats, start: float, count: int) -> Doubles:
         """An estimate of both players' values [2, X, U] for their reach [2, X, U], from `count` boards of the next round.
@@ -100,7 +101,8 @@ class Leaves:
 class ValueSearch(ResolvingPolicy):
     """`policy` with round `round_` solved up to the next one, with `visits` boards of it in each of `iterations`.
 
-    Later rounds are searched to the end as `settings` say, or played by `policy` without them.
+    Later rounds are searched to the end as `settings` say, or played by `policy` without them. The boards that are visited
+    depend on the names of suits.
     """
 
     def __init__(
@@ -144,9 +146,12 @@ class ValueSearch(ResolvingPolicy):
 
                 update(trees, tables, traverser, DISCOUNTED, t, scratch)(root, reach, deal)
         sums = averages.load(root)
-        total = np.add.reduceat(sums, tree.first_edge[:-1], axis=0)[tree.edge_node]
-        plain: Floats = self._plain(lines, board)
-        strategy: Floats = np.divide(sums, total, out=np.array(plain, np.float64), where=total > 0)
+        total, learnt = (
+            np.add.reduceat(np.abs(table.load(root)), tree.first_edge[:-1], axis=0)[tree.edge_node]
+            for table in (averages, regrets)
+        )
+        strategy = np.array(self._plain(lines, board), np.float32)  # where nothing was learnt, as in `on_first_board`
+        np.divide(sums, total, out=strategy, where=(total > 0) & (learnt > 0), casting="same_kind")
         return strategy
 
 

@@ -182,15 +182,20 @@ def test_later_rounds_are_played_as_trained_or_searched_to_the_end() -> None:
     )
 
 
-def test_a_round_between_others_stops_at_the_next_one() -> None:
-    """The flop of limit hold'em with three rounds, one line of betting at a time: the same as all lines together."""
+def three_rounds() -> PokerGame:
+    """A small limit hold'em with one card after the flop."""
     rounds = {
         "board_cards": (0, 3, 1),
         "first_player": (0, 1, 1),
         "raise_size": (100, 100, 200),
         "max_raises": (2, 2, 1),
     }
-    game = PokerGame(replace(poker("fhp-mini").rules, name="three rounds", **rounds))
+    return PokerGame(replace(poker("fhp-mini").rules, name="three rounds", **rounds))
+
+
+def test_a_round_between_others_stops_at_the_next_one() -> None:
+    """The flop of limit hold'em with three rounds, one line of betting at a time: the same as all lines together."""
+    game = three_rounds()
     uniform = scripted_policy("uniform", game)
     together, apart = (ValueSearch(uniform, half_the_equity, 1, None, iterations=20, visits=2) for _ in range(2))
     boards = SampledBoards(game)
@@ -202,6 +207,43 @@ def test_a_round_between_others_stops_at_the_next_one() -> None:
         lines = whole.only(np.array([entry]))
         np.testing.assert_allclose(apart.on_board(lines.tree, flop), found[lines.edges], atol=1e-5)
     np.testing.assert_array_equal(together.on_board(boards.rounds[2], turn), uniform.on_board(boards.rounds[2], turn))
+    merged = Boards(game, merge=True, root=flop, rounds=boards.rounds)
+    leaves = Leaves(merged, flop, paid_at(game, boards.rounds[2]), half_the_equity)
+    at_exits = np.random.default_rng(0).random((2, len(leaves.paid), len(flop)))
+    exact = ends_of(merged, scripted_policy("call", game).on_board, at_exits)
+    np.testing.assert_allclose(leaves.mean(at_exits, 0.5, 1), exact, atol=1e-4)
+    assert np.abs(Hands(flop, CheckDown(game.rules)).strength).max() <= 1
+
+
+def test_after_lines_that_nobody_plays_the_plain_policy_is_played() -> None:
+    """Nobody raises before the flop of a game with three rounds, so one line of betting leads there."""
+    game = three_rounds()
+    boards = SampledBoards(game)
+    flop = boards.runout((0, 5, 10, 11))[1]
+    calls = scripted_policy("call", game)
+    whole = boards.rounds[1]
+    found = ValueSearch(calls, half_the_equity, 1, None, iterations=20, visits=2).on_board(whole, flop)
+    changed = np.abs(found - calls.on_board(whole, flop)).max(1) > 0
+    called = {int(entry) for entry in whole.entry_of_slot[whole.edge_node[changed]]}
+    assert len(called) == 1 < len(whole.entries)
+    assert changed.sum() > 2
+
+
+def test_entries_seen_together_or_one_by_one_have_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = poker("fhp-mini")
+    torch.manual_seed(0)
+    leaves = leaves_of(game, ValueNetwork(16))
+    boards = Boards(game, merge=True, keep=True)
+    flop = boards.children(boards.children(boards.root)[0])[0]
+    reach = np.random.default_rng(0).random((2, len(leaves.paid), len(flop)))
+    found = []
+    for together in (1, 3, 100):
+        monkeypatch.setattr("experiments.value_search._TOGETHER", together)
+        found.append(leaves.values(0, reach))
+    np.testing.assert_allclose(found[0], found[2], atol=1e-5)
+    np.testing.assert_allclose(found[1], found[2], atol=1e-5)
+    won = (reach * found[0]) @ flop.size
+    np.testing.assert_allclose(won.sum(0), 0, atol=1e-4 * np.abs(won).max())
 
 
 def test_values_are_finite_where_a_range_has_few_hands() -> None:
