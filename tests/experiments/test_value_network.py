@@ -281,3 +281,33 @@ def test_the_flops_of_all_iterations_lie_apart(monkeypatch: pytest.MonkeyPatch) 
     places = np.sort(starts)
     assert len(places) == 8
     assert np.diff(np.append(places, places[0] + 1)).min() > 0.5 / 8
+
+
+def test_the_average_of_a_searched_round_comes_to_rest() -> None:
+    """Values that need no flops drawn have no noise, so twice the iterations change little."""
+    game = poker("fhp-mini")
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    some, more = (searching(game, half_the_equity, n, 1).on_board(boards.rounds[0], before) for n in (100, 200))
+    assert np.abs(some - more).mean() < 0.004
+
+
+def test_the_seed_chooses_the_flops_that_are_visited() -> None:
+    game = poker("fhp-mini")
+    boards = Boards(game, merge=True, keep=True)
+    (before,) = boards.children(boards.root)
+    torch.manual_seed(0)
+    network, uniform = ValueNetwork(16), scripted_policy("uniform", game)
+    first, again, other = (
+        ValueSearch(uniform, network, 0, None, iterations=5, visits=1, seed=seed).on_board(boards.rounds[0], before)
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0
+
+
+def test_the_order_of_hands_does_not_matter_to_the_network(samples: Samples) -> None:
+    torch.manual_seed(0)
+    network, rows = ValueNetwork(16), torch.arange(len(samples.group))
+    order = torch.randperm(len(rows))
+    torch.testing.assert_close(network(samples, rows)[order], network(samples, order), atol=1e-5, rtol=1e-4)
