@@ -818,3 +818,26 @@ def test_liars_dice_that_is_too_large_to_be_listed_is_solved_learned_and_matched
     assert match["value"] < 0
     refusal = problem(deepcfr("solve", game, "--out", tmp_path / "mccfr", "--algorithm", "mccfr"))
     assert "'mccfr' is not a full-width algorithm" in refusal
+
+
+def test_a_phantom_game_is_learned_evaluated_and_matched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepcfr.games.openspiel.is_phantom_tic_tac_toe", lambda game: True)  # noqa: ARG005
+    game, deep, gradient = "openspiel:dark_hex(num_rows=2,num_cols=3)", tmp_path / "deep", tmp_path / "ppo"
+    small = ("--sampling.traversals", 20, "--advantage.steps", 4, "--average.steps", 4, "--cfr.iterations", 2)
+    learned = deepcfr("train", game, "--out", deep, *small, "--cfr.keep-networks", 1)
+    assert learned.status == 0
+    assert "2,508 infosets, and too many histories to list" in learned.out
+    exact = deepcfr("exploitability", deep, "--json").json
+    assert -exact["best_response_values"][1] < exact["value"] < exact["best_response_values"][0]
+    sampled = deepcfr("exploitability", deep, "--policy", "sd-cfr", "--json").json
+    assert sampled["nash_conv"] > 100
+    assert sampled["nash_conv"] != exact["nash_conv"]
+    few = ("--ppo.iterations", 20, "--ppo.episodes", 64, "--evaluation.every", 0)
+    assert deepcfr("train", game, "--out", gradient, "--solver", "ppo", *few, "--json").json["nash_conv"] > 100
+    match = deepcfr("match", gradient, deep, "--json").json
+    assert match["exact"]
+    assert match["hands"] == 0
+    refused = problem(deepcfr("solve", game, "--out", tmp_path / "solved"))
+    assert refused == f"Tabular solvers need a list of histories, and '{game[10:]}' has too many: use train."
+    refused = problem(deepcfr("train", game, "--solver", "dream", "--out", tmp_path / "dream"))
+    assert refused == f"Values of histories need a list of all nodes, and '{game[10:]}' has too many for one."

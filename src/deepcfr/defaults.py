@@ -34,6 +34,7 @@ def network_solver(name: NamedSolver) -> NetworkSolver:
 def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     """The default configuration of `train GAME`: tuned on two cores for known games, else a small one."""
     small = game in ("kuhn", "leduc") or game.startswith(OPENSPIEL)
+    little = _SMALL | (_MANY_ACTIONS if game.startswith(f"{OPENSPIEL}phantom_ttt") else {})
     if solver == "nfsp":
         settings = _NFSP["kuhn" if game == "kuhn" else "leduc" if small else "poker"]
         return config_from_table({"game": game, "solver": solver, **settings})
@@ -45,7 +46,7 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     if solver not in get_args(NamedSolver):
         raise ConfigError(f"'solver' must be one of {', '.join(get_args(NamedSolver))}, but is {solver}.")
     if solver != "deep-cfr":
-        base, relative = _SMALL if small else _MODEST, _RELATIVES[solver]
+        base, relative = little if small else _MODEST, _RELATIVES[solver]
         if solver == "rcfr":  # exact sums of all hands on a panel of boards
             if game.startswith(OPENSPIEL) or game in _FOUR_ROUND_NAMES:
                 raise ConfigError(
@@ -59,7 +60,7 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
     if game in _TUNED:
         return config_from_table({"game": game, **_TUNED[game]})
     if game.startswith(OPENSPIEL):
-        return config_from_table({"game": game, **_SMALL})
+        return config_from_table({"game": game, **little})
     return config_from_table({"game": game, **_MODEST})
 
 
@@ -227,6 +228,8 @@ _EXTERNAL_FOUR_ROUNDS: dict[str, Any] = {
 # Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
 # ESCHER has nothing but its values, which need longer fits to newer histories than a baseline.
 _VALUE_FIT = {"steps": 100, "batch_size": 512, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine"}
+# All tries of one player are some 165,000 histories in a traversal of phantom tic-tac-toe. Not tuned.
+_MANY_ACTIONS: dict[str, Any] = {"sampling": {"traversals": 6_000, "actions": 2}}
 _SMALL_HISTORIES: dict[str, Any] = {"sampling": {"traversals": 6_000}, "values": _VALUE_FIT | {"capacity": 30_000}}
 _POKER_HISTORIES: dict[str, Any] = {
     "sampling": {"traversals": 120_000},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,8 +25,22 @@ class Deals:
         return self.traversal.shape[0]
 
 
+@dataclass(frozen=True)
+class NodeFunction:
+    """A function in place of a tensor over all nodes, for a game with too many: `of` takes the nodes asked for, [M]."""
+
+    of: Callable[[torch.Tensor], torch.Tensor]
+    by_infoset: torch.Tensor  # [K], of the nodes of each infoset
+
+    def __getitem__(self, node: torch.Tensor) -> torch.Tensor:
+        return self.of(node)
+
+
+AtNodes = torch.Tensor | NodeFunction  # what belongs to nodes, to be indexed by them
+
+
 class Game(Protocol):
-    """A two-player zero-sum game with perfect recall whose nodes (public positions, without the deal) can be listed.
+    """A two-player zero-sum game with perfect recall, stepped from node to node (public positions, without the deal).
 
     Node indices are 0 .. N-1. A node belongs to one player, or is terminal. The player's information there is
     `infoset[node]` together with `deals.views[row, actor[node], round[node]]`.
@@ -35,12 +50,27 @@ class Game(Protocol):
     unit: str  # the unit of payoffs, such as "big blinds"
     milli_unit: str  # the unit of printed results, such as "mbb/g"
     device: str
-    actor: torch.Tensor  # int64 [N]: 0, 1 or TERMINAL
-    round: torch.Tensor  # int64 [N], which view a node uses
-    infoset: torch.Tensor  # int64 [N], index into the rows of `encoding`; any value at terminal nodes
-    legal: torch.Tensor  # bool [N, A]
-    deals_before: torch.Tensor  # int64 [N], chance events between the parent and the node; for counts of nodes touched
     encoding: Encoding
+
+    @property
+    def actor(self) -> AtNodes:
+        """Who acts, int64 [N]: 0, 1 or TERMINAL."""
+
+    @property
+    def round(self) -> AtNodes:
+        """Which view a node uses, int64 [N]."""
+
+    @property
+    def infoset(self) -> AtNodes:
+        """Index into the rows of `encoding`, int64 [N]; any value at terminal nodes."""
+
+    @property
+    def legal(self) -> AtNodes:
+        """The legal actions, bool [N, A]."""
+
+    @property
+    def deals_before(self) -> AtNodes:
+        """Chance events between the parent and the node, int64 [N]; for counts of nodes touched."""
 
     def deal(self, count: int, stream: int, first: int = 0) -> Deals:
         """Deals of traversals `first` .. `first + count - 1` of the stream; they do not depend on chunks."""
@@ -59,13 +89,27 @@ class Game(Protocol):
         ...
 
 
+class ListedGame(Game, Protocol):
+    """A game whose nodes fit into a list."""
+
+    actor: torch.Tensor
+    round: torch.Tensor
+    infoset: torch.Tensor
+    legal: torch.Tensor
+    deals_before: torch.Tensor
+
+
 def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> Infosets:
     """The infosets of the acting players at `node` [M] of traversals `row` [M]."""
     return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
 
 
-def by_infoset(game: Game, of_nodes: torch.Tensor) -> torch.Tensor:
+def by_infoset(game: Game, of_nodes: AtNodes) -> torch.Tensor:
     """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
+    if isinstance(of_nodes, NodeFunction):
+        return of_nodes.by_infoset
+    assert isinstance(game.actor, torch.Tensor)
+    assert isinstance(game.infoset, torch.Tensor)
     found = torch.zeros(len(game.encoding.legal), dtype=torch.int64, device=game.device)
     decisions = game.actor != TERMINAL
     found[game.infoset[decisions]] = of_nodes[decisions]
@@ -89,7 +133,7 @@ def distinct(code: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return example, place
 
 
-def check_game(game: Game, playouts: int = 255, seed: int = 0) -> None:
+def check_game(game: ListedGame, playouts: int = 255, seed: int = 0) -> None:
     """Verify the `Game` contract: check the arrays, then play random games.
 
     Raises GameError with one sentence for every breach found.
@@ -110,7 +154,7 @@ def _mismatch(name: str, value: torch.Tensor, shape: tuple[int, ...], dtype: tor
     return [f"{name} must be {kind} {list(shape)}, but is {value.dtype} {list(value.shape)}."]
 
 
-def _array_problems(game: Game) -> list[str]:
+def _array_problems(game: ListedGame) -> list[str]:
     nodes, actions = len(game.actor), game.encoding.num_actions
     problems = []
     for name in ("actor", "round", "infoset", "deals_before"):
@@ -126,7 +170,7 @@ def _array_problems(game: Game) -> list[str]:
     return problems + _mismatch("node_features", features, shape, torch.float32)
 
 
-def _meaning_problems(game: Game) -> list[str]:
+def _meaning_problems(game: ListedGame) -> list[str]:
     problems = []
     if not bool(((game.actor >= TERMINAL) & (game.actor <= 1)).all()):
         problems.append("actor must be 0, 1 or TERMINAL.")
@@ -149,7 +193,7 @@ def _meaning_problems(game: Game) -> list[str]:
     return problems
 
 
-def _deal_problems(game: Game, deals: Deals, later: Deals) -> list[str]:
+def _deal_problems(game: ListedGame, deals: Deals, later: Deals) -> list[str]:
     count, half = len(deals), len(deals) - len(later)
     rounds = int(game.round[game.actor != TERMINAL].max()) + 1
     problems = _mismatch("traversal", deals.traversal, (count,), torch.int64)
@@ -168,7 +212,7 @@ def _deal_problems(game: Game, deals: Deals, later: Deals) -> list[str]:
     return problems
 
 
-def _playout_problems(game: Game, deals: Deals, later: Deals, seed: int) -> list[str]:
+def _playout_problems(game: ListedGame, deals: Deals, later: Deals, seed: int) -> list[str]:
     problems, payoffs = _playout(game, deals, seed)
     if not problems:
         again = _playout(game, later, seed)[1]
@@ -177,7 +221,7 @@ def _playout_problems(game: Game, deals: Deals, later: Deals, seed: int) -> list
     return problems
 
 
-def _playout(game: Game, deals: Deals, seed: int) -> tuple[list[str], torch.Tensor]:
+def _playout(game: ListedGame, deals: Deals, seed: int) -> tuple[list[str], torch.Tensor]:
     """Play every deal to its end with random actions; returns the problems found and the payoffs."""
     row = torch.arange(len(deals), device=game.device)
     none = torch.empty(0)
@@ -209,7 +253,7 @@ def _playout(game: Game, deals: Deals, seed: int) -> tuple[list[str], torch.Tens
     return problems, payoffs
 
 
-def _node_problems(game: Game, source: str, node: torch.Tensor, count: int) -> list[str]:
+def _node_problems(game: ListedGame, source: str, node: torch.Tensor, count: int) -> list[str]:
     problems = _mismatch(source, node, (count,), torch.int64)
     if not problems and (int(node.min()) < 0 or int(node.max()) >= len(game.actor)):
         problems = [f"{source} must lead to a node."]

@@ -69,6 +69,11 @@ class LiarsDice:
     def num_infosets(self) -> int:
         return len(self.hands) << self.num_bids
 
+    @property
+    def size(self) -> str:
+        """The size in words."""
+        return f"{1 << self.num_bids:,} public positions, {self.num_infosets:,} infosets"
+
     def _true_bids(self) -> Bools:
         """Whether each bid is true, by the hands of players 0 and 1: bool [bids, H, H]; OpenSpiel decides."""
         true = np.empty((self.num_bids, len(self.hands), len(self.hands)), np.bool_)

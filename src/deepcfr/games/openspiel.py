@@ -26,6 +26,7 @@ from deepcfr.games.openspiel_tree import (
     require_supported,
     turn_based,
 )
+from deepcfr.games.phantom import PhantomGame, is_phantom_tic_tac_toe
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import TERMINAL, Encoding
 
@@ -42,10 +43,12 @@ def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MO
     return _make(name, lambda game: OpenSpielGame(game, name, device, most_histories))
 
 
-def playable_openspiel_game(name: str, device: str = "cpu") -> OpenSpielGame | LiarsDice:
-    """As `load_openspiel_game`, but liar's dice that is too large to be listed is a `LiarsDice`."""
+def playable_openspiel_game(name: str, device: str = "cpu") -> FromOpenSpiel:
+    """As `load_openspiel_game`, but phantom tic-tac-toe is a `PhantomGame`, and large liar's dice a `LiarsDice`."""
 
-    def make(game: SpielGame) -> OpenSpielGame | LiarsDice:
+    def make(game: SpielGame) -> FromOpenSpiel:
+        if is_phantom_tic_tac_toe(game):
+            return PhantomGame(game, name, device)
         large = histories_of_dice(game) > MOST_HISTORIES
         return LiarsDice(game, name, device) if large else OpenSpielGame(game, name, device)
 
@@ -93,6 +96,11 @@ class OpenSpielGame:
         self.encoding = Encoding(features_there, self.positions >= 0, card_groups=(), num_ranks=0, num_suits=0)
         self._place_nodes()
         self._place_chance()
+
+    @property
+    def size(self) -> str:
+        """The size in words."""
+        return f"{self.explicit.num_nodes:,} histories, {self.explicit.num_infosets:,} infosets"
 
     def _place_columns(self) -> None:
         ids, legal = self.explicit.infoset_action_ids, self.explicit.legal
@@ -167,3 +175,6 @@ class OpenSpielGame:
             uniform = addressed_uniforms(stream, traversal[at], history[at]).double()
             outcome = torch.searchsorted(self._lower, uniform - 1 - node[at], right=True) - 1
             history = history.index_put((at,), self._outcome[outcome])
+
+
+FromOpenSpiel = OpenSpielGame | LiarsDice | PhantomGame  # what networks can train on

@@ -14,8 +14,7 @@ from deepcfr.games.ladder import LADDERS, LadderRules, read_ladder
 from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
-    from deepcfr.games.liars_dice import LiarsDice
-    from deepcfr.games.openspiel import OpenSpielGame
+    from deepcfr.games.openspiel import FromOpenSpiel
     from deepcfr.games.poker import PokerGame, Suits
 
 
@@ -81,9 +80,7 @@ def is_poker(source: GameSource) -> bool:
     return not isinstance(source, OpenSpielSource)
 
 
-def build_game(
-    source: GameSource, suits: Suits = "canonical", device: str = "cpu"
-) -> PokerGame | OpenSpielGame | LiarsDice:
+def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | FromOpenSpiel:
     """The playable game with its list of nodes.
 
     Games of OpenSpiel have no suits and raise the errors of `load_openspiel_game`. Raises GameError for a raise-ladder game
@@ -101,7 +98,7 @@ def build_game(
 
 
 @lru_cache(maxsize=1)
-def _openspiel_game(name: str, device: str) -> OpenSpielGame | LiarsDice:
+def _openspiel_game(name: str, device: str) -> FromOpenSpiel:
     """Cached: compiling takes long, and a run needs the game for its cost estimate and for its solver."""
     from deepcfr.games.openspiel import playable_openspiel_game
 

@@ -16,8 +16,7 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
-from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import FromOpenSpiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy, fewest_deals
 from deepcfr.policies.mixture import MixturePolicy
@@ -99,7 +98,7 @@ def _require_same_view(first: Game, second: Game) -> None:
     """Raise GameError unless policies of the second game accept infosets of the first."""
     if isinstance(first, PokerGame) and isinstance(second, PokerGame):
         same = (first.rules, first.suits) == (second.rules, second.suits)
-    elif isinstance(first, OpenSpielGame | LiarsDice) and isinstance(second, type(first)):
+    elif isinstance(first, FromOpenSpiel) and isinstance(second, type(first)):
         same = str(first.spiel_game) == str(second.spiel_game)
     else:
         same = first is second

@@ -21,7 +21,7 @@ from deepcfr.types import Infosets
 
 Floats = npt.NDArray[np.floating]
 _AT_ONCE = 1 << 13  # positions that a policy is asked about together
-_UNREACHED = 1e-40  # the share in averages of what no policy's own reach comes to
+UNREACHED = 1e-40  # the share in averages of what no policy's own reach comes to
 
 
 class LiarsDiceTable(Policy):
@@ -88,7 +88,7 @@ def dice_average(game: LiarsDice, policies: Sequence[Policy], weights: Floats, k
         table = table_of_dice(policy)
         first, second = (reach_of(table, game.movers, game.chance, player) for player in (0, 1))
         own = np.where((game.movers == 0)[:, None], first, second)
-        total += weight * (own[before] + _UNREACHED) * table
+        total += weight * (own[before] + UNREACHED) * table
     return LiarsDiceTable(game, match_weights(total), kind)
 
 

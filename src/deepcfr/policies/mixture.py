@@ -25,10 +25,12 @@ from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import FromOpenSpiel, OpenSpielGame
+from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals
 from deepcfr.policies.liars_dice import dice_average
+from deepcfr.policies.phantom import phantom_average
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree, round_trees
@@ -51,7 +53,7 @@ class MixturePolicy(Policy):
     whole_rounds = True
 
     def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
-        if not isinstance(game, PokerGame | OpenSpielGame | LiarsDice):
+        if not isinstance(game, PokerGame | FromOpenSpiel):
             raise GameError(
                 f"Policies can be averaged in poker and OpenSpiel games only, but '{game.name}' is neither."
             )
@@ -91,6 +93,8 @@ class MixturePolicy(Policy):
         game = self.game
         if isinstance(game, LiarsDice):
             return dice_average(game, self.policies, self.weights, self.kind)
+        if isinstance(game, PhantomGame):
+            return phantom_average(game, self.policies, self.weights, self.kind)
         assert isinstance(game, OpenSpielGame)
         form, legal = game.sequences, game.explicit.legal
         plain, reached = np.zeros(legal.shape), np.zeros(legal.shape)

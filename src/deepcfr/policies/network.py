@@ -33,7 +33,7 @@ class AveragePolicy(Policy):
     def __init__(self, game: Game, network: SplitNetwork) -> None:
         self.game, self.network = game, network.eval()
         with torch.no_grad():
-            self._nodes = network.encode_nodes()
+            self._nodes = network.node_parts()
 
     @torch.no_grad()
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
@@ -43,7 +43,7 @@ class AveragePolicy(Policy):
 
     @torch.no_grad()
     def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
-        node = torch.from_numpy(nodes).to(self._nodes.device)
+        node = torch.from_numpy(nodes).to(self.game.device)
         return _on_hands(self.network, self._nodes[node], self.game.encoding.legal[node], cards, masked_softmax)
 
 
@@ -61,7 +61,7 @@ class NetworkPerPlayer(Policy):
         self._to_strategy = to_strategy
         self._owner = by_infoset(game, game.actor)
         with torch.no_grad():
-            self._nodes = [network.encode_nodes() for network in networks]
+            self._nodes = [network.node_parts() for network in networks]
         self._encoded = lru_cache(maxsize=16)(self._encode)  # by round, for boards
 
     @torch.no_grad()
@@ -118,7 +118,7 @@ class NetworkPerPlayer(Policy):
     @torch.no_grad()
     def row_strategy(self, player: int, round_: int, cards: Cards) -> RowStrategy:  # noqa: ARG002
         network, nodes = self.networks[player], self._nodes[player]
-        legal, device = self.game.encoding.legal, nodes.device
+        legal, device = self.game.encoding.legal, self.game.device
         hands = network.encode_cards(torch.from_numpy(cards).to(device))
         played = self._to_strategy[player]
 

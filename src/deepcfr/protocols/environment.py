@@ -96,7 +96,7 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         """The observation of a player, as the class describes it."""
         mask = np.zeros(self.game.encoding.num_actions, np.int8)
         if agent == self.agent_selection and not self._over:
-            mask[:] = self.game.legal[int(self._node)].cpu().numpy()
+            mask[:] = self.game.legal[self._node][0].cpu().numpy()
         return {"observation": self._seen[agent], "action_mask": mask}
 
     def strategy(self, player: Player) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -17,6 +17,7 @@ from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel
+from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Player, Policy
@@ -153,6 +154,8 @@ def _answering(policy: Player) -> tuple[SpielGame, _Answer]:
         return game.spiel_game, _of_tree(policy, game)
     if isinstance(policy, Policy) and isinstance(game, LiarsDice):
         return game.spiel_game, _checked(_of_dice(policy, game), game.spiel_game)
+    if isinstance(policy, Policy) and isinstance(game, PhantomGame):
+        return game.spiel_game, _checked(_of_phantom(policy, game), game.spiel_game)
     if isinstance(policy, Policy) and isinstance(game, PokerGame):
         spiel_game = openspiel_game(game.rules)
         return spiel_game, _checked(_of_poker(policy, game, spiel_game), spiel_game)
@@ -197,6 +200,15 @@ def _of_dice(policy: Policy, game: LiarsDice) -> _Answer:
         rolled, bids = state.history()[: 2 * dice], state.history()[2 * dice :]
         hand = sorted(rolled[player * dice : (player + 1) * dice])
         row = _ask(policy, sum(1 << bid for bid in bids), np.array([hand], np.uint8))
+        return {action: float(row[action]) for action in state.legal_actions()}
+
+    return answer
+
+
+def _of_phantom(policy: Policy, game: PhantomGame) -> _Answer:
+    def answer(state: SpielState, player: int) -> dict[int, float]:
+        moves = ((move.player, move.action) for move in state.full_history())
+        row = _ask(policy, game.infoset_of(moves, player), np.empty((1, 0), np.uint8))
         return {action: float(row[action]) for action in state.legal_actions()}
 
     return answer

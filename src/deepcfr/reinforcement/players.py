@@ -10,7 +10,7 @@ import torch
 from deepcfr.games.base import Deals, Game, card_codes, distinct
 from deepcfr.policies.network import ToStrategy
 from deepcfr.sampling.external import Strategy
-from deepcfr.training.networks import SplitNetwork
+from deepcfr.training.networks import NodeParts, SplitNetwork
 
 PLAYERS = (0, 1)
 EXPLORE = -1  # the mode of a player in a game in which it plays the first of its players, with random actions between
@@ -23,14 +23,14 @@ class NetworkPlayer:
     """A network with its encoded nodes, and the function that turns its outputs into a strategy."""
 
     network: SplitNetwork
-    nodes: torch.Tensor  # float32 [K, D]
+    nodes: NodeParts
     to_strategy: ToStrategy
 
     @staticmethod
     @torch.no_grad()
     def of(network: SplitNetwork, to_strategy: ToStrategy) -> NetworkPlayer:
         """The network as it is."""
-        return NetworkPlayer(network, network.encode_nodes(), to_strategy)
+        return NetworkPlayer(network, network.node_parts(), to_strategy)
 
     def probabilities(self, hands: torch.Tensor, nodes: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
         """The strategy [..., A] from card parts and node parts that broadcast."""
@@ -49,11 +49,13 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
     example, view = distinct(card_codes(views, game.encoding))
     hands = [kind.network.encode_cards(views[example]) for kind in kinds]
     # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
-    small = len(example) * len(kinds[0].nodes) < len(deals)
+    small = len(example) * len(legal) < len(deals)
     tables = [
-        kind.probabilities(mine[:, None], kind.nodes, legal) for kind, mine in zip(kinds, hands, strict=True) if small
+        kind.probabilities(mine[:, None], kind.nodes[every], legal)
+        for every in [torch.arange(len(legal), device=legal.device)]
+        for kind, mine in zip(kinds, hands, strict=True)
+        if small
     ]
-    uniform = legal / legal.sum(1, keepdim=True)
 
     @torch.no_grad()
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
@@ -66,6 +68,8 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
             elif len(some):
                 places = at[some]
                 result[some] = kind.probabilities(hands[number][hand[some]], kind.nodes[places], legal[places])
-        return torch.where((mode == EXPLORE)[:, None], torch.lerp(result, uniform[at], _RANDOM), result)
+        options = legal[at]
+        explored = torch.lerp(result, options / options.sum(1, keepdim=True), _RANDOM)
+        return torch.where((mode == EXPLORE)[:, None], explored, result)
 
     return strategy

@@ -20,7 +20,8 @@ from deepcfr.games import strength
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import FromOpenSpiel
+from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
@@ -34,7 +35,7 @@ from deepcfr.solvers.build import Solver
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 
-AnyGame = PokerGame | OpenSpielGame | LiarsDice | LadderGame
+AnyGame = PokerGame | FromOpenSpiel | LadderGame
 
 
 def cost_notes(
@@ -58,8 +59,8 @@ def cost_notes(
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = 0 if elsewhere else _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
-    if isinstance(poker, OpenSpielGame | LiarsDice):
-        return [_size(poker), *unread_settings(config)]
+    if isinstance(poker, FromOpenSpiel):
+        return [poker.size, *unread_settings(config)]
     assert isinstance(poker, PokerGame)
     notes = []
     if config.solver != "ppo":  # which has no memories
@@ -145,8 +146,10 @@ def _tabular_notes(
         buckets = _abstraction_bytes(source, abstraction)
     else:
         listed = game()
-        assert isinstance(listed, OpenSpielGame | LiarsDice)
-        notes = [_size(listed)]
+        assert isinstance(listed, FromOpenSpiel)
+        if isinstance(listed, PhantomGame):
+            raise ConfigError(f"Tabular solvers need a list of histories, and '{listed.name}' has too many: use train.")
+        notes = [listed.size]
         if isinstance(listed, LiarsDice):
             needed = liars_dice.memory_bytes(listed)
         elif sampled:
@@ -215,12 +218,6 @@ def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | Non
     poker = game()
     assert isinstance(poker, PokerGame)
     return mccfr.memory_bytes(poker, counts, config.solve.precision, config.solve.baseline)
-
-
-def _size(game: OpenSpielGame | LiarsDice) -> str:
-    if isinstance(game, LiarsDice):
-        return f"{1 << game.num_bids:,} public positions, {game.num_infosets:,} infosets"
-    return f"{game.explicit.num_nodes:,} histories, {game.explicit.num_infosets:,} infosets"
 
 
 def time_notes(solver: Solver, config: AnyConfig) -> list[str]:

@@ -29,9 +29,8 @@ from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
 from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.listed_ladder import listed_game
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import FromOpenSpiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, cards_of, load_source
 from deepcfr.games.rules import PokerRules
@@ -287,7 +286,7 @@ class RunFolder:
             parts += [{name: value for name, value in solve.items() if name not in ("iterations", "threshold")}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
-    def game(self, device: str = "cpu") -> PokerGame | OpenSpielGame | LiarsDice:
+    def game(self, device: str = "cpu") -> PokerGame | FromOpenSpiel:
         """The run's game with its list of nodes, with cards as its networks see them."""
         game = self._any_game(device)
         return listed_game(game.rules) if isinstance(game, LadderGame) else game

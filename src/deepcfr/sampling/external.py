@@ -69,7 +69,7 @@ def traverse(
         strategies=samples_at(game, deals, opponent, iteration),
         values=values,
         nodes_touched=sum(len(level.node) + int(game.deals_before[level.node].sum()) for level in levels),
-        decisions=by_round(game, [visit[0] for visit in (*advantages, *opponent)]),
+        decisions=by_round(game, deals, [visit[0] for visit in (*advantages, *opponent)]),
     )
 
 
@@ -150,15 +150,15 @@ def _ascend(
     return values, advantages
 
 
-def by_round(game: Game, nodes: list[torch.Tensor]) -> torch.Tensor:
+def by_round(game: Game, deals: Deals, nodes: list[torch.Tensor]) -> torch.Tensor:
     """Count the `nodes` in each round of the game, int64 [R]."""
-    node = torch.cat([torch.empty(0, dtype=torch.int64, device=game.round.device), *nodes])
-    return game.round[node].bincount(minlength=int(game.round.max()) + 1)
+    node = torch.cat([torch.empty(0, dtype=torch.int64, device=game.device), *nodes])
+    return game.round[node].bincount(minlength=deals.views.shape[2])
 
 
 def samples_at(game: Game, deals: Deals, visits: Visits, iteration: int) -> Samples:
     """The infosets of all `visits` with their targets, as samples of `iteration`."""
-    empty = torch.empty(0, dtype=torch.int64, device=game.actor.device)
+    empty = torch.empty(0, dtype=torch.int64, device=game.device)
     node = torch.cat([visit[0] for visit in visits]) if visits else empty
     row = torch.cat([visit[1] for visit in visits]) if visits else empty
     target = (

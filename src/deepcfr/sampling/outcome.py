@@ -126,7 +126,7 @@ def traverse_outcomes(
         strategies=samples_at(game, deals, opponent, iteration),
         values=values.float(),
         nodes_touched=touched,
-        decisions=by_round(game, [level.node for level in levels]),
+        decisions=by_round(game, deals, [level.node for level in levels]),
         histories=_steps(batch, levels, payoffs, iteration) if learnt else None,
     )
 

@@ -10,7 +10,8 @@ from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import FromOpenSpiel, OpenSpielGame
+from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.memory.state import SavedState, State
 from deepcfr.reinforcement.nfsp import NFSP
@@ -90,7 +91,7 @@ class Solver(Protocol):
 
 
 def build_solver(
-    game: PokerGame | OpenSpielGame | LiarsDice,
+    game: PokerGame | FromOpenSpiel,
     config: AnyConfig,
     abstraction: Abstraction | None = None,
     collecting: Collecting | None = None,
@@ -108,6 +109,8 @@ def build_solver(
     settings, threads = config.solve, config.runtime.threads
     if isinstance(game, LiarsDice):
         return LiarsDiceCFR(game, settings)
+    if isinstance(game, PhantomGame):
+        raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
     if settings.algorithm == "mccfr":
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
         return MCCFR(game, settings, config.seed, threads, buckets)

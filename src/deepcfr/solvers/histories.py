@@ -115,7 +115,7 @@ class Traversals:
             # many deals share a hand before the board comes, so distinct views are encoded once
             example, view = distinct(card_codes(views, game.encoding))
             hands = network.encode_cards(views[example])
-            nodes = network.encode_nodes()
+            nodes = network.node_parts()
 
         @torch.no_grad()
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:

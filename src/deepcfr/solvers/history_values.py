@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from deepcfr.config import NetworkConfig, RunConfig
-from deepcfr.games.base import Deals, Game
+from deepcfr.errors import GameError
+from deepcfr.games.base import Deals, Game, NodeFunction
 from deepcfr.memory.reservoir import Memory, bytes_per_sample
 from deepcfr.parallel import Workers
 from deepcfr.rng import generator, key
@@ -24,13 +25,19 @@ if TYPE_CHECKING:
 
 
 def history_encoding(game: Game) -> Encoding:
-    """The encoding of histories: a node with the features of its infoset, and the cards that both players see."""
-    infoset = torch.where(game.actor == TERMINAL, 0, game.infoset)
+    """The encoding of histories: a node with the features of its infoset, and the cards that both players see.
+
+    Raises GameError for a game with too many nodes to list.
+    """
+    actor, infoset, legal = game.actor, game.infoset, game.legal
+    if isinstance(actor, NodeFunction) or isinstance(infoset, NodeFunction) or isinstance(legal, NodeFunction):
+        raise GameError(f"Values of histories need a list of all nodes, and '{game.name}' has too many for one.")
+    infoset = torch.where(actor == TERMINAL, 0, infoset)
     groups = game.encoding.card_groups
     return replace(
         game.encoding,
         node_features=game.encoding.node_features[infoset],
-        legal=game.legal,
+        legal=legal,
         card_groups=(*groups, *groups),
     )
 

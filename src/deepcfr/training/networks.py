@@ -25,6 +25,7 @@ _EPSILON = 1e-5  # added to the variance of the last features
 _GRID = {"cpu": 1_536, "cuda": 1 << 18}
 _TOWER_GRID = {"cpu": 1 << 15, "cuda": 1 << 20}  # the same where outputs are one product
 _BET_FEATURES = 64  # of the bet tower
+_MOST_NODES = 1 << 18  # whose parts are kept; more are encoded when they are asked for
 _FEW_NODES = 512  # in a tree of so many all node parts are computed for every batch
 _OUTPUTS = 4  # of the paper network, which give it the stated 98,948 parameters; surplus ones are ignored
 _LEAST_HIDDEN = 16  # features on both sides of a hidden matrix
@@ -46,6 +47,17 @@ def _rows(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 def picked_by_product(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """The rows of `table` [n, N] at `index`, int [...], as the product with indicators of rows, [..., N]."""
     return (index[..., None] == torch.arange(len(table), device=table.device)).to(table.dtype) @ table
+
+
+class NodeParts:
+    """A network's node parts, by public infoset: of all at once, or of those asked for in a game with very many."""
+
+    def __init__(self, network: SplitNetwork) -> None:
+        self._network = network
+        self.all = network.encode_nodes() if len(network.node_features) <= _MOST_NODES else None  # [K, D]
+
+    def __getitem__(self, node: torch.Tensor) -> torch.Tensor:
+        return self._network.encode_nodes(node) if self.all is None else self.all[node]
 
 
 class SplitNetwork(nn.Module):
@@ -81,6 +93,10 @@ class SplitNetwork(nn.Module):
 
         nodes = self.encode_features(those(self.node_features))
         return nodes if self.node_embedding is None else nodes + those(self.node_embedding)
+
+    def node_parts(self) -> NodeParts:
+        """The node parts by public infoset, to look up."""
+        return NodeParts(self)
 
     def joint(self, hands: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
         """The joint part in units of `scale`: card parts [..., D] and node parts [..., N], which broadcast, to [..., A]."""

@@ -22,10 +22,12 @@ from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
 from deepcfr.games.explicit import realization
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.liars_dice import dice_gains
+from deepcfr.policies.phantom import phantom_gains
 from deepcfr.policies.tables import table_of
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
@@ -48,12 +50,15 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
     if isinstance(first.game, PokerGame):
         gains = _gains_on_boards(first, second, threads, on_board)
     else:
-        gains = _gains_on_tree(first, second)
+        gains = _gains_on_tree(first, second, threads, on_board)
     return match_record(first, second, gains, start)
 
 
-def _gains_on_tree(first: Policy, second: Policy) -> tuple[float, float]:
+def _gains_on_tree(first: Policy, second: Policy, threads: int, on_part: OnBoard | None) -> tuple[float, float]:
     """Gains in both seats in an OpenSpiel game, from the realization plans of both policies."""
+    if isinstance(first.game, PhantomGame):
+        with Workers(threads) as workers:
+            return phantom_gains(first, second, workers, on_part)
     if isinstance(first.game, LiarsDice):
         return dice_gains(first, second)
     assert isinstance(first.game, OpenSpielGame)

@@ -13,9 +13,8 @@ import numpy.typing as npt
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.listed_ladder import ListedLadder
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import FromOpenSpiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Player
@@ -96,7 +95,7 @@ def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> No
         if not different:
             return
         problem = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
-    elif isinstance(first, OpenSpielGame | LiarsDice) and isinstance(second, OpenSpielGame | LiarsDice):
+    elif isinstance(first, FromOpenSpiel) and isinstance(second, FromOpenSpiel):
         if str(first.spiel_game) == str(second.spiel_game):  # the string contains all parameters
             return
         problem = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
