@@ -54,11 +54,11 @@ class Game(Protocol):
 
     @property
     def actor(self) -> AtNodes:
-        """Who acts, int64 [N]: 0, 1 or TERMINAL."""
+        """The player to act, int64 [N]: 0, 1 or TERMINAL."""
 
     @property
     def round(self) -> AtNodes:
-        """Which view a node uses, int64 [N]."""
+        """The view that a node uses, int64 [N]."""
 
     @property
     def infoset(self) -> AtNodes:
