@@ -85,6 +85,13 @@ def test_averages_are_those_of_the_listed_game(rules: BlindHex) -> None:
     assert expected.nash_conv != pytest.approx(exploitability(first).nash_conv, abs=10)
 
 
+def test_a_policy_with_a_number_that_is_none_has_no_values() -> None:
+    table = random_policy(GAMES[0], 5).table.copy()
+    table[3, 0] = np.nan
+    exact = exploitability(PhantomTable(game_of(GAMES[0]), table))
+    assert np.isnan([exact.nash_conv, exact.value]).all()
+
+
 def test_a_policy_is_asked_about_all_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phantom, "_AT_ONCE", 7)
     game = game_of(GAMES[0])

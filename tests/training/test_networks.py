@@ -1,6 +1,5 @@
 """Networks: section 5.1 and Appendix C re-implemented with the same weights, parameter counts, symmetries, the split."""
 
-from dataclasses import replace
 from itertools import permutations
 from typing import Literal
 
@@ -15,6 +14,7 @@ from deepcfr.games.base import infosets_at
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.matching import regret_matching
+from deepcfr.reinforcement.learner import Learner, copies
 from deepcfr.rng import generator, key
 from deepcfr.training.card_layers import Linear
 from deepcfr.training.networks import (
@@ -380,12 +380,25 @@ def test_a_game_without_cards_has_a_plain_network() -> None:
     assert len({tuple(row) for row in outputs.tolist()}) == 4
 
 
-def test_the_encoding_is_copied_and_not_shared() -> None:
-    encoding = replace(FHP.encoding, node_features=FHP.encoding.node_features.clone())
-    network = build_network(encoding, NetworkConfig(), generator(0))
-    before = network.encode_nodes().detach().clone()
-    encoding.node_features.zero_()
-    assert torch.equal(network.encode_nodes(), before)
+def test_networks_of_one_game_share_its_features() -> None:
+    networks = [build_network(FHP.encoding, NetworkConfig(), generator(0)) for _ in range(2)]
+    networks += copies([Learner(network, "sgd", 0.0) for network in networks])
+    assert all(network.node_features is FHP.encoding.node_features for network in networks)
+    assert networks[2].head.weight is not networks[0].head.weight
+
+
+@pytest.mark.parametrize("most", [1, 1 << 18])
+def test_node_parts_are_those_of_the_network_however_many_nodes_there_are(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepcfr.training.networks._MOST_NODES", most)
+    network, node = build(FHP, NetworkConfig()), torch.tensor([7, 2, 2])
+    encoded = []
+    monkeypatch.setattr(network, "encode_features", lambda rows: encoded.append(len(rows)) or rows)
+    with torch.no_grad():
+        parts = network.node_parts()
+        assert torch.equal(parts[node], network.node_features[node])
+    assert encoded == ([3] if most == 1 else [len(network.node_features)])
 
 
 @pytest.mark.parametrize("config", CONFIGS)

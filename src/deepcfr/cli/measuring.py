@@ -38,7 +38,7 @@ def exploitability_command(command: Exploit) -> None:
     policy = listed(player)
     console = open_console(command.json)
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("boards", total=None)
+        task = progress.add_task("exact evaluation", total=None)
         result = exploitability(
             policy,
             threads=command.threads,

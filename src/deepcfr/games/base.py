@@ -30,7 +30,7 @@ class NodeFunction:
     """A function in place of a tensor over all nodes, for a game with too many: `of` takes the nodes asked for, [M]."""
 
     of: Callable[[torch.Tensor], torch.Tensor]
-    by_infoset: torch.Tensor  # [K], of the nodes of each infoset
+    by_infoset: torch.Tensor | None = None  # [K], if the nodes of an infoset have it in common
 
     def __getitem__(self, node: torch.Tensor) -> torch.Tensor:
         return self.of(node)
@@ -107,6 +107,7 @@ def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals)
 def by_infoset(game: Game, of_nodes: AtNodes) -> torch.Tensor:
     """Numbers that all nodes of a public infoset have in common, such as their round or actor: int64 [N] to int64 [K]."""
     if isinstance(of_nodes, NodeFunction):
+        assert of_nodes.by_infoset is not None
         return of_nodes.by_infoset
     assert isinstance(game.actor, torch.Tensor)
     assert isinstance(game.infoset, torch.Tensor)

@@ -177,4 +177,4 @@ class OpenSpielGame:
             history = history.index_put((at,), self._outcome[outcome])
 
 
-FromOpenSpiel = OpenSpielGame | LiarsDice | PhantomGame  # what networks can train on
+FromOpenSpiel = OpenSpielGame | LiarsDice | PhantomGame  # OpenSpiel's games that networks can train on

@@ -54,6 +54,12 @@ def require_supported(game: SpielGame, name: str) -> None:
         raise GameError(problems)
 
 
+def same_game(first: SpielGame, second: SpielGame) -> bool:
+    """Whether two games are the same one with the same parameters, defaults written or not."""
+    kinds, parameters = ({game.get_type().short_name for game in (first, second)}, first.get_parameters())
+    return len(kinds) == 1 and bool(parameters == second.get_parameters())
+
+
 def turn_based(game: SpielGame) -> SpielGame:
     """The game with simultaneous moves made in turn; the second player does not see the first player's move."""
     pyspiel = import_pyspiel()

@@ -94,9 +94,9 @@ class PhantomGame:
         none = torch.zeros(self.num_infosets, dtype=torch.int64, device=self.device)
         self.actor = NodeFunction(self._actor, self._owner)
         self.round = NodeFunction(torch.zeros_like, none)
-        self.deals_before = NodeFunction(torch.zeros_like, none)
-        self.infoset = NodeFunction(self._infoset, torch.arange(self.num_infosets, device=self.device))
-        self.legal = NodeFunction(self._legal, self.encoding.legal)
+        self.deals_before = NodeFunction(torch.zeros_like)
+        self.infoset = NodeFunction(self._infoset)
+        self.legal = NodeFunction(self._legal)
 
     def _sides(self, node: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The sequences of both players at nodes that are no ends; any at ends."""

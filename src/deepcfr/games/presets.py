@@ -81,7 +81,7 @@ def is_poker(source: GameSource) -> bool:
 
 
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | FromOpenSpiel:
-    """The playable game with its list of nodes.
+    """The playable game.
 
     Games of OpenSpiel have no suits and raise the errors of `load_openspiel_game`. Raises GameError for a raise-ladder game
     that is too large to list.

@@ -17,6 +17,7 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.openspiel import FromOpenSpiel
+from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy, fewest_deals
 from deepcfr.policies.mixture import MixturePolicy
@@ -99,7 +100,7 @@ def _require_same_view(first: Game, second: Game) -> None:
     if isinstance(first, PokerGame) and isinstance(second, PokerGame):
         same = (first.rules, first.suits) == (second.rules, second.suits)
     elif isinstance(first, FromOpenSpiel) and isinstance(second, type(first)):
-        same = str(first.spiel_game) == str(second.spiel_game)
+        same = same_game(first.spiel_game, second.spiel_game)
     else:
         same = first is second
     if not same:

@@ -89,7 +89,7 @@ class MixturePolicy(Policy):
 
     @cached_property
     def _table(self) -> Policy:
-        """The average in a game with an explicit tree, from realization plans, or of liar's dice by positions."""
+        """The average in a game with an explicit tree, from realization plans, or of one that is held otherwise."""
         game = self.game
         if isinstance(game, LiarsDice):
             return dice_average(game, self.policies, self.weights, self.kind)

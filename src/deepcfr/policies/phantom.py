@@ -88,7 +88,9 @@ def phantom_average(game: PhantomGame, policies: Sequence[Policy], weights: Floa
 def _means(
     game: PhantomGame, mine: Table, theirs: Table, workers: Workers, on_part: Callable[[int, int], None] | None
 ) -> list[tuple[float, float]]:
-    """For each player its mean payoff against `theirs`, by a best response and by `mine`."""
+    """For each player its mean payoff against `theirs`, by a best response and by `mine`; nan if a table has one."""
+    if np.isnan(mine).any() or np.isnan(theirs).any():
+        return [(np.nan, np.nan), (np.nan, np.nan)]
     parts = [(player, cell) for player in (0, 1) for cell in range(game.cells)]
     ends = np.zeros((game.num_infosets, game.cells))
     for number, _ in enumerate(workers.map(partial(_find_ends, game, theirs, ends), parts)):

@@ -1,4 +1,4 @@
-"""Any listed game as an environment of PettingZoo, for learners and agents of other libraries.
+"""Any game that is stepped from node to node as an environment of PettingZoo, for learners and agents of other libraries.
 
 Source of the interface: PettingZoo's AEC API (Terry et al. 2021).
 """

@@ -16,7 +16,7 @@ from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel
+from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel, same_game
 from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
@@ -179,19 +179,13 @@ def _checked(answer: _Answer, spiel_game: SpielGame) -> _Answer:
     """The same answers; GameError for states of another game and for players that are not to act."""
 
     def checked(state: SpielState, player: int) -> dict[int, float]:
-        if _identity(state.get_game()) != _identity(spiel_game):
+        if not same_game(state.get_game(), spiel_game):
             raise GameError(f"The state is one of {state.get_game()}, and the policy plays {spiel_game}.")
         if player != state.current_player():
             raise GameError(f"Player {player} is not to act.")
         return answer(state, player)
 
     return checked
-
-
-def _identity(game: SpielGame) -> object:
-    """Equal for games that are the same; liar's dice may be written with its defaults or without them."""
-    name = game.get_type().short_name
-    return (name, game.num_distinct_actions(), game.max_chance_outcomes()) if name == "liars_dice" else str(game)
 
 
 def _of_dice(policy: Policy, game: LiarsDice) -> _Answer:

@@ -27,7 +27,8 @@ def cosine(t: int, last: int) -> float:
 
 def copies(learners: Sequence[Learner]) -> tuple[SplitNetwork, SplitNetwork]:
     """Copies of both players' networks, which training does not change."""
-    return copy.deepcopy(learners[0].network), copy.deepcopy(learners[1].network)
+    shared = {id(learner.network.node_features): learner.network.node_features for learner in learners}
+    return copy.deepcopy(learners[0].network, dict(shared)), copy.deepcopy(learners[1].network, dict(shared))
 
 
 class Learner:

@@ -50,12 +50,12 @@ def mixed(game: Game, deals: Deals, modes: torch.Tensor, player: int, kinds: Seq
     hands = [kind.network.encode_cards(views[example]) for kind in kinds]
     # in a small game each pair of a view and a node occurs many times, so all pairs are evaluated once
     small = len(example) * len(legal) < len(deals)
-    tables = [
-        kind.probabilities(mine[:, None], kind.nodes[every], legal)
-        for every in [torch.arange(len(legal), device=legal.device)]
-        for kind, mine in zip(kinds, hands, strict=True)
-        if small
-    ]
+    tables = []
+    if small:
+        every = torch.arange(len(legal), device=legal.device)
+        tables = [
+            kind.probabilities(mine[:, None], kind.nodes[every], legal) for kind, mine in zip(kinds, hands, strict=True)
+        ]
 
     @torch.no_grad()
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:

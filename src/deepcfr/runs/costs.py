@@ -20,8 +20,7 @@ from deepcfr.games import strength
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import FromOpenSpiel
-from deepcfr.games.phantom import PhantomGame
+from deepcfr.games.openspiel import FromOpenSpiel, OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
@@ -31,7 +30,7 @@ from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
 from deepcfr.solvers import liars_dice, mccfr, memories, tree_cfr, vector_cfr
-from deepcfr.solvers.build import Solver
+from deepcfr.solvers.build import Solver, require_listed
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 
@@ -145,10 +144,10 @@ def _tabular_notes(
         needed = _poker_bytes(config, source, abstraction, game)
         buckets = _abstraction_bytes(source, abstraction)
     else:
-        listed = game()
-        assert isinstance(listed, FromOpenSpiel)
-        if isinstance(listed, PhantomGame):
-            raise ConfigError(f"Tabular solvers need a list of histories, and '{listed.name}' has too many: use train.")
+        made = game()
+        assert isinstance(made, FromOpenSpiel)
+        listed = require_listed(made)
+        assert isinstance(listed, OpenSpielGame | LiarsDice)
         notes = [listed.size]
         if isinstance(listed, LiarsDice):
             needed = liars_dice.memory_bytes(listed)

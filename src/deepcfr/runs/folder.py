@@ -287,7 +287,7 @@ class RunFolder:
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def game(self, device: str = "cpu") -> PokerGame | FromOpenSpiel:
-        """The run's game with its list of nodes, with cards as its networks see them."""
+        """The run's game, stepped in listed form, with cards as its networks see them."""
         game = self._any_game(device)
         return listed_game(game.rules) if isinstance(game, LadderGame) else game
 

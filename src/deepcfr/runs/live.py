@@ -36,7 +36,7 @@ class LiveObserver:
             TextColumn("{task.fields[left]}"), TextColumn("{task.fields[figures]}"), console=console,
         )  # fmt: skip
         self.training: TaskID | None = None
-        self.boards: TaskID | None = None
+        self.evaluation: TaskID | None = None
         self.pace: Pace | None = None
         self.latest = ""
         self._told = False  # what the run will take
@@ -91,16 +91,16 @@ class LiveObserver:
         self._told = True
 
     def evaluating(self, iteration: int, done: int, total: int) -> None:
-        if self.boards is None:
-            self.boards = self.progress.add_task(
-                f"exact evaluation at {iteration}", total=total, figures="boards", left=""
+        if self.evaluation is None:
+            self.evaluation = self.progress.add_task(
+                f"exact evaluation at {iteration}", total=total, figures="", left=""
             )
-        self.progress.update(self.boards, completed=done, total=total)
+        self.progress.update(self.evaluation, completed=done, total=total)
 
     def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None:
-        if self.boards is not None:
-            self.progress.remove_task(self.boards)
-            self.boards = None
+        if self.evaluation is not None:
+            self.progress.remove_task(self.evaluation)
+            self.evaluation = None
         if self.pace is not None:
             first = not self.pace.has_evaluated
             self.pace.evaluated()

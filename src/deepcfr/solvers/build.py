@@ -107,10 +107,9 @@ def build_solver(
             return DeepCFR(game, config, collecting)
         return NFSP(game, config) if config.solver == "nfsp" else PolicyGradient(game, config)
     settings, threads = config.solve, config.runtime.threads
+    game = require_listed(game)
     if isinstance(game, LiarsDice):
         return LiarsDiceCFR(game, settings)
-    if isinstance(game, PhantomGame):
-        raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
     if settings.algorithm == "mccfr":
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
         return MCCFR(game, settings, config.seed, threads, buckets)
@@ -120,6 +119,13 @@ def build_solver(
         return VectorCFR(game, settings, threads, config.seed)
     kind = {"xfp": FictitiousPlay, "egt": ExcessiveGap}.get(settings.algorithm, TreeCFR)
     return kind(game, settings)
+
+
+def require_listed(game: PokerGame | FromOpenSpiel) -> PokerGame | OpenSpielGame | LiarsDice:
+    """The same game; ConfigError if it is one whose histories or positions no tabular solver holds."""
+    if isinstance(game, PhantomGame):
+        raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
+    return game
 
 
 def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:

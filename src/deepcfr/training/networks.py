@@ -50,14 +50,17 @@ def picked_by_product(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 
 
 class NodeParts:
-    """A network's node parts, by public infoset: of all at once, or of those asked for in a game with very many."""
+    """A network's node parts, by public infoset: of all at once, or of those asked for in a game with very many.
+
+    The network must not change while they are used.
+    """
 
     def __init__(self, network: SplitNetwork) -> None:
         self._network = network
-        self.all = network.encode_nodes() if len(network.node_features) <= _MOST_NODES else None  # [K, D]
+        self._all = network.encode_nodes() if len(network.node_features) <= _MOST_NODES else None  # [K, D]
 
     def __getitem__(self, node: torch.Tensor) -> torch.Tensor:
-        return self._network.encode_nodes(node) if self.all is None else self.all[node]
+        return self._network.encode_nodes(node) if self._all is None else self._all[node]
 
 
 class SplitNetwork(nn.Module):
@@ -71,7 +74,7 @@ class SplitNetwork(nn.Module):
         """`node_width` is the number of features that a node's embedding is added to, by default the config's width."""
         super().__init__()
         self.num_actions, self.width = encoding.num_actions, config.width
-        self.register_buffer("node_features", encoding.node_features.clone(), persistent=False)
+        self.register_buffer("node_features", encoding.node_features, persistent=False)
         self.register_buffer("scale", torch.ones(()))  # the unit of the targets that the network was fitted to
         nodes = len(encoding.node_features)
         own = torch.zeros(nodes, node_width or config.width)
@@ -114,6 +117,8 @@ class SplitNetwork(nn.Module):
     def forward(self, infosets: Infosets) -> torch.Tensor:
         """Outputs in units of `scale`, float32 [I, A]; [I, k, A] for k nodes of each hand."""
         node, hands = infosets.node, self.encode_cards(infosets.cards)
+        if node.device.type != "cpu" and len(self.node_features) > _MOST_NODES:
+            return self.joint(hands if node.dim() == 1 else hands[:, None], self.encode_nodes(node))
         if len(self.node_features) <= _FEW_NODES or node.device.type != "cpu":
             return self.paired(hands, self.encode_nodes(), node.long())
         distinct, place = torch.unique(node, return_inverse=True)  # in a large tree most of a batch is at few nodes
@@ -356,7 +361,9 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
         deck = (encoding.card_groups, encoding.num_ranks, encoding.num_suits)
         tables = strength_tables(*deck, str(device), spread=config.runouts)
     kind = {"paper": PaperNetwork, "mlp": MLP, "two-tower": TwoTower}[config.kind]
-    return kind(cpu, config, generator, tables).to(device)
+    network = kind(cpu, config, generator, tables).to(device)
+    network.node_features = encoding.node_features  # one tensor for all networks of a game
+    return network
 
 
 def count_parameters(network: nn.Module) -> int:

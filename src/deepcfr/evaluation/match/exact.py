@@ -55,7 +55,7 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
 
 
 def _gains_on_tree(first: Policy, second: Policy, threads: int, on_part: OnBoard | None) -> tuple[float, float]:
-    """Gains in both seats in an OpenSpiel game, from the realization plans of both policies."""
+    """Gains in both seats in an OpenSpiel game, from all of its histories."""
     if isinstance(first.game, PhantomGame):
         with Workers(threads) as workers:
             return phantom_gains(first, second, workers, on_part)

@@ -15,6 +15,7 @@ from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.games.openspiel import FromOpenSpiel
+from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Player
@@ -96,7 +97,7 @@ def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> No
             return
         problem = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
     elif isinstance(first, FromOpenSpiel) and isinstance(second, FromOpenSpiel):
-        if str(first.spiel_game) == str(second.spiel_game):  # the string contains all parameters
+        if same_game(first.spiel_game, second.spiel_game):
             return
         problem = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
     else:
