@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from blind_hex import BlindHex
+from deepcfr.config import ExternalSampling
+from deepcfr.defaults import default_config
 from deepcfr.errors import GameError
 from deepcfr.games.openspiel import OpenSpielGame, playable_openspiel_game
 from deepcfr.games.phantom import PhantomGame
@@ -73,6 +75,13 @@ def test_a_player_sees_its_marks_those_that_it_found_and_when_it_tried() -> None
     features = game.encoding.node_features
     torch.testing.assert_close(features[infoset], torch.cat([expected.flatten(), torch.zeros(1)]))
     assert features[game.infoset_of([(0, 4)], 1)].tolist() == [0.0] * 27 + [1.0]
+
+
+def test_networks_try_few_of_the_cells_by_default() -> None:
+    for name, actions, traversals in ((LARGE, 2, 6_000), ("kuhn_poker", 0, 1_500)):
+        config = default_config(f"openspiel:{name}")
+        assert config.sampling == ExternalSampling(traversals=traversals, actions=actions)
+        assert config.sampling == default_config(f"openspiel:{name}", "deep-cfr+").sampling
 
 
 def test_only_what_cannot_be_listed_is_held_by_sequences() -> None:

@@ -19,6 +19,7 @@ from deepcfr.games.base import Game
 from deepcfr.games.cards import cards_text
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
+from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
@@ -200,6 +201,9 @@ def test_defaults_of_liars_dice_may_be_written_or_not() -> None:
     state.apply_action(0)
     state.apply_action(1)
     assert len(policy.action_probabilities(state)) == 12
+    first = pyspiel.load_game("phantom_ttt")
+    assert same_game(first, pyspiel.load_game("phantom_ttt(obstype=reveal-nothing)"))
+    assert not same_game(first, pyspiel.load_game("phantom_ttt(gameversion=abrupt)"))
 
 
 @pytest.mark.parametrize(
