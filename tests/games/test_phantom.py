@@ -11,6 +11,7 @@ from blind_hex import BlindHex
 from deepcfr.config import ExternalSampling
 from deepcfr.defaults import default_config
 from deepcfr.errors import GameError
+from deepcfr.games.base import by_infoset
 from deepcfr.games.openspiel import OpenSpielGame, playable_openspiel_game
 from deepcfr.games.phantom import PhantomGame
 from deepcfr.types import TERMINAL
@@ -55,7 +56,7 @@ def test_random_games_go_as_openspiels(rules: BlindHex | str) -> None:
             seen = f"{mover} {state.information_state_string()}"
             assert names.setdefault(seen, infoset) == infoset
             assert infosets.setdefault(infoset, seen) == seen
-            assert (int(game.actor.by_infoset[infoset]), int(game.round[node])) == (mover, 0)
+            assert (int(by_infoset(game, game.actor)[infoset]), int(game.round[node])) == (mover, 0)
             action = chance.choice(state.legal_actions())
             node = game.step(node, torch.tensor([action]), at, deals)
             state.apply_action(action)
