@@ -204,6 +204,7 @@ def test_defaults_of_liars_dice_may_be_written_or_not() -> None:
     first = pyspiel.load_game("phantom_ttt")
     assert same_game(first, pyspiel.load_game("phantom_ttt(obstype=reveal-nothing)"))
     assert not same_game(first, pyspiel.load_game("phantom_ttt(gameversion=abrupt)"))
+    assert not same_game(*map(pyspiel.load_game, ("tic_tac_toe", "matrix_mp")))  # neither has parameters
 
 
 @pytest.mark.parametrize(
