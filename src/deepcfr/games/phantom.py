@@ -21,7 +21,7 @@ from deepcfr.types import TERMINAL, Encoding
 
 NO_SEQUENCE = -1
 OPEN = 2  # in `settled`: the winner depends on later moves
-_LOST, _DRAWN, _WON = 2, 3, 4  # in `outcome`, by player 0; below it is the player to move
+_LOST, _DRAWN = 2, 3  # in `outcome`, by player 0, who has won at 4; below them is the player to move
 
 Boards = npt.NDArray[np.int8]
 Sequences = npt.NDArray[np.int32]
