@@ -7,7 +7,8 @@ with five ranks. Published values are entered only if the paper's text states th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from deepcfr.config import UNREAD, NamedSolver, RunConfig
@@ -517,6 +518,37 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
+# Factors of all learning rates of a method on `fhp-mini`: those that are tried, and the best for each method
+_TRIED = (0.3, 1.0, 3.0)
+_BEST: dict[str, float] = {}
+
+
+def _at_rates(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
+    """Each arm of a plan with the factors of its learning rates, by its name; as it is if none are given."""
+    arms = []
+    for arm in plan.arms:
+        settings = {**flat_settings(RunConfig()), **QUICK, **plan.settings, **arm.changes}
+        read = {key.split(".")[0] for key in settings} - set(UNREAD[settings["solver"]])
+        if "values.learning_rate" not in arm.changes:
+            read -= {"values"}
+        rates = {key: settings[key] for key in settings if key.endswith("learning_rate") and key.split(".")[0] in read}
+        for factor in factors.get(arm.name, (1.0,)):
+            changes = {} if factor == 1 else {key: round(rate * factor, 6) for key, rate in rates.items()}
+            several = len(factors.get(arm.name, ())) > 1
+            name = f"{arm.name}-x{factor:g}" if several else arm.name
+            label = f"{arm.label}, learning rates × {factor:g}" if several else arm.label
+            arms.append(replace(arm, name=name, label=label, changes={**arm.changes, **changes}))
+    return replace(plan, arms=tuple(arms))
+
+
+def _search_plan() -> Plan:
+    """The same three factors of the learning rates for every method."""
+    plan = _equal_time_plan("fhp-mini", 1.0, {"ppo": 50, "mmd": 50, "nfsp": 100})
+    searched = {arm.name: _TRIED for arm in plan.arms}
+    # SD-CFR has the networks of Deep CFR
+    return replace(_at_rates(plan, searched | {"sd-cfr": ()}), reference="deep-cfr-x1")
+
+
 def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
     """Settings by dotted key, with lists for tuples."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in flat_settings(config).items()}
@@ -603,6 +635,13 @@ STUDIES: dict[StudyName, Study] = {
             "methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores beside "
             "other programs.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
+        ),
+        Study(
+            "family-search", "", "Learning rates of the relatives on a small flop hold'em",
+            "The same small search for every method: all its learning rates as in `deepcfr train fhp-mini --solver NAME`, "
+            "and 0.3 and 3 times as high, for one minute of one thread and seed 0. The table of three minutes has the best "
+            "of each.",
+            {"quick": _search_plan()},
         ),
         Study(
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
