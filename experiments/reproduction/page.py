@@ -16,7 +16,7 @@ from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
 from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, final, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
-from experiments.studies import STUDIES, Budget, Published, Statement, change_of, shared_config
+from experiments.studies import STUDIES, Budget, Published, Statement, StudyName, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
 from experiments.theorem1.page import read_theorem, theorem_page
 from experiments.theorem1.runs import GAMES
@@ -25,6 +25,7 @@ from experiments.theorem1.runs import NAME as THEOREM
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
 FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
+RATES: StudyName = "family-search"  # the study that only searches learning rates
 
 _OPENING = """# Reproduction of the paper's experiments
 
@@ -58,11 +59,13 @@ until the reference is at its end. NashConv is exact: over all hands and all 22,
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR
 
-`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick` and, for equal time, of
-`family-fhp`, `family-mini` and `family-kuhn`. NashConv is exact, and exploitability is half of it. Intervals are Student's
-95 % over seeds; how arms are compared is on [the page of the figures](reproduction.md). The methods are on pages of their
-own: [DREAM](algorithms/dream.md), [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
-[Double Neural CFR](algorithms/regression-cfr.md), [SD-CFR](algorithms/sd-cfr.md), [policy gradients](algorithms/ppo.md).
+`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`, of equal
+iterations, and of `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv is exact, and
+exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
+[the page of the figures](reproduction.md). The methods are on pages of their own: [DREAM](algorithms/dream.md),
+[ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
+[Double Neural CFR](algorithms/regression-cfr.md), [SD-CFR](algorithms/sd-cfr.md),
+[policy gradients](algorithms/ppo.md), [NFSP](algorithms/nfsp.md).
 """
 
 
@@ -92,7 +95,7 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
     if growing:
         pages[FHP_PAGE] = chain([_FHP_OPENING], _overview(growing), *map(_study_section, growing))
     if family:
-        pages[FAMILY_PAGE] = chain([_FAMILY_OPENING], *map(_study_section, family))
+        pages[FAMILY_PAGE] = chain([_FAMILY_OPENING], _one_table(family), *map(_family_section, family))
     if pictures:
         pages[THEOREM_PAGE] = theorem_page(theorems, pictures)
     if not (started or pages) and (out / PAGE).exists():
@@ -104,7 +107,7 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
         pages[PAGE] = page_lines(results, root, old(PAGE))
     files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
     for result in every:
-        if result.started and any(arm.runs for arm in result.arms.values()):
+        if result.started and result.study.name != RATES and any(arm.runs for arm in result.arms.values()):
             files[f"{FIGURES}/{_picture_name(result)}.svg"] = study_picture(result)
     for theorem in theorems:
         if theorem.arms:
@@ -194,6 +197,48 @@ def _study_section(result: StudyResult) -> Iterator[str]:
         yield from bullets(_missing(result))
 
 
+def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
+    """Every method on every game."""
+    results = [result for result in family if result.study.name != RATES]
+    labels = {name: arm.arm.label for result in results for name, arm in result.arms.items()}
+    yield from paragraphs("## Every method on every game", "Exact NashConv at the end of the runs of each study below.")
+    heads = (f"{result.game} ({result.study.name}), {result.unit}" for result in results)
+    rows = (
+        (label, *(_ending(result.arms[name]) if name in result.arms else "" for result in results))
+        for name, label in labels.items()
+    )
+    yield from table(("method", *heads), rows)
+
+
+def _family_section(result: StudyResult) -> Iterator[str]:
+    """A study of the relatives; the search of rates has a row for each method instead of one for each arm."""
+    if result.study.name != RATES:
+        yield from _study_section(result)
+        return
+    yield from paragraphs(f"## {_title(result)}", f"{result.study.about} Command: `{_command(result)}`.")
+    methods: dict[str, dict[str, ArmResult]] = {}
+    for arm in result.arms.values():
+        label, factor = arm.arm.label.split(", learning rates × ")
+        methods.setdefault(label, {})[factor] = arm
+    factors = list(dict.fromkeys(chain.from_iterable(methods.values())))
+    rows = []
+    for label, arms in methods.items():
+        means = {factor: value.mean for factor, arm in arms.items() if (value := final(arm))}
+        best = min(means, key=means.__getitem__) if len(means) == len(factors) else "missing"
+        rows.append((label, *(_ending(arms[factor]) for factor in factors), best))
+    yield from table(("method", *(f"× {factor}, {result.unit}" for factor in factors), "lowest at"), rows)
+    runs = [run for arm in result.arms.values() for run in arm.runs.values()]
+    _, commits, hardware = made_by(run.path for run in runs)
+    hours = sum(run.seconds for run in runs) / 3600
+    yield from paragraphs(f"{len(runs)} runs, {hours:.1f} hours one after another; {hardware}; commit {commits}.")
+
+
+def _ending(arm: ArmResult) -> str:
+    """NashConv at an arm's end."""
+    value = final(arm)
+    return str(value) if value else "missing"
+
+
 def _curves(result: StudyResult) -> Iterator[str]:
     """NashConv at every evaluated iteration, as far as the runs have come, and the paper's."""
     found = {
@@ -248,7 +293,7 @@ def _result_row(name: str, result: StudyResult) -> tuple[str, ...]:
         arm.arm.label,
         change_of(arm.arm),
         str(len(runs)),
-        str(value) if value else "missing",
+        _ending(arm),
         ratio,
         *_published(arm.arm.published),
         ", ".join(f"{count:,}" for count in iterations),

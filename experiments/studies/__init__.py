@@ -16,6 +16,7 @@ from experiments.studies.records import (
     Published,
     Statement,
     Study,
+    StudyName,
     Test,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "Published",
     "Statement",
     "Study",
+    "StudyName",
     "Test",
     "arm_config",
     "arm_path",

@@ -475,6 +475,46 @@ def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, mo
     assert names == ["reproduction-family.md", "figures/fig4-left-quick.svg"]
 
 
+def test_relatives_have_one_table_and_their_rates_a_row_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = {"cfr.iterations": 4}
+    one, other = Arm("one", "The one"), Arm("other", "The other", {"advantage.steps": 7})
+    leduc = Study("family", "", "On Leduc", "", {"quick": Plan(short, (one,), "one", ())})
+    kuhn = Study("family-kuhn", "", "On Kuhn", "", {"quick": Plan(short, (one, other), "one", ())})
+    tried = [
+        Arm(f"{arm.name}-x{factor:g}", f"{arm.label}, learning rates × {factor:g}", {"advantage.learning_rate": factor})
+        for arm in (one, other)
+        for factor in (0.3, 1.0)
+    ]
+    search = Study("family-search", "", "Rates", "", {"quick": Plan(short, tuple(tried), "one-x1", ())})
+    made_up(tmp_path, "one", 0, [40.0, 20.0, 5.0], leduc)
+    made_up(tmp_path, "one", 0, [40.0, 20.0, 7.0], kuhn)
+    for name, value in {"one-x0.3": 2.0, "one-x1": 3.0, "other-x1": 4.0}.items():
+        made_up(tmp_path, name, 0, [40.0, 20.0, value], search)
+    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {study.name: study for study in (leduc, kuhn, search)})
+    names = [path.name for path in write_reproduction(tmp_path, tmp_path / "docs")]
+    assert names == ["reproduction-family.md", "family-quick.svg", "family-kuhn-quick.svg"]  # no figure of the search
+    page = (tmp_path / "docs" / "reproduction-family.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| The o")]
+    assert rows[:2] == ["| The one | 5.0 (one seed) | 7.0 (one seed) |", "| The other |  | missing |"]
+    assert rows[-2:] == ["| The one | 2.0 (one seed) | 3.0 (one seed) | 0.3 |",
+                         "| The other | missing | 4.0 (one seed) | missing |"]  # fmt: skip
+
+
+def test_the_search_of_rates_multiplies_those_that_a_method_reads() -> None:
+    plan = STUDIES["family-search"].plans["quick"]
+    (arm,) = [arm for arm in plan.arms if arm.name == "dream-x3"]
+    (plain,) = [arm for arm in plan.arms if arm.name == "dream-x1"]
+    config, other = (arm_config(Path("r"), STUDIES["family-search"], "quick", found, 0) for found in (arm, plain))
+    assert isinstance(config, RunConfig)
+    assert isinstance(other, RunConfig)
+    for section in ("advantage", "average", "values"):
+        assert getattr(config, section).learning_rate == pytest.approx(3 * getattr(other, section).learning_rate)
+    assert (config.nfsp, config.ppo) == (other.nfsp, other.ppo)
+    (mmd,) = [arm for arm in plan.arms if arm.name == "mmd-x0.3"]
+    assert {key for key in mmd.changes if "rate" in key} == {"ppo.learning_rate", "ppo.value_learning_rate"}
+    assert not [arm.name for arm in plan.arms if arm.name.startswith("sd-cfr")]
+
+
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
     from experiments.reproduction.figures import arm_curve, study_picture
 
