@@ -25,7 +25,7 @@ from deepcfr.defaults import cluster_notes
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError, GameError
 
 if TYPE_CHECKING:
-    from deepcfr.runs.folder import Cluster
+    from deepcfr.cluster.ray_cluster import RayCluster
 
 
 def games_command(command: Games) -> None:
@@ -75,7 +75,7 @@ def _note_game(command: Train | Solve) -> None:
             warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
 
 
-def _cluster(command: Train | Solve | Resume) -> Cluster | None:
+def _cluster(command: Train | Solve | Resume) -> RayCluster | None:
     """The cluster for the command's traversals; None: they run in this process."""
     workers, learners = command.workers, getattr(command, "learners", None)
     if command.ray is None:
@@ -96,7 +96,7 @@ def solve_command(command: Solve) -> None:
     _start(config, command.out, command.json, cluster)
 
 
-def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: Cluster | None = None) -> None:
+def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: RayCluster | None = None) -> None:
     from deepcfr.runs.folder import RunFolder
 
     run = RunFolder.plan(out, config)
@@ -151,7 +151,7 @@ def resume_command(command: Resume) -> None:
     _run(run, command.json, cluster)
 
 
-def _run(run: Any, as_json: bool, cluster: Cluster | None = None) -> None:
+def _run(run: Any, as_json: bool, cluster: RayCluster | None = None) -> None:
     from deepcfr.report.run_report import ReportingObserver
     from deepcfr.runs.train import train
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
@@ -43,28 +43,12 @@ from deepcfr.runs.metrics import environment, read_metrics
 from deepcfr.runs.models import run_path, shipped_agents
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
-from deepcfr.solvers.sampled import MakeSampled, Merging, SampledSolver
+from deepcfr.solvers.sampled import SampledSolver
+
+if TYPE_CHECKING:
+    from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
 
 Warn = Callable[[str], None]
-
-
-class Cluster(Protocol):
-    """A place for a run's traversals outside this process. Methods raise ClusterError if it is too small."""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is on this machine and shares its memory."""
-
-    def connect(self) -> None:
-        """Join it, and check that the workers fit."""
-
-    def collecting(self, source: GameSource) -> Collecting:
-        """A function that makes the collector of a run of Deep CFR."""
-
-    def merging(
-        self, solver: SampledSolver, make: MakeSampled, config: SolveConfig, abstraction: Abstraction | None
-    ) -> Merging:
-        """The runner of the parts of a run of Monte Carlo CFR; `make` makes the solver of each worker."""
 
 
 def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> AnyGame:
@@ -300,7 +284,7 @@ class RunFolder:
         """The newest undamaged checkpoint; None before the first one."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
-    def load_solver(self, warn: Warn, *, memories: bool, cluster: Cluster | None = None) -> tuple[Solver, float]:
+    def load_solver(self, warn: Warn, *, memories: bool, cluster: RayCluster | None = None) -> tuple[Solver, float]:
         """The solver in the state of the newest undamaged checkpoint, or a new one, and its seconds so far.
 
         With a `cluster` its traversals run there, and Deep CFR keeps its memories there too. Without `memories` it can play

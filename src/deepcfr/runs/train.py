@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deepcfr.errors import CheckpointError, WorkerLost
 from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal_of
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.machine import resident_memory
 from deepcfr.runs.costs import time_notes
-from deepcfr.runs.folder import Cluster, RunFolder
+from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
+
+if TYPE_CHECKING:
+    from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
 
 
 class Observer(Protocol):
@@ -76,7 +79,7 @@ def catch_interrupt(say: Callable[[str], None]) -> Iterator[Interrupt]:
 _ATTEMPTS = 3  # to get past a checkpoint
 
 
-def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) -> Summary:
+def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None) -> Summary:
     """Continue a run from its newest checkpoint to its last iteration, or to the end of its time.
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
@@ -104,7 +107,7 @@ def train(run: RunFolder, observer: Observer, cluster: Cluster | None = None) ->
             )
 
 
-def _train(run: RunFolder, observer: Observer, cluster: Cluster | None) -> Summary:
+def _train(run: RunFolder, observer: Observer, cluster: RayCluster | None) -> Summary:
     away = cluster is not None and not cluster.is_here
     notes = run.cost_notes(elsewhere=away)
     solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
