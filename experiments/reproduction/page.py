@@ -14,7 +14,7 @@ from experiments.lin.page import lin_page, picture_name, read_all_lin
 from experiments.pages import bullets, command, made_by, not_run, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
-from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, final, read_study
+from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, at_nodes, final, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
 from experiments.studies import STUDIES, Budget, Published, Statement, StudyName, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
@@ -198,16 +198,29 @@ def _study_section(result: StudyResult) -> Iterator[str]:
 
 
 def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
-    """Every method on every game."""
+    """Every method on every game: at the ends, and at the fewest nodes of any end if runs were evaluated before."""
     results = [result for result in family if result.study.name != RATES]
-    labels = {name: arm.arm.label for result in results for name, arm in result.arms.items()}
-    yield from paragraphs("## Every method on every game", "Exact NashConv at the end of the runs of each study below.")
-    heads = (f"{result.game} ({result.study.name}), {result.unit}" for result in results)
-    rows = (
-        (label, *(_ending(result.arms[name]) if name in result.arms else "" for result in results))
-        for name, label in labels.items()
+    rows = {name: [arm.arm.label] for result in results for name, arm in result.arms.items()}
+    heads = ["method"]
+    for result in results:
+        where = f"{result.game} ({result.study.name}), {result.unit}"
+        runs = [run for arm in result.arms.values() for run in arm.furthest]
+        nodes = min((run.curve[-1].nodes for run in runs), default=0)
+        early = any(run.curve[0].nodes < nodes for run in runs)
+        heads += [where, f"after {nodes:,} nodes"] if early else [where]
+        for name, row in rows.items():
+            arm = result.arms.get(name)
+            row.append(_ending(arm) if arm else "")
+            if early:
+                there = arm is not None and arm.runs and all(run.curve[0].nodes <= nodes for run in arm.furthest)
+                row.append(str(at_nodes(arm, nodes)) if arm and there else "")
+    yield from paragraphs(
+        "## Every method on every game",
+        "Exact NashConv at the end of the runs of each study below. Where runs were evaluated before their ends, the next "
+        "column is at equal nodes, those of the shortest run, interpolated between evaluations; it is empty for methods "
+        "that were not evaluated before that.",
     )
-    yield from table(("method", *heads), rows)
+    yield from table(heads, rows.values())
 
 
 def _family_section(result: StudyResult) -> Iterator[str]:

@@ -439,7 +439,7 @@ def _pot_plan() -> Plan:
     return Plan(_POT, (base, *more, *tables), BASE, statements)
 
 
-# Relatives of Deep CFR that sample histories, on Leduc, with the settings of `train leduc --solver NAME`
+# Relatives of Deep CFR with published results on Leduc, where arms have the settings of `train leduc --solver NAME`
 
 _RELATIVES: dict[NamedSolver, Published | None] = {
     "double-neural": None,
@@ -453,6 +453,7 @@ _RELATIVES: dict[NamedSolver, Published | None] = {
     "vr-deep-pdcfr+": Published("its exploitability of 77 ± 5, twice; by a public re-implementation", 154),
     "ppo": None,
     "mmd": None,
+    "nfsp": Published("NashConv / 2 of 37, twice; footnote 4 of the Deep CFR paper", 74),
 }
 
 
@@ -501,7 +502,7 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
     arms = [Arm("deep-cfr", "Deep CFR, external sampling")]
     if not large:
         arms.append(Arm("sd-cfr", "SD-CFR, external sampling", {"cfr.keep_networks": 1, "evaluation.policy": "sd-cfr"}))
-    for name in (*_RELATIVES, "nfsp"):
+    for name in _RELATIVES:
         config = default_config(game, name)
         changes: dict[str, Any] = endless if config.solver == "deep-cfr" else {}
         if config.solver != "deep-cfr" and name in last:
@@ -619,10 +620,10 @@ STUDIES: dict[StudyName, Study] = {
         ),
         Study(
             "family", "", "Relatives of Deep CFR",
-            "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations "
-            "and fits of 100 steps, but for PPO and MMD, which play 600 batches of episodes. Those that sample single "
-            "histories have four times as many traversals as external sampling, which visits about as many nodes. Ratios "
-            "are to Deep CFR.", {"quick": _family_plan()},
+            "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations and fits "
+            "of 100 steps, but for PPO, MMD and NFSP, which play batches of episodes, and NFSP touches forty times as many "
+            "nodes as Deep CFR. Those that sample single histories have four times as many traversals as external "
+            "sampling, which visits about as many nodes. Ratios are to Deep CFR.", {"quick": _family_plan()},
         ),
         Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",

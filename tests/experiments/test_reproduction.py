@@ -488,6 +488,9 @@ def test_relatives_have_one_table_and_their_rates_a_row_each(tmp_path: Path, mon
     search = Study("family-search", "", "Rates", "", {"quick": Plan(short, tuple(tried), "one-x1", ())})
     made_up(tmp_path, "one", 0, [40.0, 20.0, 5.0], leduc)
     made_up(tmp_path, "one", 0, [40.0, 20.0, 7.0], kuhn)
+    short_run = made_up(tmp_path, "other", 0, [40.0, 20.0, 9.0], kuhn).metrics_path
+    half = short_run.read_text().replace('_touched": 200', '_touched": 150').replace('_touched": 400', '_touched": 200')
+    short_run.write_text(half)
     for name, value in {"one-x0.3": 2.0, "one-x1": 3.0, "other-x1": 4.0}.items():
         made_up(tmp_path, name, 0, [40.0, 20.0, value], search)
     monkeypatch.setattr("experiments.reproduction.page.STUDIES", {study.name: study for study in (leduc, kuhn, search)})
@@ -495,7 +498,9 @@ def test_relatives_have_one_table_and_their_rates_a_row_each(tmp_path: Path, mon
     assert names == ["reproduction-family.md", "family-quick.svg", "family-kuhn-quick.svg"]  # no figure of the search
     page = (tmp_path / "docs" / "reproduction-family.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| The o")]
-    assert rows[:2] == ["| The one | 5.0 (one seed) | 7.0 (one seed) |", "| The other |  | missing |"]
+    assert rows[0] == "| The one | 5.0 (one seed) | 5.0 (one seed) | 7.0 (one seed) | 20.0 (one seed) |"
+    assert rows[1] == "| The other |  |  | 9.0 (one seed) | 9.0 (one seed) |"
+    assert "(family-kuhn), mbb/g | after 200 nodes |" in page
     assert rows[-2:] == ["| The one | 2.0 (one seed) | 3.0 (one seed) | 0.3 |",
                          "| The other | missing | 4.0 (one seed) | missing |"]  # fmt: skip
 
