@@ -38,11 +38,12 @@ def shared_config(budget: Budget) -> RunConfig:
 
 
 def nested(settings: Settings) -> dict[str, Any]:
-    """Settings by dotted key as a table of sections."""
+    """Settings by dotted key as a table of sections, without those that are None."""
     table: dict[str, Any] = {}
     for dotted, value in settings.items():
         section, _, key = dotted.rpartition(".")
-        (table.setdefault(section, {}) if section else table)[key] = value
+        if value is not None:
+            (table.setdefault(section, {}) if section else table)[key] = value
     return table
 
 
@@ -52,7 +53,7 @@ def change_of(arm: Arm) -> str:
         return f"solve.algorithm = {arm.changes['solve.algorithm']}" + (
             f", {arm.buckets:,} buckets" if arm.buckets else ""
         )
-    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items()) or "none"
+    return ", ".join(f"{key} = {value}" for key, value in arm.changes.items() if value is not None) or "none"
 
 
 def number_of_seeds(asked: int | None, name: str, budget: Budget) -> int:

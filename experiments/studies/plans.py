@@ -27,6 +27,7 @@ from experiments.studies.records import (
     NotAbove,
     Plan,
     Published,
+    Settings,
     Statement,
     Study,
     StudyName,
@@ -442,6 +443,7 @@ def _pot_plan() -> Plan:
 # Relatives of Deep CFR with published results on Leduc, where arms have the settings of `train leduc --solver NAME`
 
 _RELATIVES: dict[NamedSolver, Published | None] = {
+    "rcfr": None,
     "double-neural": None,
     "dream": Published("its exploitability of 56 ± 5, twice; by a public re-implementation", 112),
     "escher": None,
@@ -458,7 +460,6 @@ _RELATIVES: dict[NamedSolver, Published | None] = {
 
 
 def _family_plan(game: str = "leduc") -> Plan:
-    plain = flat_settings(RunConfig())
     deep = _as_in_a_file(default_cluster_config(game))  # Deep CFR with external sampling
     shared = {key: value for key, value in deep.items() if not key.startswith(("runtime.", "sampling."))}
     shared["sampling.traversals"] = deep["sampling.traversals"]
@@ -470,13 +471,10 @@ def _family_plan(game: str = "leduc") -> Plan:
     ]  # fmt: skip
     for name, published in _RELATIVES.items():
         config = default_config(game, name)
-        changed = {
-            key: value
-            for key, value in _as_in_a_file(config).items()
-            if key.split(".")[0] not in ("runtime", *UNREAD[config.solver])
-            and settings.get(key, plain.get(key)) != value
-        }
-        arms.append(Arm(name, config.method, changed, published))
+        found = _as_in_a_file(config)
+        arms.append(
+            Arm(name, config.method, _differing(found, settings, ("runtime", *UNREAD[config.solver])), published)
+        )
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
@@ -486,7 +484,7 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
     `last` has the iterations of methods with schedules, by their names. SD-CFR's average is not measured on flop hold'em,
     where that takes longer than the run.
     """
-    large, plain = game == "fhp", flat_settings(RunConfig())
+    large = game == "fhp"
     own: dict[str, Any] = {"runtime.threads": 1, "runtime.minutes": minutes, "runtime.checkpoint_every": 1_000}
     if not large:
         own |= {"evaluation.every": 0, "evaluation.at": []}
@@ -513,9 +511,7 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
             averages = {"cfr.keep_networks": 5, "evaluation.policy": "average"} if large else {"cfr.keep_networks": 1}
             changes = changes | averages
         found = _as_in_a_file(config) | own | changes
-        read = {key: value for key, value in found.items() if key.split(".")[0] not in UNREAD[config.solver]}
-        differ = {key: value for key, value in read.items() if settings.get(key, plain.get(key)) != value}
-        arms.append(Arm(name, config.method, differ))
+        arms.append(Arm(name, config.method, _differing(found, settings, UNREAD[config.solver])))
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
@@ -548,6 +544,14 @@ def _search_plan() -> Plan:
     searched = {arm.name: _TRIED for arm in plan.arms}
     # SD-CFR has the networks of Deep CFR
     return replace(_at_rates(plan, searched | {"sd-cfr": ()}), reference="deep-cfr-x1")
+
+
+def _differing(found: Settings, settings: Settings, unread: Sequence[str]) -> Settings:
+    """What changes `settings` to `found`, but for unread sections; None for settings that other sampling does not have."""
+    before = flat_settings(RunConfig()) | dict(settings)
+    read = {key: value for key, value in found.items() if key.split(".")[0] not in unread}
+    gone = {key: None for key in settings if key.startswith("sampling.") and key not in found}
+    return gone | {key: value for key, value in read.items() if before.get(key) != value}
 
 
 def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
@@ -630,10 +634,10 @@ STUDIES: dict[StudyName, Study] = {
             "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then "
             "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "
             "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
-            "measured, not SD-CFR's average. All sample histories, and all networks have one shape, without hand strength. "
-            "None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all ran side by "
-            "side on one machine but Double Neural CFR, which ran on another one, beside one other program. The two best "
-            "methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores beside "
+            "measured, not SD-CFR's average. All but RCFR sample histories, and all networks have one shape, without hand "
+            "strength. None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all ran "
+            "side by side on one machine but Double Neural CFR, which ran on another one, beside one other program. The "
+            "two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores beside "
             "other programs.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
         ),
