@@ -25,7 +25,7 @@ from experiments.theorem1.runs import NAME as THEOREM
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
 FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
-RATES: StudyName = "family-search"  # the study that only searches learning rates
+SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
 _OPENING = """# Reproduction of the paper's experiments
 
@@ -107,7 +107,7 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
         pages[PAGE] = page_lines(results, root, old(PAGE))
     files = {name: ("\n".join(lines).rstrip("\n") + "\n").encode() for name, lines in sorted(pages.items())}
     for result in every:
-        if result.started and result.study.name != RATES and any(arm.runs for arm in result.arms.values()):
+        if result.started and result.study.name != SEARCH and any(arm.runs for arm in result.arms.values()):
             files[f"{FIGURES}/{_picture_name(result)}.svg"] = study_picture(result)
     for theorem in theorems:
         if theorem.arms:
@@ -199,7 +199,7 @@ def _study_section(result: StudyResult) -> Iterator[str]:
 
 def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
     """Every method on every game: at the ends, and at the fewest nodes of any end if runs were evaluated before."""
-    results = [result for result in family if result.study.name != RATES]
+    results = [result for result in family if result.study.name != SEARCH]
     rows = {name: [arm.arm.label] for result in results for name, arm in result.arms.items()}
     heads = ["method"]
     for result in results:
@@ -224,14 +224,14 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
 
 
 def _family_section(result: StudyResult) -> Iterator[str]:
-    """A study of the relatives; the search of rates has a row for each method instead of one for each arm."""
-    if result.study.name != RATES:
+    """A study of the relatives; the search has a row for each method instead of one for each arm."""
+    if result.study.name != SEARCH:
         yield from _study_section(result)
         return
     yield from paragraphs(f"## {_title(result)}", f"{result.study.about} Command: `{_command(result)}`.")
     methods: dict[str, dict[str, ArmResult]] = {}
     for arm in result.arms.values():
-        label, factor = arm.arm.label.split(", learning rates × ")
+        label, factor = arm.arm.label.split(" × ")
         methods.setdefault(label, {})[factor] = arm
     factors = list(dict.fromkeys(chain.from_iterable(methods.values())))
     rows = []

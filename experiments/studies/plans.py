@@ -515,35 +515,41 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
-# Factors of all learning rates of a method on `fhp-mini`: those that are tried, and the best for each method
-_TRIED = (0.3, 1.0, 3.0)
+# The size of an iteration on `fhp-mini`: factors that are tried, and the best for each method
+_TRIED = (1.0, 0.3, 0.1)
 _BEST: dict[str, float] = {}
+_SIZES = ("sampling.traversals", "sampling.boards", "advantage.steps", "values.steps", "ppo.episodes", "nfsp.episodes",
+          "nfsp.q_steps", "nfsp.policy_steps")  # fmt: skip
 
 
-def _at_rates(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
-    """Each arm of a plan with the factors of its learning rates, by its name; as it is if none are given."""
+def _at_sizes(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
+    """Each arm of a plan with the factors of its iterations' size, by its name; as it is if none are given.
+
+    Methods with schedules have as many more iterations.
+    """
     arms = []
     for arm in plan.arms:
-        settings = {**flat_settings(RunConfig()), **QUICK, **plan.settings, **arm.changes}
-        read = {key.split(".")[0] for key in settings} - set(UNREAD[settings["solver"]])
-        if "values.learning_rate" not in arm.changes:
-            read -= {"values"}
-        rates = {key: settings[key] for key in settings if key.endswith("learning_rate") and key.split(".")[0] in read}
+        settings = {**QUICK, **plan.settings, **arm.changes}
+        unread = set(UNREAD[settings.get("solver", "deep-cfr")]) | (
+            {"values"} - {key.split(".")[0] for key in arm.changes}
+        )
+        sizes = {key: settings[key] for key in _SIZES if settings.get(key) and key.split(".")[0] not in unread}
+        ends = {key: settings[key] for key in ("ppo.iterations", "nfsp.iterations") if key in arm.changes}
         for factor in factors.get(arm.name, (1.0,)):
-            changes = {} if factor == 1 else {key: round(rate * factor, 6) for key, rate in rates.items()}
+            scaled = {key: max(round(size * factor), 1) for key, size in sizes.items()}
+            changes = {} if factor == 1 else scaled | {key: round(end / factor) for key, end in ends.items()}
             several = len(factors.get(arm.name, ())) > 1
-            name = f"{arm.name}-x{factor:g}" if several else arm.name
-            label = f"{arm.label}, learning rates × {factor:g}" if several else arm.label
+            name, label = (f"{arm.name}-x{factor:g}", f"{arm.label} × {factor:g}") if several else (arm.name, arm.label)
             arms.append(replace(arm, name=name, label=label, changes={**arm.changes, **changes}))
     return replace(plan, arms=tuple(arms))
 
 
 def _search_plan() -> Plan:
-    """The same three factors of the learning rates for every method."""
+    """The same three sizes of an iteration for every method."""
     plan = _equal_time_plan("fhp-mini", 1.0, {"ppo": 50, "mmd": 50, "nfsp": 100})
-    searched = {arm.name: _TRIED for arm in plan.arms}
     # SD-CFR has the networks of Deep CFR
-    return replace(_at_rates(plan, searched | {"sd-cfr": ()}), reference="deep-cfr-x1")
+    searched = {arm.name: _TRIED for arm in plan.arms} | {"sd-cfr": ()}
+    return replace(_at_sizes(plan, searched), reference="deep-cfr-x1")
 
 
 def _differing(found: Settings, settings: Settings, unread: Sequence[str]) -> Settings:
@@ -637,15 +643,15 @@ STUDIES: dict[StudyName, Study] = {
             "measured, not SD-CFR's average. All but RCFR sample histories, and all networks have one shape, without hand "
             "strength. None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all ran "
             "side by side on one machine but Double Neural CFR, which ran on another one, beside one other program. The "
-            "two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores beside "
-            "other programs.",
+            "two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores "
+            "beside other programs.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
         ),
         Study(
-            "family-search", "", "Learning rates of the relatives on a small flop hold'em",
-            "The same small search for every method: all its learning rates as in `deepcfr train fhp-mini --solver NAME`, "
-            "and 0.3 and 3 times as high, for one minute of one thread and seed 0. The table of three minutes has the best "
-            "of each.",
+            "family-search", "", "Sizes of an iteration for the relatives on a small flop hold'em",
+            "The same small search for every method: `deepcfr train fhp-mini --solver NAME` for one minute of one thread "
+            "and seed 0, with the traversals or episodes and the steps of an iteration as they are, and 0.3 and 0.1 times "
+            "as many. The table of three minutes has the best of each.",
             {"quick": _search_plan()},
         ),
         Study(

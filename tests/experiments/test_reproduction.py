@@ -475,13 +475,13 @@ def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, mo
     assert names == ["reproduction-family.md", "figures/fig4-left-quick.svg"]
 
 
-def test_relatives_have_one_table_and_their_rates_a_row_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relatives_have_one_table_and_their_search_a_row_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = {"cfr.iterations": 4}
     one, other = Arm("one", "The one"), Arm("other", "The other", {"advantage.steps": 7})
     leduc = Study("family", "", "On Leduc", "", {"quick": Plan(short, (one,), "one", ())})
     kuhn = Study("family-kuhn", "", "On Kuhn", "", {"quick": Plan(short, (one, other), "one", ())})
     tried = [
-        Arm(f"{arm.name}-x{factor:g}", f"{arm.label}, learning rates × {factor:g}", {"advantage.learning_rate": factor})
+        Arm(f"{arm.name}-x{factor:g}", f"{arm.label} × {factor:g}", {"advantage.learning_rate": factor})
         for arm in (one, other)
         for factor in (0.3, 1.0)
     ]
@@ -505,19 +505,25 @@ def test_relatives_have_one_table_and_their_rates_a_row_each(tmp_path: Path, mon
                          "| The other | missing | 4.0 (one seed) | missing |"]  # fmt: skip
 
 
-def test_the_search_of_rates_multiplies_those_that_a_method_reads() -> None:
-    plan = STUDIES["family-search"].plans["quick"]
-    (arm,) = [arm for arm in plan.arms if arm.name == "dream-x3"]
-    (plain,) = [arm for arm in plan.arms if arm.name == "dream-x1"]
-    config, other = (arm_config(Path("r"), STUDIES["family-search"], "quick", found, 0) for found in (arm, plain))
-    assert isinstance(config, RunConfig)
-    assert isinstance(other, RunConfig)
-    for section in ("advantage", "average", "values"):
-        assert getattr(config, section).learning_rate == pytest.approx(3 * getattr(other, section).learning_rate)
-    assert (config.nfsp, config.ppo) == (other.nfsp, other.ppo)
-    (mmd,) = [arm for arm in plan.arms if arm.name == "mmd-x0.3"]
-    assert {key for key in mmd.changes if "rate" in key} == {"ppo.learning_rate", "ppo.value_learning_rate"}
-    assert not [arm.name for arm in plan.arms if arm.name.startswith("sd-cfr")]
+def test_the_search_changes_the_size_of_an_iteration_for_every_method() -> None:
+    study = STUDIES["family-search"]
+    arms = {arm.name: arm for arm in study.plans["quick"].arms}
+    few, plain = (arm_config(Path("r"), study, "quick", arms[f"dream-x{factor}"], 0) for factor in ("0.1", "1"))
+    assert isinstance(few, RunConfig)
+    assert isinstance(plain, RunConfig)
+    assert 10 * few.sampling.traversals == plain.sampling.traversals  # type: ignore[union-attr]
+    assert (10 * few.advantage.steps, 10 * few.values.steps) == (plain.advantage.steps, plain.values.steps)
+    assert (few.average, few.nfsp, few.ppo) == (plain.average, plain.nfsp, plain.ppo)
+    methods = {name.rpartition("-x")[0] for name in arms}
+    assert set(arms) == {f"{name}-x{factor}" for name in methods for factor in ("1", "0.3", "0.1")}
+    assert methods == {arm.name for arm in STUDIES["family-mini"].plans["quick"].arms} - {"sd-cfr"}
+    for name in methods:
+        configs = [
+            arm_config(Path("r"), study, "quick", arms[f"{name}-x{factor}"], 0) for factor in ("1", "0.3", "0.1")
+        ]
+        assert len(set(map(repr, configs))) == 3
+    mmd = arm_config(Path("r"), study, "quick", arms["mmd-x0.1"], 0)
+    assert (mmd.iterations, mmd.ppo.episodes) == (500, 6_554)  # type: ignore[union-attr]
 
 
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
