@@ -25,6 +25,7 @@ from experiments.theorem1.runs import NAME as THEOREM
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
 FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
+FULL_WIDTH = "rcfr"  # the arm whose nodes are not comparable to those of sampling
 SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
 _OPENING = """# Reproduction of the paper's experiments
@@ -204,7 +205,8 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
     heads = ["method"]
     for result in results:
         where = f"{result.game} ({result.study.name}), {result.unit}"
-        runs = [run for arm in result.arms.values() for run in arm.furthest]
+        counted = {name: arm for name, arm in result.arms.items() if name != FULL_WIDTH}
+        runs = [run for arm in counted.values() for run in arm.furthest]
         nodes = min((run.curve[-1].nodes for run in runs), default=0)
         early = any(run.curve[0].nodes < nodes for run in runs)
         heads += [where, f"after {nodes:,} nodes"] if early else [where]
@@ -212,13 +214,14 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
             arm = result.arms.get(name)
             row.append(_ending(arm) if arm else "")
             if early:
+                arm = counted.get(name)
                 there = arm is not None and arm.runs and all(run.curve[0].nodes <= nodes for run in arm.furthest)
                 row.append(str(at_nodes(arm, nodes)) if arm and there else "")
     yield from paragraphs(
         "## Every method on every game",
         "Exact NashConv at the end of the runs of each study below. Where runs were evaluated before their ends, the next "
         "column is at equal nodes, those of the shortest run, interpolated between evaluations; it is empty for methods "
-        "that were not evaluated before that.",
+        "that were not evaluated before that, and for RCFR, which visits hands together and counts them once.",
     )
     yield from table(heads, rows.values())
 

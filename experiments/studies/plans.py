@@ -517,7 +517,9 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
 
 # The size of an iteration on `fhp-mini`: factors that are tried, and the best for each method
 _TRIED = (1.0, 0.3, 0.1)
-_BEST: dict[str, float] = {}
+_BEST = {"deep-cfr": 0.1, "sd-cfr": 0.1, "rcfr": 0.1, "double-neural": 0.3, "dream": 0.1, "escher": 0.1, "deep-cfr+": 0.1,
+         "deep-dcfr+": 0.1, "deep-pdcfr+": 0.3, "vr-deep-cfr+": 0.1, "vr-deep-dcfr+": 0.3, "vr-deep-pdcfr+": 0.3,
+         "ppo": 0.1, "mmd": 0.1, "nfsp": 0.1}  # fmt: skip
 _SIZES = ("sampling.traversals", "sampling.boards", "advantage.steps", "values.steps", "ppo.episodes", "nfsp.episodes",
           "nfsp.q_steps", "nfsp.policy_steps")  # fmt: skip
 
@@ -544,8 +546,14 @@ def _at_sizes(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
     return replace(plan, arms=tuple(arms))
 
 
+def _mini_plan() -> Plan:
+    """Three minutes for every method, with the size of an iteration that was best in one minute."""
+    plan = _equal_time_plan("fhp-mini", 3.0, {"ppo": 32, "mmd": 24, "nfsp": 124})
+    return _at_sizes(plan, {name: (factor,) for name, factor in _BEST.items()})
+
+
 def _search_plan() -> Plan:
-    """The same three sizes of an iteration for every method."""
+    """The same three sizes of an iteration for every method, for a third of the time."""
     plan = _equal_time_plan("fhp-mini", 1.0, {"ppo": 50, "mmd": 50, "nfsp": 100})
     # SD-CFR has the networks of Deep CFR
     searched = {arm.name: _TRIED for arm in plan.arms} | {"sd-cfr": ()}
@@ -553,7 +561,7 @@ def _search_plan() -> Plan:
 
 
 def _differing(found: Settings, settings: Settings, unread: Sequence[str]) -> Settings:
-    """What changes `settings` to `found`, but for unread sections; None for settings that other sampling does not have."""
+    """The settings of `found` that `settings` has not, but for unread sections; None for those of another sampling."""
     before = flat_settings(RunConfig()) | dict(settings)
     read = {key: value for key, value in found.items() if key.split(".")[0] not in unread}
     gone = {key: None for key in settings if key.startswith("sampling.") and key not in found}
@@ -570,9 +578,8 @@ def _study(name: StudyName, figure: str, title: str, about: str, make: Any, swep
 
 
 _SMALL_GAMES = (
-    "Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and SD-CFR is that with all networks kept. None "
-    "was tuned for this game, but for NFSP on Kuhn poker. The schedules of PPO, MMD and NFSP end with the iterations in "
-    "*changed*, about where the time does."
+    "Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and SD-CFR is that with all networks kept. The "
+    "schedules of PPO, MMD and NFSP end with the iterations in *changed*, about where the time does."
 )
 
 STUDIES: dict[StudyName, Study] = {
@@ -657,13 +664,14 @@ STUDIES: dict[StudyName, Study] = {
         Study(
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
-            f"then its last fit and evaluation. {_SMALL_GAMES}",
-            {"quick": _equal_time_plan("fhp-mini", 3.0, {"ppo": 150, "mmd": 150, "nfsp": 300})},
+            "then its last fit and evaluation. An iteration has the size that the search above found best for the method, "
+            f"but SD-CFR has that of Deep CFR. {_SMALL_GAMES}",
+            {"quick": _mini_plan()},
         ),
         Study(
             "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
             "Every method with the settings of `deepcfr train kuhn --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation. {_SMALL_GAMES} Seed 0 ran beside another program.",
+            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} Only NFSP was tuned for this game.",
             {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
         ),
     )

@@ -582,10 +582,12 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
         assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
 
 
-@pytest.mark.parametrize(("name", "gradients", "nfsp"), [("family-mini", 150, 300), ("family-kuhn", 400, 1_200)])
-def test_runs_of_equal_time_are_evaluated_at_their_ends_only(name: str, gradients: int, nfsp: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "schedules"), [("family-mini", (320, 240, 1_240)), ("family-kuhn", (400, 400, 1_200))]
+)
+def test_runs_of_equal_time_are_evaluated_at_their_ends_only(name: str, schedules: tuple[int, int, int]) -> None:
     study = STUDIES[name]  # type: ignore[index]
-    ends = {"ppo": gradients, "mmd": gradients, "nfsp": nfsp}
+    ends = dict(zip(("ppo", "mmd", "nfsp"), schedules, strict=True))
     for arm in study.plans["quick"].arms:
         config = arm_config(Path("r"), study, "quick", arm, 0)
         assert isinstance(config, RunConfig)

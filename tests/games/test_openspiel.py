@@ -186,6 +186,11 @@ def test_several_problems_are_told_at_once() -> None:
     with pytest.raises(GameError) as caught:
         load_openspiel_game("blackjack")
     assert len(caught.value.problems) == 2
+    with pytest.raises(
+        GameError, match=r"'negotiation' does not tell the probabilities of its chance outcomes\."
+    ) as caught:
+        load_openspiel_game("negotiation")
+    assert len(caught.value.problems) == 3
 
 
 def test_compiling_stops_at_the_limit() -> None:

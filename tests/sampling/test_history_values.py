@@ -55,14 +55,19 @@ def run(
 def test_advantages_from_exact_values_have_the_mean_of_lemma_1(
     name: str, traverser: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ESCHER's targets by enumeration of all deals and actions: their mean at every infoset is the exact advantage."""
+    """ESCHER's targets by enumeration of all deals and actions: their mean at every infoset is the exact advantage.
+
+    An infoset is met with the others' probability to reach it, times that of the traverser's uniform play.
+    """
     game = load_game(name)
     profile, every = Table(game, 3), every_deal(game)
     exact = Enumeration(game, every, traverser, profile).run()
     known = exact_values(game, every, profile)
     advantages, _, _, _ = enumerated(game, profile, traverser, monkeypatch, known, alone=True)
     for at, visits in exact.visits.items():
-        assert (advantages.count[at] > 0) == (visits > 0)
+        before = [node for node, _ in game.tree.path(at[0]) if int(game.actor[node]) == traverser]
+        uniform = float(np.prod([1 / int(game.legal[node].sum()) for node in before]))
+        assert advantages.count[at] == pytest.approx(uniform * visits, abs=1e-6)
         if visits > 0:
             mean = advantages.target[at] / advantages.count[at]
             np.testing.assert_allclose(mean, exact.regrets[at] / visits, atol=1e-5, err_msg=str(at))
