@@ -144,6 +144,24 @@ def test_the_values_of_single_boards_are_those_of_the_whole_game_on_average() ->
     assert np.mean(list(seen), axis=0) == pytest.approx(sweep(boards, policy.on_board, WORKERS).profile, abs=1e-9)
 
 
+@pytest.mark.parametrize("player", [0, 1])
+def test_the_advantages_of_single_boards_are_those_of_every_deal_on_average(player: int) -> None:
+    game = PokerGame(LEDUC)
+    boards, policy = boards_of(game), random_policy(game, 5)
+    one = PublicChanceSampling(boards=1, panel=True, samples=3)  # the three hands of the first round, once each
+    every = {
+        tuple(found.first_values.ravel()): found
+        for found in (play(boards, policy.on_board, player, one, n) for n in range(40))
+    }
+    assert len(every) == 3  # boards
+    exact, expected = play(boards, policy.on_board, player).first_values, expected_hands(policy, player)[0]
+    np.testing.assert_allclose(np.mean([found.first_values for found in every.values()], axis=0), exact, atol=1e-9)
+    for name in ("values", "reach"):
+        hands = [found.advantages[0] for found in every.values()]
+        means = np.mean([getattr(some, name).numpy()[np.argsort(rows_of(some, expected))] for some in hands], axis=0)
+        np.testing.assert_allclose(means, getattr(expected, name), atol=1e-5)
+
+
 # Unbiased where boards and hands are sampled -----------------------------------------------------------------------------
 
 SAMPLED = {
