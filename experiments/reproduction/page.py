@@ -199,31 +199,34 @@ def _study_section(result: StudyResult) -> Iterator[str]:
 
 
 def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
-    """Every method on every game: at the ends, and at the fewest nodes of any end if runs were evaluated before."""
+    """Every method on every game."""
     results = [result for result in family if result.study.name != SEARCH]
-    rows = {name: [arm.arm.label] for result in results for name, arm in result.arms.items()}
-    heads = ["method"]
+    labels = {name: arm.arm.label for result in results for name, arm in result.arms.items()}
+    heads, columns = ["method"], [labels]
     for result in results:
-        where = f"{result.game} ({result.study.name}), {result.unit}"
-        counted = {name: arm for name, arm in result.arms.items() if name != FULL_WIDTH}
-        runs = [run for arm in counted.values() for run in arm.furthest]
-        nodes = min((run.curve[-1].nodes for run in runs), default=0)
-        early = any(run.curve[0].nodes < nodes for run in runs)
-        heads += [where, f"after {nodes:,} nodes"] if early else [where]
-        for name, row in rows.items():
-            arm = result.arms.get(name)
-            row.append(_ending(arm) if arm else "")
-            if early:
-                arm = counted.get(name)
-                there = arm is not None and arm.runs and all(run.curve[0].nodes <= nodes for run in arm.furthest)
-                row.append(str(at_nodes(arm, nodes)) if arm and there else "")
+        heads.append(f"{result.game} ({result.study.name}), {result.unit}")
+        columns.append({name: _ending(arm) for name, arm in result.arms.items()})
+        nodes, equal = _at_equal_nodes(result)
+        if equal:
+            heads.append(f"the same after {nodes:,} nodes")
+            columns.append(equal)
     yield from paragraphs(
         "## Every method on every game",
         "Exact NashConv at the end of the runs of each study below. Where runs were evaluated before their ends, the next "
         "column is at equal nodes, those of the shortest run, interpolated between evaluations; it is empty for methods "
         "that were not evaluated before that, and for RCFR, which visits hands together and counts them once.",
     )
-    yield from table(heads, rows.values())
+    yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
+
+
+def _at_equal_nodes(result: StudyResult) -> tuple[int, dict[str, str]]:
+    """The nodes of the shortest run, and NashConv there by method, where runs were evaluated before their ends."""
+    arms = {name: arm for name, arm in result.arms.items() if name != FULL_WIDTH and arm.runs}
+    nodes = min((run.curve[-1].nodes for arm in arms.values() for run in arm.furthest), default=0)
+    early = {name: arm for name, arm in arms.items() if all(run.curve[0].nodes <= nodes for run in arm.furthest)}
+    if all(len(run.curve) == 1 for arm in early.values() for run in arm.furthest):
+        return nodes, {}
+    return nodes, {name: str(at_nodes(arm, nodes)) for name, arm in early.items()}
 
 
 def _family_section(result: StudyResult) -> Iterator[str]:

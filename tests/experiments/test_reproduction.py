@@ -356,6 +356,15 @@ def test_a_statement_is_as_good_as_its_worst_test(root: Path) -> None:
     verdict = arm_verdict("few", read(root))
     assert verdict == "above the reference, the intervals do not overlap; statement 1 holds"
     assert arm_verdict("plain", read(root)) == "the reference"
+    few = "above the reference, the intervals do not overlap; statement 1 holds"
+    for published, words in ((17.1, "as published, within its interval"), (30.0, "below what is published"),
+                             (10.0, "above what is published")):  # fmt: skip
+        arms = [dataclasses.replace(arm, published=Published("said", published)) for arm in ARMS]
+        plan = Plan({}, tuple(arms), "plain", STATEMENTS)
+        study = dataclasses.replace(STUDY, plans={"quick": plan})
+        assert arm_verdict("few", read(root, study)) == few  # published on the paper's game
+        relatives = dataclasses.replace(read(root, study), study=dataclasses.replace(study, figure=""))
+        assert arm_verdict("few", relatives) == few.replace("; ", f"; {words}; ")
 
 
 # The page
@@ -500,7 +509,7 @@ def test_relatives_have_one_table_and_their_search_a_row_each(tmp_path: Path, mo
     rows = [line for line in page.splitlines() if line.startswith("| The o")]
     assert rows[0] == "| The one | 5.0 (one seed) | 5.0 (one seed) | 7.0 (one seed) | 20.0 (one seed) |"
     assert rows[1] == "| The other |  |  | 9.0 (one seed) | 9.0 (one seed) |"
-    assert "(family-kuhn), mbb/g | after 200 nodes |" in page
+    assert "(family-kuhn), mbb/g | the same after 200 nodes |" in page
     assert rows[-2:] == ["| The one | 2.0 (one seed) | 3.0 (one seed) | 0.3 |",
                          "| The other | missing | 4.0 (one seed) | missing |"]  # fmt: skip
 
