@@ -1,7 +1,7 @@
 """The experiments of the papers as data."""
 
 from experiments.studies.arms import arm_config, arm_path, change_of, number_of_seeds, shared_config
-from experiments.studies.plans import SHARED, STUDIES, base_arm
+from experiments.studies.plans import FIGURES, SHARED, base_arm
 from experiments.studies.records import (
     BUDGETS,
     LEAST_SEEDS,
@@ -19,6 +19,9 @@ from experiments.studies.records import (
     StudyName,
     Test,
 )
+from experiments.studies.relatives import RELATIVES
+
+STUDIES = FIGURES | RELATIVES
 
 __all__ = [
     "BUDGETS",

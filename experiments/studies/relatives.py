@@ -1,0 +1,198 @@
+"""The relatives of Deep CFR on four games, as data: for equal iterations, and for equal time.
+
+Their arms have the settings of `deepcfr train GAME --solver NAME`. On `fhp-mini` a small search, the same for every method,
+first finds the size of an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from deepcfr.config import UNREAD, NamedSolver, RunConfig
+from deepcfr.defaults import default_cluster_config, default_config
+from experiments.grid import flat_settings
+from experiments.studies.plans import QUICK
+from experiments.studies.records import Arm, Plan, Published, Settings, Study, StudyName
+
+_RELATIVES: dict[NamedSolver, Published | None] = {
+    "rcfr": None,
+    "double-neural": None,
+    "dream": Published("its exploitability of 56 ± 5, twice; by a public re-implementation", 112),
+    "escher": None,
+    "deep-cfr+": None,
+    "deep-dcfr+": None,
+    "deep-pdcfr+": None,
+    "vr-deep-cfr+": None,
+    "vr-deep-dcfr+": Published("its exploitability of 69 ± 1, twice; by a public re-implementation", 138),
+    "vr-deep-pdcfr+": Published("its exploitability of 77 ± 5, twice; by a public re-implementation", 154),
+    "ppo": None,
+    "mmd": None,
+    "nfsp": Published("NashConv / 2 of 37, twice; footnote 4 of the Deep CFR paper", 74),
+}
+
+
+def _family_plan() -> Plan:
+    deep = _as_in_a_file(default_cluster_config("leduc"))  # Deep CFR with external sampling
+    shared = {key: value for key, value in deep.items() if not key.startswith(("runtime.", "sampling."))}
+    shared["sampling.traversals"] = deep["sampling.traversals"]
+    settings = {**QUICK, **shared}
+    arms = [
+        Arm("deep-cfr", "Deep CFR, external sampling"),
+        Arm("sd-cfr", "SD-CFR, external sampling", {"evaluation.policy": "sd-cfr"},
+            Published("exploitability of 44 to 60, twice; by a public re-implementation", 104)),
+    ]  # fmt: skip
+    for name, published in _RELATIVES.items():
+        config = default_config("leduc", name)
+        found = _as_in_a_file(config)
+        arms.append(
+            Arm(name, config.method, _differing(found, settings, ("runtime", *UNREAD[config.solver])), published)
+        )
+    return Plan(shared, tuple(arms), "deep-cfr", ())
+
+
+def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan:
+    """Every method for the same time, with the settings of `train GAME --solver NAME`.
+
+    `last` has the iterations of methods with schedules, by their names. SD-CFR's average is not measured on flop hold'em,
+    where that takes longer than the run.
+    """
+    large = game == "fhp"
+    own: dict[str, Any] = {"runtime.threads": 1, "runtime.minutes": minutes, "runtime.checkpoint_every": 1_000}
+    if not large:
+        own |= {"evaluation.every": 0, "evaluation.at": []}
+    endless = {"cfr.iterations": 2_000, "cfr.keep_networks": 0}
+    mean = {"advantage.target": "mean", "cfr.weighting": "linear", "cfr.average_weighting": "same"}
+    base = _as_in_a_file(default_config(game, "deep-cfr+")) | endless | mean | own
+    # other kinds of sampling have other settings
+    shared = {
+        key: value for key, value in base.items() if key.split(".")[0] != "sampling" or key == "sampling.traversals"
+    }
+    settings = {**QUICK, **shared}
+
+    arms = [Arm("deep-cfr", "Deep CFR, external sampling")]
+    if not large:
+        arms.append(Arm("sd-cfr", "SD-CFR, external sampling", {"cfr.keep_networks": 1, "evaluation.policy": "sd-cfr"}))
+    for name in _RELATIVES:
+        config = default_config(game, name)
+        changes: dict[str, Any] = endless if config.solver == "deep-cfr" else {}
+        if config.solver != "deep-cfr" and name in last:
+            changes = {f"{config.solver}.iterations": last[name]}
+        if large and config.solver == "ppo":
+            changes = changes | {"evaluation.every": 0}
+        if name == "dream":
+            averages = {"cfr.keep_networks": 5, "evaluation.policy": "average"} if large else {"cfr.keep_networks": 1}
+            changes = changes | averages
+        found = _as_in_a_file(config) | own | changes
+        arms.append(Arm(name, config.method, _differing(found, settings, UNREAD[config.solver])))
+    return Plan(shared, tuple(arms), "deep-cfr", ())
+
+
+# The size of an iteration on `fhp-mini`: factors that are tried, and the best for each method
+_TRIED = (1.0, 0.3, 0.1)
+_BEST = {"deep-cfr": 0.1, "sd-cfr": 0.1, "rcfr": 0.1, "double-neural": 0.3, "dream": 0.1, "escher": 0.1, "deep-cfr+": 0.1,
+         "deep-dcfr+": 0.1, "deep-pdcfr+": 0.3, "vr-deep-cfr+": 0.1, "vr-deep-dcfr+": 0.3, "vr-deep-pdcfr+": 0.3,
+         "ppo": 0.1, "mmd": 0.1, "nfsp": 0.1}  # fmt: skip
+_SIZES = ("sampling.traversals", "sampling.boards", "advantage.steps", "values.steps", "ppo.episodes", "nfsp.episodes",
+          "nfsp.q_steps", "nfsp.policy_steps")  # fmt: skip
+
+
+def _at_sizes(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
+    """Each arm of a plan with the factors of its iterations' size, by its name; as it is if none are given.
+
+    Methods with schedules have as many more iterations.
+    """
+    arms = []
+    for arm in plan.arms:
+        settings = {**QUICK, **plan.settings, **arm.changes}
+        unread = set(UNREAD[settings.get("solver", "deep-cfr")]) | (
+            {"values"} - {key.split(".")[0] for key in arm.changes}
+        )
+        sizes = {key: settings[key] for key in _SIZES if settings.get(key) and key.split(".")[0] not in unread}
+        ends = {key: settings[key] for key in ("ppo.iterations", "nfsp.iterations") if key in arm.changes}
+        for factor in factors.get(arm.name, (1.0,)):
+            scaled = {key: max(round(size * factor), 1) for key, size in sizes.items()}
+            changes = {} if factor == 1 else scaled | {key: round(end / factor) for key, end in ends.items()}
+            several = len(factors.get(arm.name, ())) > 1
+            name, label = (f"{arm.name}-x{factor:g}", f"{arm.label} × {factor:g}") if several else (arm.name, arm.label)
+            arms.append(replace(arm, name=name, label=label, changes={**arm.changes, **changes}))
+    return replace(plan, arms=tuple(arms))
+
+
+def _mini_plan() -> Plan:
+    """Three minutes for every method, with the size of an iteration that was best in one minute."""
+    plan = _equal_time_plan("fhp-mini", 3.0, {"ppo": 32, "mmd": 24, "nfsp": 124})
+    return _at_sizes(plan, {name: (factor,) for name, factor in _BEST.items()})
+
+
+def _search_plan() -> Plan:
+    """The same three sizes of an iteration for every method, for a third of the time."""
+    plan = _equal_time_plan("fhp-mini", 1.0, {"ppo": 50, "mmd": 50, "nfsp": 100})
+    # SD-CFR has the networks of Deep CFR
+    searched = {arm.name: _TRIED for arm in plan.arms} | {"sd-cfr": ()}
+    return replace(_at_sizes(plan, searched), reference="deep-cfr-x1")
+
+
+def _differing(found: Settings, settings: Settings, unread: Sequence[str]) -> Settings:
+    """The settings of `found` that `settings` has not, but for unread sections; None for those of another sampling."""
+    before = flat_settings(RunConfig()) | dict(settings)
+    read = {key: value for key, value in found.items() if key.split(".")[0] not in unread}
+    gone = {key: None for key in settings if key.startswith("sampling.") and key not in found}
+    return gone | {key: value for key, value in read.items() if before.get(key) != value}
+
+
+def _as_in_a_file(config: RunConfig) -> dict[str, Any]:
+    """Settings by dotted key, with lists for tuples."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in flat_settings(config).items()}
+
+
+_SMALL_GAMES = (
+    "Deep CFR is `deep-cfr+` with sums in a memory instead of a network, and SD-CFR is that with all networks kept. The "
+    "schedules of PPO, MMD and NFSP end with the iterations in *changed*, about where the time does."
+)
+
+RELATIVES: dict[StudyName, Study] = {
+    study.name: study
+    for study in (
+        Study(
+            "family", "", "Relatives of Deep CFR",
+            "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations and fits "
+            "of 100 steps, but for PPO, MMD and NFSP, which play batches of episodes, and NFSP touches forty times as many "
+            "nodes as Deep CFR. Those that sample single histories have four times as many traversals as external "
+            "sampling, which visits about as many nodes. Ratios are to Deep CFR.", {"quick": _family_plan()},
+        ),
+        Study(
+            "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
+            "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then "
+            "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "
+            "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
+            "measured, not SD-CFR's average. All but RCFR sample histories, and all networks have one shape, without hand "
+            "strength. None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all ran "
+            "side by side on one machine but Double Neural CFR, which ran on another one, beside one other program. The "
+            "two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores "
+            "beside other programs.",
+            {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
+        ),
+        Study(
+            "family-search", "", "Sizes of an iteration for the relatives on a small flop hold'em",
+            "The same small search for every method: `deepcfr train fhp-mini --solver NAME` for one minute of one thread "
+            "and seed 0, with the traversals or episodes and the steps of an iteration as they are, and 0.3 and 0.1 times "
+            "as many. The table of three minutes has the best of each.",
+            {"quick": _search_plan()},
+        ),
+        Study(
+            "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
+            "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
+            "then its last fit and evaluation. An iteration has the size that the search above found best for the method, "
+            f"but SD-CFR has that of Deep CFR. {_SMALL_GAMES}",
+            {"quick": _mini_plan()},
+        ),
+        Study(
+            "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
+            "Every method with the settings of `deepcfr train kuhn --solver NAME` for one minute of one thread, and then "
+            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} Only NFSP was tuned for this game.",
+            {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
+        ),
+    )
+}  # fmt: skip
