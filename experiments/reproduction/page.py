@@ -25,7 +25,7 @@ from experiments.theorem1.runs import NAME as THEOREM
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
 FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
-FULL_WIDTH = "rcfr"  # the arm whose nodes are not comparable to those of sampling
+WHOLE_BOARDS = "rcfr"  # the arm whose nodes are not comparable to those of single hands
 SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
 _OPENING = """# Reproduction of the paper's experiments
@@ -63,7 +63,8 @@ _FAMILY_OPENING = """# Relatives of Deep CFR
 `deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`, of equal
 iterations, and of `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv is exact, and
 exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
-[the page of the figures](reproduction.md). The methods are on pages of their own: [DREAM](algorithms/dream.md),
+[the page of the figures](reproduction.md). A published value counts as one number: a result differs from it if its
+interval does not contain it. The methods are on pages of their own: [DREAM](algorithms/dream.md),
 [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
 [Double Neural CFR](algorithms/regression-cfr.md), [SD-CFR](algorithms/sd-cfr.md),
 [policy gradients](algorithms/ppo.md), [NFSP](algorithms/nfsp.md).
@@ -73,8 +74,9 @@ exploitability is half of it. Intervals are Student's 95 % over seeds; how arms 
 def write_reproduction(root: Path, out: Path) -> list[Path]:
     """Write the pages and their figures into `out`, from the run folders under `root`; returns the files.
 
-    Pages and sections without any run do not change, so runs of different machines may be reported one by one. Figures of
-    studies without a finished run are not drawn. Raises ConfigError if there are no runs and a page would be lost.
+    Pages and sections without any run do not change, so runs of different machines may be reported one by one. But the
+    pages of the relatives and of growing studies have only what is under `root`. Figures of studies without a finished run
+    are not drawn. Raises ConfigError if there are no runs and a page would be lost.
     """
     every = [read_study(root, study, budget) for study in STUDIES.values() for budget in study.plans]
     family = [result for result in every if not result.study.figure and result.started]
@@ -206,7 +208,7 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
     for result in results:
         heads.append(f"{result.game} ({result.study.name}), {result.unit}")
         columns.append({name: _ending(arm) for name, arm in result.arms.items()})
-        nodes, equal = _at_equal_nodes(result)
+        nodes, equal = at_equal_nodes(result)
         if equal:
             heads.append(f"the same after {nodes:,} nodes")
             columns.append(equal)
@@ -214,14 +216,17 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
         "## Every method on every game",
         "Exact NashConv at the end of the runs of each study below. Where runs were evaluated before their ends, the next "
         "column is at equal nodes, those of the shortest run, interpolated between evaluations; it is empty for methods "
-        "that were not evaluated before that, and for RCFR, which visits hands together and counts them once.",
+        "that were not evaluated before that, and for RCFR, which counts a node once for each hand of a board, against all "
+        "hands of the opponent. Runs on Leduc have 200 iterations, but PPO, MMD and NFSP have more and NFSP forty times "
+        "the nodes. Others have equal time of one thread: 17 minutes on FHP, three on fhp-mini and one on Kuhn poker. "
+        "DREAM has SD-CFR's average, but its average network on FHP.",
     )
     yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
 
 
-def _at_equal_nodes(result: StudyResult) -> tuple[int, dict[str, str]]:
+def at_equal_nodes(result: StudyResult) -> tuple[int, dict[str, str]]:
     """The nodes of the shortest run, and NashConv there by method, where runs were evaluated before their ends."""
-    arms = {name: arm for name, arm in result.arms.items() if name != FULL_WIDTH and arm.runs}
+    arms = {name: arm for name, arm in result.arms.items() if name != WHOLE_BOARDS and arm.runs}
     nodes = min((run.curve[-1].nodes for arm in arms.values() for run in arm.furthest), default=0)
     early = {name: arm for name, arm in arms.items() if all(run.curve[0].nodes <= nodes for run in arm.furthest)}
     if all(len(run.curve) == 1 for arm in early.values() for run in arm.furthest):
@@ -237,8 +242,8 @@ def _family_section(result: StudyResult) -> Iterator[str]:
     yield from paragraphs(f"## {_title(result)}", f"{result.study.about} Command: `{_command(result)}`.")
     methods: dict[str, dict[str, ArmResult]] = {}
     for arm in result.arms.values():
-        label, factor = arm.arm.label.split(" × ")
-        methods.setdefault(label, {})[factor] = arm
+        factor = arm.arm.name.rpartition("-x")[2]
+        methods.setdefault(arm.arm.label.removesuffix(f" × {factor}"), {})[factor] = arm
     factors = list(dict.fromkeys(chain.from_iterable(methods.values())))
     rows = []
     for label, arms in methods.items():

@@ -234,8 +234,8 @@ def arm_verdict(name: str, result: StudyResult) -> str:
     theirs = result.arms[name].arm.published
     if own and own.count > 1 and theirs and theirs.nash_conv and not result.study.figure:  # of the same game
         inside = Interval(theirs.nash_conv, 0.0, 1).meets(own)
-        parts.append("as published, within its interval" if inside else
-                     f"{'above' if own.mean > theirs.nash_conv else 'below'} what is published")  # fmt: skip
+        side = "above" if own.mean > theirs.nash_conv else "below"
+        parts.append("no difference from what is published shown" if inside else f"{side} what is published")
     for number, statement in enumerate(result.plan.statements, start=1):
         if name != result.plan.reference and any(name in arms_of(test) for test in statement.tests):
             parts.append(f"statement {number} {judge_statement(statement, result).outcome}")

@@ -89,19 +89,21 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
     return Plan(shared, tuple(arms), "deep-cfr", ())
 
 
-# The size of an iteration on `fhp-mini`: factors that are tried, and the best for each method
+# The size of an iteration on `fhp-mini`: factors that are tried, and the one with the lowest NashConv for each method
 _TRIED = (1.0, 0.3, 0.1)
-_BEST = {"deep-cfr": 0.1, "sd-cfr": 0.1, "rcfr": 0.1, "double-neural": 0.3, "dream": 0.1, "escher": 0.1, "deep-cfr+": 0.1,
-         "deep-dcfr+": 0.1, "deep-pdcfr+": 0.3, "vr-deep-cfr+": 0.1, "vr-deep-dcfr+": 0.3, "vr-deep-pdcfr+": 0.3,
-         "ppo": 0.1, "mmd": 0.1, "nfsp": 0.1}  # fmt: skip
+BEST_SIZES = {
+    "deep-cfr": 0.1, "sd-cfr": 0.1, "rcfr": 0.1, "double-neural": 0.3, "dream": 0.1, "escher": 0.1, "deep-cfr+": 0.1,
+    "deep-dcfr+": 0.1, "deep-pdcfr+": 0.3, "vr-deep-cfr+": 0.1, "vr-deep-dcfr+": 0.3, "vr-deep-pdcfr+": 0.3, "ppo": 0.1,
+    "mmd": 0.1, "nfsp": 0.1,
+}  # fmt: skip
 _SIZES = ("sampling.traversals", "sampling.boards", "advantage.steps", "values.steps", "ppo.episodes", "nfsp.episodes",
           "nfsp.q_steps", "nfsp.policy_steps")  # fmt: skip
 
 
 def _at_sizes(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
-    """Each arm of a plan with the factors of its iterations' size, by its name; as it is if none are given.
+    """Each arm of a plan with the factors of its iterations' size, by its name; as it is where none are named.
 
-    Methods with schedules have as many more iterations.
+    Methods with schedules have 1 / factor times as many iterations.
     """
     arms = []
     for arm in plan.arms:
@@ -122,20 +124,25 @@ def _at_sizes(plan: Plan, factors: Mapping[str, Sequence[float]]) -> Plan:
 
 def _mini_plan() -> Plan:
     """Three minutes for every method, with the size of an iteration that was best in one minute."""
-    plan = _equal_time_plan("fhp-mini", 3.0, {"ppo": 32, "mmd": 24, "nfsp": 124})
-    return _at_sizes(plan, {name: (factor,) for name, factor in _BEST.items()})
+    plan = _equal_time_plan(
+        "fhp-mini", 3.0, {"ppo": 32, "mmd": 24, "nfsp": 124}
+    )  # ten times as many at a factor of 0.1
+    return _at_sizes(plan, {name: (factor,) for name, factor in BEST_SIZES.items()})
 
 
 def _search_plan() -> Plan:
     """The same three sizes of an iteration for every method, for a third of the time."""
     plan = _equal_time_plan("fhp-mini", 1.0, {"ppo": 50, "mmd": 50, "nfsp": 100})
-    # SD-CFR has the networks of Deep CFR
-    searched = {arm.name: _TRIED for arm in plan.arms} | {"sd-cfr": ()}
-    return replace(_at_sizes(plan, searched), reference="deep-cfr-x1")
+    arms = tuple(arm for arm in plan.arms if arm.name != "sd-cfr")  # which has the networks of Deep CFR
+    plan = replace(plan, arms=arms, reference="deep-cfr-x1")
+    return _at_sizes(plan, {arm.name: _TRIED for arm in arms})
 
 
 def _differing(found: Settings, settings: Settings, unread: Sequence[str]) -> Settings:
-    """The settings of `found` that `settings` has not, but for unread sections; None for those of another sampling."""
+    """The settings of `found` that differ from `settings`, without unread sections.
+
+    A setting that only another kind of sampling has is None, which removes it.
+    """
     before = flat_settings(RunConfig()) | dict(settings)
     read = {key: value for key, value in found.items() if key.split(".")[0] not in unread}
     gone = {key: None for key in settings if key.startswith("sampling.") and key not in found}
@@ -158,34 +165,37 @@ RELATIVES: dict[StudyName, Study] = {
         Study(
             "family", "", "Relatives of Deep CFR",
             "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations and fits "
-            "of 100 steps, but for PPO, MMD and NFSP, which play batches of episodes, and NFSP touches forty times as many "
-            "nodes as Deep CFR. Those that sample single histories have four times as many traversals as external "
-            "sampling, which visits about as many nodes. Ratios are to Deep CFR.", {"quick": _family_plan()},
+            "of 100 steps. But RCFR has fits of 50 steps on all hands, and PPO, MMD and NFSP play batches of episodes, "
+            "NFSP with forty times the nodes of Deep CFR. Those that sample single histories have four times as many "
+            "traversals as external sampling and touch 1.3 times as many nodes, ESCHER 2.6 times. Ratios are to Deep CFR.",
+            {"quick": _family_plan()},
         ),
         Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
             "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then "
             "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "
             "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
-            "measured, not SD-CFR's average. All but RCFR sample histories, and all networks have one shape, without hand "
-            "strength. None was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all ran "
-            "side by side on one machine but Double Neural CFR, which ran on another one, beside one other program. The "
-            "two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores "
+            "measured, not SD-CFR's average. All but RCFR sample histories and have networks of one shape; none has hand "
+            "strength or was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all but RCFR "
+            "and Double Neural CFR ran side by side on one machine, and of the latter on another one, beside one program. "
+            "The two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores "
             "beside other programs.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
         ),
         Study(
             "family-search", "", "Sizes of an iteration for the relatives on a small flop hold'em",
             "The same small search for every method: `deepcfr train fhp-mini --solver NAME` for one minute of one thread "
-            "and seed 0, with the traversals or episodes and the steps of an iteration as they are, and 0.3 and 0.1 times "
-            "as many. The table of three minutes has the best of each.",
+            "and then the last fit and evaluation, seed 0, beside another program. The traversals, episodes or boards of "
+            "an iteration and the steps of its fits are as they are, and 0.3 and 0.1 times as many; PPO and MMD keep their "
+            "steps. PPO, MMD and NFSP did not come to the ends of their schedules, at 0.1 to less than half of them. The "
+            "table of three minutes has the size with the lowest NashConv, which for ten methods is the smallest one.",
             {"quick": _search_plan()},
         ),
         Study(
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
-            "then its last fit and evaluation. An iteration has the size that the search above found best for the method, "
-            f"but SD-CFR has that of Deep CFR. {_SMALL_GAMES}",
+            "then its last fit and evaluation, beside another program. An iteration has the size that was lowest in the "
+            f"search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 160 s.",
             {"quick": _mini_plan()},
         ),
         Study(

@@ -19,7 +19,7 @@ from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from experiments.kept_runs import keep
-from experiments.reproduction.page import page_lines, settings_lines, write_reproduction
+from experiments.reproduction.page import at_equal_nodes, page_lines, settings_lines, write_reproduction
 from experiments.reproduction.quick_game import GAME, count_infosets, equilibrium_job
 from experiments.reproduction.results import StudyResult, at_nodes, common_nodes, final, jobs_of, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge, judge_statement
@@ -42,6 +42,7 @@ from experiments.studies import (
     base_arm,
     number_of_seeds,
 )
+from experiments.studies.relatives import BEST_SIZES
 
 # A study of Kuhn poker, whose runs are made up: what arms are called says nothing of what they would find.
 TINY = {"game": "kuhn", "cfr.iterations": 4, "network.kind": "mlp", "network.width": 4, "evaluation.at": [1, 2]}
@@ -337,7 +338,7 @@ def test_what_is_about_full_memories_needs_them_full(tmp_path: Path) -> None:
     assert judge(Filled("large"), result) == ("cannot be said", "the memories of large were not full at the end")
 
 
-def test_at_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
+def testat_equal_nodes_curves_are_read_between_evaluations(root: Path) -> None:
     result = read(root)
     plain, few = result.arms["plain"], result.arms["few"]
     assert common_nodes(plain, few) == 400
@@ -357,7 +358,12 @@ def test_a_statement_is_as_good_as_its_worst_test(root: Path) -> None:
     assert verdict == "above the reference, the intervals do not overlap; statement 1 holds"
     assert arm_verdict("plain", read(root)) == "the reference"
     few = "above the reference, the intervals do not overlap; statement 1 holds"
-    for published, words in ((17.1, "as published, within its interval"), (30.0, "below what is published"),
+    alone = [dataclasses.replace(arm, published=Published("said", 17.1)) for arm in ARMS]
+    alone_study = dataclasses.replace(STUDY, figure="", plans={"quick": Plan({}, tuple(alone), "plain", STATEMENTS)})
+    one_seed = read(root, alone_study)
+    kept = {name: dataclasses.replace(arm, runs={0: arm.runs[0]}) for name, arm in one_seed.arms.items()}
+    assert "published" not in arm_verdict("few", dataclasses.replace(one_seed, arms=kept))
+    for published, words in ((17.1, "no difference from what is published shown"), (30.0, "below what is published"),
                              (10.0, "above what is published")):  # fmt: skip
         arms = [dataclasses.replace(arm, published=Published("said", published)) for arm in ARMS]
         plan = Plan({}, tuple(arms), "plain", STATEMENTS)
@@ -512,6 +518,28 @@ def test_relatives_have_one_table_and_their_search_a_row_each(tmp_path: Path, mo
     assert "(family-kuhn), mbb/g | the same after 200 nodes |" in page
     assert rows[-2:] == ["| The one | 2.0 (one seed) | 3.0 (one seed) | 0.3 |",
                          "| The other | missing | 4.0 (one seed) | missing |"]  # fmt: skip
+
+
+def test_equal_nodes_are_those_of_the_shortest_run_of_single_hands(tmp_path: Path) -> None:
+    arms = (Arm("one", "One"), Arm("rcfr", "RCFR", {"advantage.steps": 7}), Arm("late", "Late", {"advantage.steps": 9}))
+    study = Study("family", "", "On Leduc", "", {"quick": Plan({"cfr.iterations": 4}, arms, "one", ())})
+    runs = [made_up(tmp_path, arm.name, 0, [40.0, 20.0, 10.0], study) for arm in arms]
+    lines = [run.metrics_path.read_text().splitlines(keepends=True) for run in runs]
+    runs[1].metrics_path.write_text("".join(line.replace("00,", ",") for line in lines[1]))  # 1, 2 and 4 nodes
+    runs[2].metrics_path.write_text(lines[2][2].replace("400", "800"))  # first evaluated at 800 nodes
+    assert at_equal_nodes(read(tmp_path, study)) == (400, {"one": "10.0 (one seed)"})
+    runs[0].metrics_path.write_text(lines[0][2])  # at its end only
+    assert at_equal_nodes(read(tmp_path, study))[1] == {}
+
+
+def test_the_table_of_three_minutes_has_the_sizes_that_the_search_found() -> None:
+    kept = Path(__file__).parents[2] / "experiments" / "results" / "records"
+    found: dict[str, dict[float, float]] = {}
+    for name, arm in read_study(kept, STUDIES["family-search"], "quick").arms.items():
+        method, _, factor = name.rpartition("-x")
+        found.setdefault(method, {})[float(factor)] = arm.runs[0].last
+    lowest = {method: min(ends, key=ends.__getitem__) for method, ends in found.items()}
+    assert lowest | {"sd-cfr": lowest["deep-cfr"]} == BEST_SIZES
 
 
 def test_the_search_changes_the_size_of_an_iteration_for_every_method() -> None:
