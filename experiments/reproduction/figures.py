@@ -15,7 +15,7 @@ from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.chart import Chart, Curve
 from deepcfr.report.figure import beside, positive_band
 from experiments.grid import flat_settings
-from experiments.reproduction.results import ArmResult, StudyResult, final
+from experiments.reproduction.results import WHOLE_BOARDS, ArmResult, StudyResult, final
 from experiments.studies import arm_config
 from experiments.theorem1.page import TheoremResult
 
@@ -61,6 +61,8 @@ def _nodes_label(result: StudyResult) -> str:
     full_width = [
         arm for arm in result.arms.values() if arm.arm.tabular and arm.arm.changes.get("solve.algorithm") != "mccfr"
     ]
+    if any(arm.arm.name == WHOLE_BOARDS and arm.runs for arm in result.arms.values()):
+        return "nodes touched (RCFR counts every hand on a board)"
     return "nodes touched" + (" (full-width solvers count every hand on every board)" if full_width else "")
 
 

@@ -14,7 +14,7 @@ from experiments.lin.page import lin_page, picture_name, read_all_lin
 from experiments.pages import bullets, command, made_by, not_run, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
-from experiments.reproduction.results import ArmResult, StudyResult, at_iteration, at_nodes, final, read_study
+from experiments.reproduction.results import ArmResult, StudyResult, at_equal_nodes, at_iteration, final, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
 from experiments.studies import STUDIES, Budget, Published, Statement, StudyName, change_of, shared_config
 from experiments.table1.page import read_tables, table_page
@@ -25,7 +25,6 @@ from experiments.theorem1.runs import NAME as THEOREM
 PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
 FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
-WHOLE_BOARDS = "rcfr"  # the arm whose nodes are not comparable to those of single hands
 SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
 _OPENING = """# Reproduction of the paper's experiments
@@ -211,7 +210,7 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
         nodes, equal = at_equal_nodes(result)
         if equal:
             heads.append(f"the same after {nodes:,} nodes")
-            columns.append(equal)
+            columns.append({name: str(value) for name, value in equal.items()})
     yield from paragraphs(
         "## Every method on every game",
         "Exact NashConv at the end of the runs of each study below. Where runs were evaluated before their ends, the next "
@@ -222,16 +221,6 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
         "DREAM has SD-CFR's average, but its average network on FHP.",
     )
     yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
-
-
-def at_equal_nodes(result: StudyResult) -> tuple[int, dict[str, str]]:
-    """The nodes of the shortest run, and NashConv there by method, where runs were evaluated before their ends."""
-    arms = {name: arm for name, arm in result.arms.items() if name != WHOLE_BOARDS and arm.runs}
-    nodes = min((run.curve[-1].nodes for arm in arms.values() for run in arm.furthest), default=0)
-    early = {name: arm for name, arm in arms.items() if all(run.curve[0].nodes <= nodes for run in arm.furthest)}
-    if all(len(run.curve) == 1 for arm in early.values() for run in arm.furthest):
-        return nodes, {}
-    return nodes, {name: str(at_nodes(arm, nodes)) for name, arm in early.items()}
 
 
 def _family_section(result: StudyResult) -> Iterator[str]:

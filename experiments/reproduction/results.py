@@ -32,6 +32,8 @@ from experiments.studies import (
     arm_path,
 )
 
+WHOLE_BOARDS = "rcfr"  # the arm whose nodes are not comparable to those of single hands
+
 
 class Point(NamedTuple):
     """An exact evaluation of a run."""
@@ -195,6 +197,19 @@ def at_nodes(result: ArmResult, nodes: int) -> Interval:
         x, y = (np.log([getattr(point, name) for point in run.curve]) for name in ("nodes", "nash_conv"))
         values.append(float(np.exp(np.interp(math.log(nodes), x, y))))
     return interval_of(values)
+
+
+def at_equal_nodes(result: StudyResult) -> tuple[int, dict[str, Interval]]:
+    """The nodes of the shortest run, and NashConv there by arm; no arms if runs were only evaluated at their ends.
+
+    An arm is left out if it was not evaluated before, and so is RCFR, whose nodes are those of whole boards.
+    """
+    arms = {name: arm for name, arm in result.arms.items() if name != WHOLE_BOARDS and arm.runs}
+    nodes = min((run.curve[-1].nodes for arm in arms.values() for run in arm.furthest), default=0)
+    early = {name: arm for name, arm in arms.items() if all(run.curve[0].nodes <= nodes for run in arm.furthest)}
+    if all(len(run.curve) == 1 for arm in early.values() for run in arm.furthest):
+        return nodes, {}
+    return nodes, {name: at_nodes(arm, nodes) for name, arm in early.items()}
 
 
 def nodes_to_reach(run: SeedRun, level: float) -> float | None:

@@ -19,9 +19,17 @@ from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from experiments.kept_runs import keep
-from experiments.reproduction.page import at_equal_nodes, page_lines, settings_lines, write_reproduction
+from experiments.reproduction.page import page_lines, settings_lines, write_reproduction
 from experiments.reproduction.quick_game import GAME, count_infosets, equilibrium_job
-from experiments.reproduction.results import StudyResult, at_nodes, common_nodes, final, jobs_of, read_study
+from experiments.reproduction.results import (
+    StudyResult,
+    at_equal_nodes,
+    at_nodes,
+    common_nodes,
+    final,
+    jobs_of,
+    read_study,
+)
 from experiments.reproduction.verdicts import arm_verdict, judge, judge_statement
 from experiments.studies import (
     BUDGETS,
@@ -521,13 +529,18 @@ def test_relatives_have_one_table_and_their_search_a_row_each(tmp_path: Path, mo
 
 
 def test_equal_nodes_are_those_of_the_shortest_run_of_single_hands(tmp_path: Path) -> None:
+    from experiments.reproduction.figures import study_picture
+
     arms = (Arm("one", "One"), Arm("rcfr", "RCFR", {"advantage.steps": 7}), Arm("late", "Late", {"advantage.steps": 9}))
     study = Study("family", "", "On Leduc", "", {"quick": Plan({"cfr.iterations": 4}, arms, "one", ())})
     runs = [made_up(tmp_path, arm.name, 0, [40.0, 20.0, 10.0], study) for arm in arms]
     lines = [run.metrics_path.read_text().splitlines(keepends=True) for run in runs]
     runs[1].metrics_path.write_text("".join(line.replace("00,", ",") for line in lines[1]))  # 1, 2 and 4 nodes
     runs[2].metrics_path.write_text(lines[2][2].replace("400", "800"))  # first evaluated at 800 nodes
-    assert at_equal_nodes(read(tmp_path, study)) == (400, {"one": "10.0 (one seed)"})
+    nodes, equal = at_equal_nodes(read(tmp_path, study))
+    assert (nodes, list(equal)) == (400, ["one"])
+    assert equal["one"].mean == pytest.approx(10)
+    assert "RCFR counts every hand" in study_picture(read(tmp_path, study)).decode()
     runs[0].metrics_path.write_text(lines[0][2])  # at its end only
     assert at_equal_nodes(read(tmp_path, study))[1] == {}
 
