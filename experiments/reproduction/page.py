@@ -60,8 +60,8 @@ until the reference is at its end. NashConv is exact: over all hands and all 22,
 _FAMILY_OPENING = """# Relatives of Deep CFR
 
 `deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`, of equal
-iterations, and of `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv is exact, and
-exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
+iterations, and of `family-leduc`, `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv is
+exact, and exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
 [the page of the figures](reproduction.md). A published value counts as one number: a result differs from it if its
 interval does not contain it. The methods are on pages of their own: [DREAM](algorithms/dream.md),
 [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
@@ -216,9 +216,9 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
         "Exact NashConv at the end of the runs of each study below. Where runs were evaluated before their ends, the next "
         "column is at equal nodes, those of the shortest run, interpolated between evaluations; it is empty for methods "
         "that were not evaluated before that, and for RCFR, which counts a node once for each hand of a board, against all "
-        "hands of the opponent. Runs on Leduc have 200 iterations, but PPO, MMD and NFSP have more and NFSP forty times "
-        "the nodes. Others have equal time of one thread: 17 minutes on FHP, three on fhp-mini and one on Kuhn poker. "
-        "DREAM has SD-CFR's average, but its average network on FHP.",
+        "hands of the opponent. Runs of `family` have 200 iterations, but PPO, MMD and NFSP have more and NFSP forty times "
+        "the nodes. Others have equal time of one thread: 17 minutes on FHP, three on fhp-mini and one on Leduc and Kuhn "
+        "poker. DREAM has SD-CFR's average, but its average network on FHP.",
     )
     yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
 

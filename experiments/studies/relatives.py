@@ -170,6 +170,12 @@ RELATIVES: dict[StudyName, Study] = {
             {"quick": _family_plan()},
         ),
         Study(
+            "family-leduc", "", "Relatives of Deep CFR on Leduc hold'em",
+            "Every method with the settings of `deepcfr train leduc --solver NAME` for one minute of one thread, and then "
+            f"its last fit and evaluation, beside another program. {_SMALL_GAMES}",
+            {"quick": _equal_time_plan("leduc", 1.0, {"ppo": 220, "mmd": 180, "nfsp": 160})},
+        ),
+        Study(
             "family-fhp", "", "Relatives of Deep CFR on flop hold'em",
             "Every method with the settings of `deepcfr train fhp --solver NAME` for 17 minutes of one thread, and then "
             "its last fit and evaluation. Evaluations before the end, of about 85 s with their fit, are part of the 17 "

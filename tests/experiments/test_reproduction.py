@@ -626,14 +626,15 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
     configs = [arm_config(Path("r"), study, budget, arm, 3) for arm in plan.arms]  # type: ignore[arg-type]
     assert len(set(map(repr, configs))) == len(configs)
     assert {config.seed for config in configs} == {3}
-    games = {"v1": "fhp-pot", "family": "leduc", "family-fhp": "fhp", "family-kuhn": "kuhn"}
+    games = {"v1": "fhp-pot", "family": "leduc", "family-leduc": "leduc", "family-fhp": "fhp", "family-kuhn": "kuhn"}
     assert {config.game for config in configs} == {"fhp" if budget == "paper" else games.get(name, "fhp-mini")}
     for arm, config in zip(plan.arms, configs, strict=True):
         assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
 
 
 @pytest.mark.parametrize(
-    ("name", "schedules"), [("family-mini", (320, 240, 1_240)), ("family-kuhn", (400, 400, 1_200))]
+    ("name", "schedules"),
+    [("family-mini", (320, 240, 1_240)), ("family-kuhn", (400, 400, 1_200)), ("family-leduc", (220, 180, 160))],
 )
 def test_runs_of_equal_time_are_evaluated_at_their_ends_only(name: str, schedules: tuple[int, int, int]) -> None:
     study = STUDIES[name]  # type: ignore[index]

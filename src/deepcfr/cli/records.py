@@ -194,8 +194,9 @@ class Reproduce:
     #: version (v1, only with the quick budget), its bound on average regret (theorem1), its matches of heads-up limit
     #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), all of Lin's improvements in one bot
     #: (lin-all), or their effect on exact exploitability (lin-exact); a figure's name with -plain has plain sums.
-    #: Also the relatives of Deep CFR on Leduc (family), and for equal time on FHP, a small FHP and Kuhn poker (family-fhp,
-    #: family-mini, family-kuhn) after a search of the size of an iteration (family-search), only with the quick budget
+    #: Also the relatives of Deep CFR on Leduc (family), and for equal time on FHP, a small FHP, Leduc and Kuhn poker
+    #: (family-fhp, family-mini, family-leduc, family-kuhn) after a search of the size of an iteration (family-search), only
+    #: with the quick budget
     what: Positional[str]
     #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
     budget: Literal["quick", "paper"] = "quick"
