@@ -60,8 +60,8 @@ until the reference is at its end. NashConv is exact: over all hands and all 22,
 _FAMILY_OPENING = """# Relatives of Deep CFR
 
 `deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`, of equal
-iterations, and of `family-leduc`, `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv is
-exact, and exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
+iterations, and of `family-leduc`, `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv
+is exact, and exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
 [the page of the figures](reproduction.md). A published value counts as one number: a result differs from it if its
 interval does not contain it. The methods are on pages of their own: [DREAM](algorithms/dream.md),
 [ESCHER](algorithms/escher.md), [bootstrapped advantages](algorithms/vr-deep-cfr.md),
