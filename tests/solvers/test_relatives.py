@@ -26,6 +26,7 @@ from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.reservoir import Memory
 from deepcfr.memory.state import SavedState
 from deepcfr.parallel import Workers
+from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
@@ -354,6 +355,20 @@ def test_a_traversal_plays_the_link_of_the_run() -> None:
         torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-5)
 
 
+def test_the_softmax_link_counts_a_mean_once_for_each_iteration() -> None:
+    config = brief("rcfr", 3)
+    solver = solved(DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, link_temperature=0.7, keep_networks=3))))
+    infosets = Infosets(torch.zeros(3, dtype=torch.int64), torch.arange(3, dtype=torch.uint8)[:, None])
+    before = solver.snapshots.sd_cfr_policy().policies[0]  # sigma^3, of two iterations
+    assert isinstance(before, RegretMatchingPolicy)
+    for policy, count in ((solver.current().matching, 3), (before, 2)):
+        network = policy.networks[0]
+        outputs = network(infosets).detach() * network.scale
+        assert outputs.std() > 0.01
+        expected = (count * outputs / 0.7).masked_fill(~KUHN.encoding.legal[infosets.node], -torch.inf).softmax(1)
+        torch.testing.assert_close(policy.probabilities(infosets), expected, atol=1e-5, rtol=1e-5)
+
+
 def test_robust_sampling_touches_fewer_histories() -> None:
     config = brief("double-neural", 1)
     touched = []
@@ -412,7 +427,26 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             {"advantage": {"target": "sum"}, "cfr": {"weighting": "discounted"}},
             "'advantage.target' is sum, which needs 'cfr.weighting' to be uniform, but it is discounted",
         ),
-        ({"cfr": {"link_temperature": 0.5}}, "set 'advantage.target' to sum"),
+        (
+            {"cfr": {"link_temperature": 0.5}},
+            "set 'advantage.target' to sum, or to mean and 'cfr.weighting' to uniform",
+        ),
+        (
+            {"cfr": {"link_temperature": 0.5, "weighting": "uniform"}, "advantage": {"target": "bootstrap"}},
+            "set 'advantage.target' to sum, or to mean",
+        ),
+        (
+            {"cfr": {"link_temperature": 0.5, "weighting": "uniform"}, "advantage": {"pot_units": True}},
+            "'advantage.pot_units' to false",
+        ),
+        (
+            {
+                "cfr": {"link_temperature": 0.5, "weighting": "uniform"},
+                "advantage": {"compress": 1.0},
+                "sampling": PublicChanceSampling(panel=True),
+            },
+            "'advantage.compress' to 0",
+        ),
         (
             {
                 "cfr": {"link_temperature": 0.5, "first_round": "table", "weighting": "uniform"},

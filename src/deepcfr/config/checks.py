@@ -177,15 +177,16 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
     if config.advantage.target == "sum" and config.cfr.weighting != "uniform":
         yield f"{target}, which needs 'cfr.weighting' to be uniform, but it is {config.cfr.weighting}."
-    temperature, in_chips = config.cfr.link_temperature, config.cfr.first_round == "network"
+    temperature, advantage = config.cfr.link_temperature, config.advantage
+    summed = advantage.target == "sum" or (advantage.target == "mean" and config.cfr.weighting == "uniform")
+    in_chips = config.cfr.first_round == "network" and not (advantage.pot_units or advantage.compress)
     if 0 < temperature < _LEAST_TEMPERATURE:
         yield f"'cfr.link_temperature' must be 0 or at least {number(_LEAST_TEMPERATURE)}, but is {number(temperature)}."
-    elif 0 < temperature <= _LIMITS["cfr.link_temperature"][1] and not (
-        config.advantage.target == "sum" and in_chips and not config.advantage.pot_units
-    ):
+    elif 0 < temperature <= _LIMITS["cfr.link_temperature"][1] and not (summed and in_chips):
         yield (
-            "'cfr.link_temperature' is above 0, which needs networks of sums in the game's unit: set 'advantage.target' "
-            "to sum, 'cfr.first_round' to network and 'advantage.pot_units' to false."
+            "'cfr.link_temperature' is above 0, which needs networks of sums, or of means of equal weights, in the game's "
+            "unit: set 'advantage.target' to sum, or to mean and 'cfr.weighting' to uniform, and 'cfr.first_round' to "
+            "network, 'advantage.pot_units' to false and 'advantage.compress' to 0."
         )
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,

@@ -32,8 +32,8 @@ class CFRConfig:
     #: actions are played in proportion to positive advantages to this power minus 1 (D'Orazio et al. 2020, polynomial
     #: link); 2 is regret matching
     link_power: float = 2.0
-    #: actions are played by the softmax of sums of advantages divided by this, in the game's unit (the same, softmax link),
-    #: which needs a network of sums; 0 is regret matching
+    #: actions are played by the softmax of sums of advantages divided by this, in the game's unit (the same, softmax link);
+    #: a mean of equal weights counts as a sum when it is multiplied by the iterations. 0 is regret matching
     link_temperature: float = 0.0
     first_round: Literal["network", "table"] = "network"  #: store of the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between snapshots of the networks, for SD-CFR; 0 keeps none

@@ -139,7 +139,7 @@ def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -
 
 
 def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: DeepCFR) -> FitNoise:
-    game, matching = solver.game, Matching.of(solver.config.cfr)
+    game, matching = solver.game, Matching.of(solver.config, solver.iteration)
     name = round_name(game.rules, place.round) if isinstance(game, PokerGame) else f"round {place.round + 1}"
     outputs = [place.outputs(network) for network in networks]
     legal = place.legal.expand_as(outputs[0])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from deepcfr.config.records import CFRConfig
+from deepcfr.config.records import RunConfig
 from deepcfr.training.losses import masked_softmax
 
 
@@ -35,16 +35,20 @@ def regret_matching(
 
 @dataclass(frozen=True)
 class Matching:
-    """The link from a network's outputs to a strategy; source: D'Orazio et al. (2020). Arguments as in `CFRConfig`."""
+    """The link from a network's outputs to a strategy; source: D'Orazio et al. (2020).
+
+    Arguments as in `CFRConfig`, but `temperature` divides the outputs themselves, be they sums or means.
+    """
 
     fallback: str = "highest"
     power: float = 2.0
     temperature: float = 0.0
 
     @classmethod
-    def of(cls, cfr: CFRConfig) -> Matching:
-        """The link of a run."""
-        return cls(cfr.fallback, cfr.link_power, cfr.link_temperature)
+    def of(cls, config: RunConfig, iterations: int) -> Matching:
+        """The link of a run after some iterations, which means are multiplied by to be sums."""
+        cfr, counted = config.cfr, max(iterations, 1) if config.advantage.target == "mean" else 1
+        return cls(cfr.fallback, cfr.link_power, cfr.link_temperature / counted)
 
     @property
     def name(self) -> str:

@@ -85,7 +85,7 @@ class DeepCFRState:
         """sigma^t, from the networks and the table as they are."""
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         compressed = self.memories.compression(fit) > 0
-        link = Matching.of(self.config.cfr)
+        link = Matching.of(self.config, self.iteration)
         matching = RegretMatchingPolicy(self.game, networks, link, fit.pot_units, compressed)
         return Current(matching, self.first_round_strategy(), self.values)
 

@@ -33,7 +33,8 @@ class FirstRoundTable:
 
     def __init__(self, game: PokerGame, settings: CFRConfig, target: str = "mean") -> None:
         self.tree, self.board = first_board(game)
-        self._settings, self._matching, self._target = settings, Matching.of(settings), target
+        self._settings, self._target = settings, target
+        self._matching = Matching(settings.fallback, settings.link_power)
         self._legal = torch.from_numpy(game.tree.legal[self.tree.nodes])
         shape = (self.tree.num_edges, len(self.board))
         self.regret, self.average = np.zeros(shape), np.zeros(shape)
