@@ -564,6 +564,8 @@ def test_the_search_changes_the_size_of_an_iteration_for_every_method() -> None:
     assert 10 * few.sampling.traversals == plain.sampling.traversals  # type: ignore[union-attr]
     assert (10 * few.advantage.steps, 10 * few.values.steps) == (plain.advantage.steps, plain.values.steps)
     assert (few.average, few.nfsp, few.ppo) == (plain.average, plain.nfsp, plain.ppo)
+    assert "values.steps" in arms["dream-x0.1"].changes
+    assert "values.steps" not in arms["deep-cfr-x0.1"].changes  # which has no history values
     methods = {name.rpartition("-x")[0] for name in arms}
     assert set(arms) == {f"{name}-x{factor}" for name in methods for factor in ("1", "0.3", "0.1")}
     assert methods == {arm.name for arm in STUDIES["family-mini"].plans["quick"].arms} - {"sd-cfr"}
