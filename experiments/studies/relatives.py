@@ -182,7 +182,7 @@ RELATIVES: dict[StudyName, Study] = {
             "minutes. Deep CFR is `deep-cfr+` with sums in a memory instead of a network. For DREAM the average network is "
             "measured, not SD-CFR's average. All but RCFR sample histories and have networks of one shape; none has hand "
             "strength or was tuned for this game, and the schedules of PPO, MMD and NFSP end later. Seed 0 of all but RCFR "
-            "and Double Neural CFR ran side by side on one machine, and of the latter on another one, beside one program. "
+            "and Double Neural CFR ran side by side on one machine, and of these two on others, each beside one program. "
             "The two best methods have three seeds; seeds 1 and 2 ran for the 96 iterations of seed 0, on two slower cores "
             "beside other programs.",
             {"quick": _equal_time_plan("fhp", 17.0, {})}, growing=True,
