@@ -1,5 +1,6 @@
 """Relatives of Deep CFR as settings: DREAM, ESCHER and bootstrapped advantages, with and without a baseline."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -29,7 +30,9 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
+from deepcfr.solvers.collector import Current
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import Traversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
@@ -367,6 +370,34 @@ def test_the_softmax_link_counts_a_mean_once_for_each_iteration() -> None:
         assert outputs.std() > 0.01
         expected = (count * outputs / 0.7).masked_fill(~KUHN.encoding.legal[infosets.node], -torch.inf).softmax(1)
         torch.testing.assert_close(policy.probabilities(infosets), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_softmax_link_counts_the_iterations_of_each_players_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In traversals player 1 meets a newer network; boards remember strategies, and a resumed run has none to remember."""
+    leduc = load_game("leduc")
+    config = replace(brief("rcfr"), game="leduc", cfr=replace(brief("rcfr").cfr, link_temperature=0.7))
+    assert isinstance(config.sampling, PublicChanceSampling)
+    config = replace(config, sampling=replace(config.sampling, boards=6, samples=10))
+    met = []
+    traverse = BoardCollector.traverse
+
+    def watched(self: BoardCollector, t: int, player: int, current: Current) -> Iterator[Found]:
+        counts = [
+            float(unit / network.scale)
+            for unit, network in zip(current.matching.units, current.matching.networks, strict=True)
+        ]
+        met.append((t, player, *map(round, counts)))
+        return traverse(self, t, player, current)
+
+    monkeypatch.setattr(BoardCollector, "traverse", watched)
+    straight, half = solved(DeepCFR(leduc, config)), DeepCFR(leduc, config)
+    assert met == [(1, 0, 0, 0), (1, 1, 1, 0), (2, 0, 1, 1), (2, 1, 2, 1), (3, 0, 2, 2), (3, 1, 3, 2)]
+    next(half.iterations())
+    state = half.state(memories=True)
+    again = DeepCFR(leduc, config)
+    again.restore(SavedState(state.facts, dict(state.tensors), dict(state.arrays).__getitem__), True)
+    for mine, other in zip(straight.advantage_networks, solved(again).advantage_networks, strict=True):
+        assert all(torch.equal(weights, other.state_dict()[name]) for name, weights in mine.state_dict().items())
 
 
 def test_robust_sampling_touches_fewer_histories() -> None:

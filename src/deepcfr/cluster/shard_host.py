@@ -50,7 +50,7 @@ class ShardHost:
             put_arrays(network, arrays)
         if self._table:
             self._table.regret[:] = regret
-        networks, matching = (self._networks[0], self._networks[1]), Matching.of(self._config, t - 1)
+        networks, matching = (self._networks[0], self._networks[1]), Matching.of(self._config)
         first_round = self._table.strategy() if self._table else None
         current = Current(RegretMatchingPolicy(self._game, networks, matching), first_round)
         kept = []

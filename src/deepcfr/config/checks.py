@@ -191,6 +191,7 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
         target: bootstrapped,
+        "'cfr.link_temperature' is above 0": temperature > 0,
     }
     for what, needed in needs.items():
         if needed and config.memory.shards > 1:

@@ -124,7 +124,7 @@ def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
                 partial(_of_hands, hands.cards, part.nodes),
                 part.legal,
                 hands.reach * weights(hands.iteration, solver.iteration)[:, None],
-                target.view(len(hands), *part.legal.shape) if exact else None,
+                target.view(len(hands), *part.legal.shape) / hands.reach[..., None].clamp(min=1e-9) if exact else None,
             )
 
 
@@ -139,9 +139,9 @@ def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -
 
 
 def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: DeepCFR) -> FitNoise:
-    game, matching = solver.game, Matching.of(solver.config, solver.iteration)
+    game, matching = solver.game, Matching.of(solver.config)
     name = round_name(game.rules, place.round) if isinstance(game, PokerGame) else f"round {place.round + 1}"
-    outputs = [place.outputs(network) for network in networks]
+    outputs = [place.outputs(network) * matching.unit(network, solver.iteration) for network in networks]
     legal = place.legal.expand_as(outputs[0])
     between, to_target, size = {}, {}, 1
     while size <= len(networks):
@@ -151,7 +151,7 @@ def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: D
             pairs = [_distance(one, other, place.weight) for one, other in combinations(played, 2)]
             between[size] = sum(pairs) / len(pairs)
         if place.target is not None:
-            exact = matching(place.target, legal)
+            exact = matching(place.target * solver.iteration, legal)
             to_target[size] = sum(_distance(one, exact, place.weight) for one in played) / len(played)
         size *= 2
     return FitNoise(player, place.round, name, between, to_target)

@@ -8,6 +8,7 @@ import torch
 
 from deepcfr.config.records import RunConfig
 from deepcfr.training.losses import masked_softmax
+from deepcfr.training.networks import SplitNetwork
 
 
 def regret_matching(
@@ -37,18 +38,19 @@ def regret_matching(
 class Matching:
     """The link from a network's outputs to a strategy; source: D'Orazio et al. (2020).
 
-    Arguments as in `CFRConfig`, but `temperature` divides the outputs themselves, be they sums or means.
+    Arguments as in `CFRConfig`. If outputs are `means`, the softmax link multiplies them by their number of iterations.
     """
 
     fallback: str = "highest"
     power: float = 2.0
     temperature: float = 0.0
+    means: bool = False
 
     @classmethod
-    def of(cls, config: RunConfig, iterations: int) -> Matching:
-        """The link of a run after some iterations, which means are multiplied by to be sums."""
-        cfr, counted = config.cfr, max(iterations, 1) if config.advantage.target == "mean" else 1
-        return cls(cfr.fallback, cfr.link_power, cfr.link_temperature / counted)
+    def of(cls, config: RunConfig) -> Matching:
+        """The link of a run."""
+        cfr = config.cfr
+        return cls(cfr.fallback, cfr.link_power, cfr.link_temperature, config.advantage.target == "mean")
 
     @property
     def name(self) -> str:
@@ -56,6 +58,10 @@ class Matching:
         if self.temperature:
             return "softmax"
         return "regret matching" if self.power == 2 else "the polynomial link"
+
+    def unit(self, network: SplitNetwork, iterations: int) -> torch.Tensor:
+        """The unit of sums that a network's outputs stand for, after some iterations."""
+        return network.scale * iterations if self.means else network.scale
 
     def __call__(self, outputs: torch.Tensor, legal: torch.Tensor, scale: torch.Tensor | float = 1.0) -> torch.Tensor:
         """Probabilities [I, A] from `outputs` [I, A] in units of `scale`, which only the softmax link reads."""

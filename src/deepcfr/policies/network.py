@@ -145,8 +145,10 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         matching: Matching = REGRET_MATCHING,
         pot_units: bool = False,
         compressed: bool = False,
+        iterations: tuple[int, int] = (1, 1),  # that each player's network has
     ) -> None:
-        first, second = (partial(matching, scale=network.scale) for network in networks)
+        self.units = [matching.unit(network, count) for network, count in zip(networks, iterations, strict=True)]
+        first, second = (partial(matching, scale=unit) for unit in self.units)
         super().__init__(game, networks, (first, second), f"{matching.name} on the newest advantage networks")
         # units of the outputs, which do not change the strategy by regret matching: fractions of the pot or not, negative
         # outputs on a logarithmic scale or not

@@ -41,6 +41,7 @@ class DeepCFRState:
     config: RunConfig
     collecting: Collecting | None = None  # None is in this process
     iteration: int = 0
+    fitted: list[int] = field(init=False, default_factory=lambda: [0, 0])  # iterations that each V_p has
     nodes_touched: int = 0
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)  # V_p of each player p
@@ -85,8 +86,8 @@ class DeepCFRState:
         """sigma^t, from the networks and the table as they are."""
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         compressed = self.memories.compression(fit) > 0
-        link = Matching.of(self.config, self.iteration)
-        matching = RegretMatchingPolicy(self.game, networks, link, fit.pot_units, compressed)
+        link, counts = Matching.of(self.config), (self.fitted[0], self.fitted[1])
+        matching = RegretMatchingPolicy(self.game, networks, link, fit.pot_units, compressed, counts)
         return Current(matching, self.first_round_strategy(), self.values)
 
     def current_policy(self) -> Policy:
@@ -171,6 +172,7 @@ class DeepCFRState:
                 "It was written with another cfr.first_round or kind of sampling than the run's config.toml has."
             )
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        self.fitted = [self.iteration, self.iteration]
         self.average_iteration = int(saved.facts["average_iteration"])
         for player in PLAYERS:
             self.advantage_networks[player].load_state_dict(saved.part(f"advantage-{player}."))

@@ -108,7 +108,7 @@ class Traversals:
 
     def _strategy(self, network: SplitNetwork, player: int, deals: Deals) -> Strategy:
         """sigma^t of one player on some deals: its view in each round is encoded once, before the traversals."""
-        game, link = self._game, self._current.matching.link
+        game, matching = self._game, self._current.matching
         with torch.no_grad():
             rounds = deals.views.shape[2]
             views = deals.views[:, player].flatten(0, 1)
@@ -121,7 +121,7 @@ class Traversals:
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
             infoset = game.infoset[node]
             advantage = network.joint(hands[view[row * rounds + game.round[node]]], nodes[infoset])
-            return link(advantage, game.legal[node], network.scale)
+            return matching.link(advantage, game.legal[node], matching.units[player])
 
         table = self._current.first_round
         return strategy if table is None else with_table(game, strategy, table, deals, player)

@@ -91,8 +91,8 @@ class Snapshots:
 
     def _matching(self, snapshot: Snapshot) -> RegretMatchingPolicy:
         networks = [expand(self._new_network(), weights) for weights in snapshot.networks]
-        link = Matching.of(self._config, snapshot.iteration - 1)
-        return RegretMatchingPolicy(self._game, (networks[0], networks[1]), link)
+        link, count = Matching.of(self._config), snapshot.iteration - 1
+        return RegretMatchingPolicy(self._game, (networks[0], networks[1]), link, iterations=(count, count))
 
     def _new_network(self) -> SplitNetwork:
         """A network whose weights the caller overwrites."""
