@@ -47,7 +47,7 @@ MUTANTS = (
     Mutant("the average fit's stream without t", "solvers/deep_cfr.py", 'self._stream("average fit", t)',
            'self._stream("average fit")', "solvers/test_iterations.py"),
     Mutant("snapshots ignore cfr.fallback", "solvers/snapshots.py",
-           "(networks[0], networks[1]), link)", "(networks[0], networks[1]))",
+           "(networks[0], networks[1]), link,", "(networks[0], networks[1]),",
            "solvers/test_iterations.py"),
     Mutant("the learners' share of a batch rounded down", "cluster/team.py", "return -(-batch // self.size)",
            "return batch // self.size", "cluster/test_team.py"),
