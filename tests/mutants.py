@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant("bootstrapped advantages keep their negative part", "solvers/bootstrap.py",
            "kept = outputs if signed else outputs.clamp(min=0)", "kept = outputs", "solvers/test_relatives.py"),
     Mutant("traversals play the softmax of outputs without their unit", "solvers/histories.py",
-           "game.legal[node], network.scale)", "game.legal[node])", "solvers/test_relatives.py"),
+           "game.legal[node], matching.units[player])", "game.legal[node])", "solvers/test_relatives.py"),
     Mutant("all actions are taken in robust sampling", "solvers/histories.py",
            'stream, actions = self.stream("action"), sampling.actions', 'stream, actions = self.stream("action"), 0',
            "solvers/test_relatives.py"),
