@@ -158,6 +158,8 @@ _SMALL_GAMES = (
     "schedules of PPO, MMD and NFSP end with the iterations in *changed*, about where the time does."
 )
 
+_TRIALS = "Trials on Leduc gave PPO, MMD, NFSP and ESCHER's values their settings; the others have those of Deep CFR."
+
 RELATIVES: dict[StudyName, Study] = {
     study.name: study
     for study in (
@@ -166,7 +168,8 @@ RELATIVES: dict[StudyName, Study] = {
             "Every method as settings of `deepcfr train leduc --solver NAME`: the same networks, 200 iterations and fits "
             "of 100 steps. But RCFR has fits of 50 steps on all hands, and PPO, MMD and NFSP play batches of episodes, "
             "NFSP with forty times the nodes of Deep CFR. Those that sample single histories have four times as many "
-            "traversals as external sampling and touch 1.3 times as many nodes, ESCHER 2.6 times. Ratios are to Deep CFR.",
+            "traversals as external sampling and touch 1.3 times as many nodes, ESCHER 2.6 times. Ratios are to Deep CFR. "
+            f"{_TRIALS} A run takes one to thirteen minutes, but ESCHER 18 to 27, and NFSP 26 to 40 of two threads.",
             {"quick": _family_plan()},
         ),
         Study(
@@ -200,13 +203,14 @@ RELATIVES: dict[StudyName, Study] = {
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
             "then its last fit and evaluation, beside another program. An iteration has the size that was lowest in the "
-            f"search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 160 s.",
+            f"search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 181 s.",
             {"quick": _mini_plan()},
         ),
         Study(
             "family-kuhn", "", "Relatives of Deep CFR on Kuhn poker",
             "Every method with the settings of `deepcfr train kuhn --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} Only NFSP was tuned for this game.",
+            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} PPO ended after 52 to 60 s, NFSP after "
+            "35 to 54 s, and MMD at 316 to 344 iterations, after 60 s. Only NFSP was tuned for this game.",
             {"quick": _equal_time_plan("kuhn", 1.0, {"ppo": 400, "mmd": 400, "nfsp": 1_200})},
         ),
     )
