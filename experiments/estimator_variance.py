@@ -31,7 +31,7 @@ CHUNK, CAPACITY = 10_000, 20_000_000
 def main() -> None:
     """Measure all estimates, and write them as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="a run of train --solver dream, with its memories")
+    parser.add_argument("run", type=Path, help="a run of train --solver dream or escher, with its memories")
     parser.add_argument("--traversals", type=int, default=400_000, help="of each player, for outcome sampling")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
@@ -43,8 +43,8 @@ def main() -> None:
     external = sampling_of("external", outcome)
     assert isinstance(external, ExternalSampling)
     kinds: dict[str, Sampling] = {"external": external, "external again": external}
-    kinds["payoffs"] = replace(outcome, estimate="payoffs")
-    kinds["baseline"] = outcome
+    kinds["payoffs"] = replace(outcome, estimate="payoffs", exploration=0.5)
+    kinds["baseline"] = replace(outcome, estimate="baseline", exploration=0.5)
     kinds["values"] = replace(outcome, estimate="values", exploration=1.0)
     kinds |= {f"robust, {actions} of the actions": replace(external, actions=actions) for actions in (1, 2)}
     found: dict[str, dict[str, float]] = {}
