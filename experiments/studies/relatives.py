@@ -175,7 +175,7 @@ RELATIVES: dict[StudyName, Study] = {
         Study(
             "family-leduc", "", "Relatives of Deep CFR on Leduc hold'em",
             "Every method with the settings of `deepcfr train leduc --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation, beside another program. {_SMALL_GAMES}",
+            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} They ended after 45 to 60 s. {_TRIALS}",
             {"quick": _equal_time_plan("leduc", 1.0, {"ppo": 220, "mmd": 180, "nfsp": 160})},
         ),
         Study(
