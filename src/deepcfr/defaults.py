@@ -250,7 +250,7 @@ _RELATIVES: dict[str, dict[str, Any]] = {
     "deep-pdcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "predict"}},
 }
 _RELATIVES |= {f"vr-{name}": own | {"sampling": _BASELINE} for name, own in _RELATIVES.items() if name.endswith("+")}
-# Policy gradients by a dozen trials on Leduc; those of other poker games are not tuned.
+# Policy gradients by trials on Leduc (docs/algorithms/ppo.md); those of other poker games are not tuned.
 _PPO = {"entropy": 0.2, "entropy_end": 0.05, "learning_rate": 5e-4, "clip_ratio": 0.1, "steps": 4}
 _MMD = {"entropy": 0.3, "entropy_end": 0.05, "clip_ratio": 0.0, "kl": 3.0}
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
