@@ -218,11 +218,11 @@ def _one_table(family: Sequence[StudyResult]) -> Iterator[str]:
         "that were not evaluated before that, and for RCFR, which counts a node once for each hand of a board, against all "
         "hands of the opponent. Runs of `family` have 200 iterations, but PPO, MMD and NFSP have more and NFSP forty times "
         "the nodes. Others have equal time of one thread: 17 minutes on FHP, three on fhp-mini and one on Leduc and Kuhn "
-        "poker; on the last three, runs are evaluated at their ends only. How settings were found is said below: the "
-        "search of sizes was on fhp-mini, whose runs alone have them. DREAM has SD-CFR's average, but its average network "
-        "on FHP. Deep CFR samples histories here: the defaults of `deepcfr train leduc` and `deepcfr train fhp`, "
-        "traversals of boards, have results of their own ([Leduc](algorithms/regression-cfr.md#ours-against-theirs), "
-        "[FHP](fhp.md#results)).",
+        "poker; on the last three, runs are evaluated at their ends only. How settings were found is said below: "
+        "sizes of an iteration were searched on fhp-mini, and only its runs use what was found. DREAM has SD-CFR's "
+        "average, but its average network on FHP. Deep CFR samples histories here: the defaults of `deepcfr train leduc` "
+        "and `deepcfr train fhp`, traversals of boards, have results of their own "
+        "([Leduc](algorithms/regression-cfr.md#ours-against-theirs), [FHP](fhp.md#results)).",
     )
     yield from table(heads, ([column.get(name, "") for column in columns] for name in labels))
 

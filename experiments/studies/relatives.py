@@ -158,7 +158,10 @@ _SMALL_GAMES = (
     "schedules of PPO, MMD and NFSP end with the iterations in *changed*, about where the time does."
 )
 
-_TRIALS = "Trials on Leduc gave PPO, MMD, NFSP and ESCHER's values their settings; the others have those of Deep CFR."
+_TRIALS = (
+    "Trials on Leduc gave PPO, MMD, NFSP and ESCHER's values their settings; RCFR has those of `deepcfr train leduc` as "
+    "far as it can, and the others those of Deep CFR."
+)
 
 RELATIVES: dict[StudyName, Study] = {
     study.name: study
@@ -203,7 +206,8 @@ RELATIVES: dict[StudyName, Study] = {
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
             "then its last fit and evaluation, beside another program. An iteration has the size that was lowest in the "
-            f"search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 181 s.",
+            f"search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 178 s, but one of NFSP "
+            "with the time, at iteration 1,218.",
             {"quick": _mini_plan()},
         ),
         Study(

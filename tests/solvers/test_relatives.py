@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from deepcfr.config import (
+    ExternalSampling,
     NamedSolver,
     NFSPConfig,
     OutcomeSampling,
@@ -333,16 +334,17 @@ def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyP
     assert kept[-1].max() > 0.01
 
 
-def test_a_traversal_plays_the_link_of_the_run() -> None:
+@pytest.mark.parametrize("player", [0, 1])
+def test_a_traversal_plays_the_link_of_the_run(player: int) -> None:
     """The strategies of traversals and of the current policy are the link on outputs in the game's unit."""
     for change in ({"link_power": 1.5}, {"link_temperature": 0.4}):
-        config = brief("double-neural", 1)
+        config = brief("double-neural", 2)
         solver = solved(DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, **change))))  # type: ignore[arg-type]
-        network = solver.advantage_networks[0]
+        network = solver.advantage_networks[player]
         assert abs(float(network.scale) - 1) > 0.1
         deals = KUHN.deal(20, 3)
-        node, row = torch.zeros(20, dtype=torch.int64), torch.arange(20)
-        infosets = Infosets(KUHN.infoset[node], deals.views[:, 0, 0])
+        node, row = (KUHN.actor == player).nonzero()[:1, 0].expand(20), torch.arange(20)
+        infosets = Infosets(KUHN.infoset[node], deals.views[:, player, 0])
         outputs, legal = network(infosets).detach() * network.scale, KUHN.legal[node]
         if "link_power" in change:
             weight = outputs.clamp(min=0).sqrt() * legal
@@ -352,8 +354,8 @@ def test_a_traversal_plays_the_link_of_the_run() -> None:
             expected = weight[positive] / weight[positive].sum(1, keepdim=True)
         else:
             expected = (outputs / 0.4).masked_fill(~legal, -torch.inf).softmax(1)
-        traversals = Traversals(KUHN, solver.config, 2, 0, solver.current())
-        torch.testing.assert_close(traversals._strategy(network, 0, deals)(node, row), expected, atol=1e-5, rtol=1e-5)
+        played = Traversals(KUHN, solver.config, 3, 0, solver.current())._strategy(network, player, deals)(node, row)
+        torch.testing.assert_close(played, expected, atol=1e-5, rtol=1e-5)
         rows = solver.current_policy().probabilities(infosets[row])
         torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-5)
 
@@ -370,6 +372,7 @@ def test_the_softmax_link_counts_a_mean_once_for_each_iteration() -> None:
         assert outputs.std() > 0.01
         expected = (count * outputs / 0.7).masked_fill(~KUHN.encoding.legal[infosets.node], -torch.inf).softmax(1)
         torch.testing.assert_close(policy.probabilities(infosets), expected, atol=1e-5, rtol=1e-5)
+        assert float(policy.units[1] / policy.networks[1].scale) == pytest.approx(count)
 
 
 def test_the_softmax_link_counts_the_iterations_of_each_players_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,6 +489,14 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             },
             "'cfr.first_round' to network",
         ),
+        (
+            {
+                "cfr": {"link_temperature": 0.5, "weighting": "uniform"},
+                "sampling": ExternalSampling(),
+                "memory": {"shards": 2},
+            },
+            "'cfr.link_temperature' is above 0, which needs all of a memory in one place",
+        ),
         ({"cfr": {"link_temperature": 1e-9}}, "must be 0 or at least"),
         ({"cfr": {"link_power": 1.0}}, "'cfr.link_power' must be between"),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
@@ -509,6 +520,7 @@ def test_regression_cfr_is_refused_where_no_panel_shows_all_hands(game: str) -> 
 
 def test_regression_cfr_is_what_its_settings_make() -> None:
     config = default_config("leduc", "rcfr")
+    assert not list(config_problems(replace(config, cfr=replace(config.cfr, link_temperature=1.0))))
     assert replace(config, cfr=replace(config.cfr, weighting="linear")).method == "Deep CFR"
     assert replace(config, cfr=replace(config.cfr, first_round="table")).method == "Deep CFR"
     assert replace(config, advantage=replace(config.advantage, compress=1.0)).method == "Deep CFR"

@@ -179,10 +179,10 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs 'cfr.weighting' to be uniform, but it is {config.cfr.weighting}."
     temperature, advantage = config.cfr.link_temperature, config.advantage
     summed = advantage.target == "sum" or (advantage.target == "mean" and config.cfr.weighting == "uniform")
-    in_chips = config.cfr.first_round == "network" and not (advantage.pot_units or advantage.compress)
+    plain = config.cfr.first_round == "network" and not (advantage.pot_units or advantage.compress)
     if 0 < temperature < _LEAST_TEMPERATURE:
         yield f"'cfr.link_temperature' must be 0 or at least {number(_LEAST_TEMPERATURE)}, but is {number(temperature)}."
-    elif 0 < temperature <= _LIMITS["cfr.link_temperature"][1] and not (summed and in_chips):
+    elif 0 < temperature <= _LIMITS["cfr.link_temperature"][1] and not (summed and plain):
         yield (
             "'cfr.link_temperature' is above 0, which needs networks of sums, or of means of equal weights, in the game's "
             "unit: set 'advantage.target' to sum, or to mean and 'cfr.weighting' to uniform, and 'cfr.first_round' to "
@@ -191,7 +191,7 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
         target: bootstrapped,
-        "'cfr.link_temperature' is above 0": temperature > 0,
+        "'cfr.link_temperature' is above 0": temperature > 0 and not bootstrapped,
     }
     for what, needed in needs.items():
         if needed and config.memory.shards > 1:

@@ -33,7 +33,7 @@ class CFRConfig:
     #: link); 2 is regret matching
     link_power: float = 2.0
     #: actions are played by the softmax of sums of advantages divided by this, in the game's unit (the same, softmax link);
-    #: a mean of equal weights counts as a sum when it is multiplied by the iterations. 0 is regret matching
+    #: networks of means of equal weights are multiplied by the number of iterations first. 0 is the link above
     link_temperature: float = 0.0
     first_round: Literal["network", "table"] = "network"  #: store of the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between snapshots of the networks, for SD-CFR; 0 keeps none

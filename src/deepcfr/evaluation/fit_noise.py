@@ -39,8 +39,8 @@ class FitNoise:
     player: int
     round: int  # from 0
     name: str  # of the round
-    between: dict[int, float]  # k to the distance of regret matching on two disjoint means of k networks
-    to_target: dict[int, float]  # k to that of a mean to regret matching on exact targets; empty without a panel
+    between: dict[int, float]  # k to the distance of the run's link on two disjoint means of k networks
+    to_target: dict[int, float]  # k to that of a mean to the link on exact targets; empty without a panel
 
 
 @dataclass(frozen=True)

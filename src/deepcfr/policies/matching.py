@@ -60,7 +60,7 @@ class Matching:
         return "regret matching" if self.power == 2 else "the polynomial link"
 
     def unit(self, network: SplitNetwork, iterations: int) -> torch.Tensor:
-        """The unit of sums that a network's outputs stand for, after some iterations."""
+        """The factor from a network's outputs to sums over `iterations`, in the game's unit."""
         return network.scale * iterations if self.means else network.scale
 
     def __call__(self, outputs: torch.Tensor, legal: torch.Tensor, scale: torch.Tensor | float = 1.0) -> torch.Tensor:
