@@ -3,11 +3,12 @@
     python -m experiments.estimator_variance runs/dream --out experiments/results/estimator_variance.json
 
 All of them sample the newest strategy of a run with learnt history values. Outcome sampling explores with probability 0.5,
-but with history values alone always. *Noise* is the mean square of the difference
-between a target and the mean target of its infoset, over samples with their copies and over legal actions. It contains the
-opponent's cards, which no estimate can see. *Bias* is the root mean square difference between the mean targets of infosets
-and those of external sampling, over its samples and legal actions; a second run of external sampling shows how much of it
-is chance. Both are in units of the payoffs, noise in their squares.
+but with history values alone always.
+
+*Noise* is the mean square of the difference between a target and the mean target of its infoset, over samples with their
+copies and over legal actions. It contains the opponent's cards, which no estimate can see. *Bias* is the root mean square
+difference between the mean targets of infosets and those of external sampling, over its samples and legal actions; a second
+run of external sampling shows how much of it is chance. Both are in units of the payoffs, noise in their squares.
 """
 
 from __future__ import annotations

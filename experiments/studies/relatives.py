@@ -178,7 +178,9 @@ RELATIVES: dict[StudyName, Study] = {
         Study(
             "family-leduc", "", "Relatives of Deep CFR on Leduc hold'em",
             "Every method with the settings of `deepcfr train leduc --solver NAME` for one minute of one thread, and then "
-            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} They ended after 45 to 60 s. {_TRIALS}",
+            f"its last fit and evaluation, beside another program. {_SMALL_GAMES} They ended after 45 to 60 s. {_TRIALS} "
+            "Seed 1 of Deep CFR and SD-CFR and seed 0 of NFSP had first run beside two other programs, with fewer "
+            "iterations and a higher NashConv, and were run again.",
             {"quick": _equal_time_plan("leduc", 1.0, {"ppo": 220, "mmd": 180, "nfsp": 160})},
         ),
         Study(
@@ -205,9 +207,9 @@ RELATIVES: dict[StudyName, Study] = {
         Study(
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
-            "then its last fit and evaluation, beside another program. An iteration has the size that was lowest in the "
-            f"search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 178 s, but one of NFSP "
-            "with the time, at iteration 1,218.",
+            "then its last fit and evaluation, beside one or two other programs. An iteration has the size that was lowest "
+            f"in the search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 178 s, but one of "
+            "NFSP with the time, at iteration 1,218.",
             {"quick": _mini_plan()},
         ),
         Study(

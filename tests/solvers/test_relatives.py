@@ -512,6 +512,13 @@ def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, 
     assert any(sentence in problem for problem in problems), problems
 
 
+def test_networks_of_sums_in_shards_are_refused_once_with_a_softmax_too() -> None:
+    config = default_config("leduc", "double-neural")
+    softmax = replace(config, cfr=replace(config.cfr, link_temperature=0.5), memory=replace(config.memory, shards=2))
+    (problem,) = (problem for problem in config_problems(softmax) if "one place" in problem)
+    assert problem.startswith("'advantage.target' is sum")
+
+
 @pytest.mark.parametrize("game", ["openspiel:tic_tac_toe", "hulh"])
 def test_regression_cfr_is_refused_where_no_panel_shows_all_hands(game: str) -> None:
     with pytest.raises(ConfigError, match=f"of which {game} has none or too many"):
