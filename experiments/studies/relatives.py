@@ -208,8 +208,8 @@ RELATIVES: dict[StudyName, Study] = {
             "family-mini", "", "Relatives of Deep CFR on a small flop hold'em",
             "Every method with the settings of `deepcfr train fhp-mini --solver NAME` for three minutes of one thread, and "
             "then its last fit and evaluation, beside one or two other programs. An iteration has the size that was lowest "
-            f"in the search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 178 s, but one of "
-            "NFSP with the time, at iteration 1,218.",
+            f"in the search above, and SD-CFR has that of Deep CFR. {_SMALL_GAMES} They ended after 134 to 178 s, but one "
+            "of NFSP with the time, at iteration 1,218.",
             {"quick": _mini_plan()},
         ),
         Study(
