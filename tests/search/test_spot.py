@@ -27,7 +27,7 @@ from deepcfr.policies.query import query
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
-from deepcfr.search.spot_ranges import HOLDEM, is_holdem, parse_range, range_text, ranges_after
+from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.search.subgame import SubgameSolver, subgame
@@ -136,26 +136,55 @@ def test_a_tie_costs_each_player_half_of_the_rake() -> None:
     assert found.values == pytest.approx((4.5, 4.5))
 
 
-def test_equities_are_those_of_every_river_and_the_pot_is_shared() -> None:
-    board, dealer, first = "Qs 7h 2c 9d", "QQ,T8s,A5o:0.5", "77,AQs,JTs"
-    found = solved(spot(board, dealer, first, "turn 75, river 75"), 200, 20)
-    won = total = 0.0
-    weights, cards = (parse_range(dealer), parse_range(first)), all_hands(52, 2)
-    used = parse_board(board)
+def test_decisions_have_the_pot_and_the_values_and_equities_of_the_ranges_that_get_there() -> None:
+    """Equities are counted river by river; values of both ranges add up to the pot."""
+    board, texts = "Qs 7h 2c 9d", ("QQ,T8s,A5o:0.5", "77,AQs,JTs")
+    found = solved(spot(board, *texts, "turn 75, river 75, allin"), 200, 20)
+    pairs, won = _met_and_won(found, board)
+    bets = {"bet 7.5": (17.5, 7.5), "bet 7.5, all-in": (27.5, 2.5), "all-in": (20, 10)}
+    pots = {"": (10, 0), "check": (10, 0)} | bets | {f"check, {line}": amounts for line, amounts in bets.items()}
+    lines = {decision.line: decision for decision in found.decisions}
+    rows = hand_rows(found.holes)
+    for line, decision in lines.items():
+        assert (decision.pot, decision.to_call) == pots[line]
+        reach = [parse_range(text)[rows] for text in texts]
+        taken = line.split(", ") if line else []
+        for place, action in enumerate(taken):
+            before = lines[", ".join(taken[:place])]
+            reach[before.player] = reach[before.player] * before.strategy[:, before.actions.index(action)]
+        joint = reach[0][:, None] * pairs * reach[1]
+        assert decision.range_values is not None
+        assert sum(decision.range_values) == pytest.approx(decision.pot)
+        assert decision.range_equities == pytest.approx(
+            ((joint * won).sum() / joint.sum(), 1 - (joint * won).sum() / joint.sum())
+        )
+        met = (pairs * reach[1]).sum(1)
+        there = (reach[0] > 0) & (met > 0)
+        np.testing.assert_allclose(
+            decision.hand_equities[0, there], (pairs * won * reach[1]).sum(1)[there] / met[there], atol=1e-12
+        )
+        held = (decision.reach > 0) & ~np.isnan(decision.values).any(1)
+        mixed = (decision.strategy * decision.values).sum(1)
+        np.testing.assert_allclose(decision.hand_values[decision.player, held], mixed[held], atol=1e-6)
+    assert lines.keys() == pots.keys()
+    assert found.equities == pytest.approx([10 * share for share in lines[""].range_equities or ()])
+    assert found.gap > 0
+
+
+def _met_and_won(found: Solution, board: str) -> tuple[np.ndarray, np.ndarray]:
+    """For the dealer's hand [H] and another one [H]: whether both are possible, and the dealer's equity over all rivers."""
+    used, count = parse_board(board), len(found.holes)
     text = [eval7.Card(card_text(HOLDEM, card)) for card in range(52)]
-    for h, g in ((h, g) for h in np.flatnonzero(weights[0]) for g in np.flatnonzero(weights[1])):
-        hands = [*cards[h].tolist(), *cards[g].tolist()]
+    met, won = np.zeros((count, count)), np.zeros((count, count))
+    for h, g in ((h, g) for h in range(count) for g in range(count)):
+        hands = [*found.holes[h].tolist(), *found.holes[g].tolist()]
         if len({*hands, *used}) < 8:
             continue
-        weight = weights[0][h] * weights[1][g]
+        met[h, g] = 1
         for river in set(range(52)) - {*hands, *used}:
             ranks = [eval7.evaluate([text[c] for c in (*hand, *used, river)]) for hand in (hands[:2], hands[2:])]
-            won += weight * ((ranks[0] > ranks[1]) + 0.5 * (ranks[0] == ranks[1])) / 44
-        total += weight
-    assert found.equities[0] == pytest.approx(10 * won / total)
-    assert sum(found.values) == pytest.approx(10)
-    assert sum(found.equities) == pytest.approx(10)
-    assert found.gap > 0
+            won[h, g] += ((ranks[0] > ranks[1]) + 0.5 * (ranks[0] == ranks[1])) / 44
+    return met, won
 
 
 def test_merging_suits_changes_nothing() -> None:

@@ -124,6 +124,17 @@ class RoundPass:
         pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, free, self.sigma, values)
 
 
+def showdowns(board: Board, reach: Floats, scratch: Scratch) -> Doubles:
+    """The reach of the hands that each view beats less that of the hands that beat it, [X, U], by `reach` [X, U]."""
+    every, one, won = np.arange(len(reach)), np.ones(len(reach)), np.empty(reach.shape)
+    work = scratch.array("leaves", (board.num_cards + 2 + 3 * len(board), LEAF_BLOCK))
+    leaf_values(
+        every, len(every), every, every, one > 0, one, 0 * one, np.ascontiguousarray(reach, np.float64),
+        board.holes, board.view, board.group, board.example, work, won,
+    )  # fmt: skip
+    return won
+
+
 @dataclass(frozen=True)
 class SweepResult:
     """Values of the whole game, in its unit."""

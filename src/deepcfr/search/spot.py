@@ -190,6 +190,12 @@ class Spot:
         return round(self.pot * UNIT / 2)
 
     @property
+    def unraked(self) -> float:
+        """What the house leaves of the pot if nobody bets."""
+        pot = 2 * self.half_pot / UNIT
+        return pot - min(self.rake / 100 * pot, inf if self.cap is None else self.cap)
+
+    @property
     def round(self) -> int:
         """The round of the board, from 0."""
         return {3: 1, 4: 2, 5: 3}[len(self.board)]

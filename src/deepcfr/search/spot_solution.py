@@ -24,11 +24,21 @@ class Decision:
     line: str  # the actions that lead to it
     player: int
     actions: tuple[str, ...]
+    pot: float  # big blinds in the middle, bets of the round included
+    to_call: float
     reach: Doubles  # [H] of the player, by its range and its earlier actions
     strategy: Floats  # [H, actions]
     # [H, actions] big blinds that each hand wins in the mean by an action, where a fold is 0: what was bet before is lost.
     # nan for hands that can meet none of the opponent's here
     values: Doubles
+    # of both players, [P, H], also nan for hands that can meet none:
+    hand_values: (
+        Doubles  # big blinds that each hand wins in the mean from here on; both ranges' means add up to the pot
+    )
+    hand_equities: Doubles  # share of the pot, from 0 to 1, if nobody bets again
+    # means of these over both players' ranges here; None if no two hands get here
+    range_values: tuple[float, float] | None
+    range_equities: tuple[float, float] | None
 
     def frequencies(self) -> dict[str, float]:
         """The mean probability of each action over the player's range here."""
@@ -77,11 +87,17 @@ class Solution:
         decisions = []
         for decision in self.decisions:
             row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
+            row |= {"pot": round(decision.pot, 4), "to_call": round(decision.to_call, 4)}
+            for kind in ("range_values", "range_equities"):
+                means = getattr(decision, kind)
+                row[kind] = None if means is None else dict(zip(NAMES, np.round(means, 6).tolist(), strict=True))
             row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
             if hands:
                 held = decision.reach > 0
                 row["hands"] = _by_name(names, held, decision.strategy)
                 row["values"] = _by_name(names, held & ~np.isnan(decision.values).any(1), decision.values)
+                for kind in ("hand_values", "hand_equities"):
+                    row[kind] = {seat: self._by_hand(p, getattr(decision, kind)) for p, seat in enumerate(NAMES)}
             decisions.append(row)
         facts = {
             "board": cards_text(HOLDEM, self.spot.board),
@@ -103,7 +119,7 @@ class Solution:
 
     def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
         """Values [P, H] of the hands in a player's range."""
-        held = self.spot.ranges[player][hand_rows(self.holes)] > 0
+        held = (self.spot.ranges[player][hand_rows(self.holes)] > 0) & ~np.isnan(values[player])
         return _by_name(hand_names(self.holes), held, values[player])
 
 

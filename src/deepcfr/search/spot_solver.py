@@ -16,14 +16,21 @@ from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
-from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.ranges.sweep import Aims
+from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, hand_names, hand_rows
 from deepcfr.search.spot_solution import Decision, Solution
-from deepcfr.search.subgame import PLAYERS, SubgameSolver, against, subgame, subgame_bytes, values_at_root
+from deepcfr.search.subgame import (
+    PLAYERS,
+    SubgameSolver,
+    against,
+    equities_at_root,
+    subgame,
+    subgame_bytes,
+    values_at_root,
+)
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
@@ -127,32 +134,34 @@ class SpotSolver:
                     raise
             strategy = solver.policy().on_board
             values = values_at_root(inside, strategy, reach, _AS_PLAYED, workers, whole_round=True)
-            checks = scripted_policy("call", self.game).on_board
-            calls = values_at_root(inside, checks, reach, _AS_PLAYED, workers)
             gap_now = 1000 * float(solver.gap()[0])
-        tree = inside.rounds[self.spot.round]
-        shares, equities = self._shares(values[:, tree.entries[0]]), self._shares(calls[:, 0])
+            tree = inside.rounds[self.spot.round]
+            played = strategy(tree, inside.root)
+            rows = self._reach_at(tree, played)
+            here = equities_at_root(inside, rows, workers)
+        decisions = tuple(self._decisions(tree, played, values, rows, here))
+        first = decisions[0]
+        assert first.range_values is not None  # some hands of the ranges are possible together
+        assert first.range_equities is not None
         return Solution(
             spot=self.spot,
             iterations=solver.iteration,
             gap=gap_now,
-            values=self._means(shares),
-            equities=self._means(equities),
+            values=first.range_values,
+            equities=(first.range_equities[0] * self.spot.unraked, first.range_equities[1] * self.spot.unraked),
             seconds=time.perf_counter() - start,
             bytes=self.bytes,
             holes=board.holes,
-            hand_values=shares[:, board.view],
-            hand_equities=equities[:, board.view],
-            decisions=tuple(self._decisions(tree, strategy(tree, inside.root), values)),
+            hand_values=np.nan_to_num(first.hand_values),
+            hand_equities=np.nan_to_num(first.hand_equities) * self.spot.unraked,
+            decisions=decisions,
             locks=self._given,
         )
 
     def _locked(self, tree: RoundTree, locks: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Doubles]]:
         """The nodes that are locked, with their strategies [actions, U]."""
         board = self._board
-        nothing = np.zeros((tree.num_edges, len(board))), np.zeros((len(PLAYERS), tree.num_slots, len(board)))
-        decisions = self._decisions(tree, *nothing)
-        places = {decision.line: node for node, decision in enumerate(decisions)}
+        places = {line: (node, player, names) for node, (line, player, names) in enumerate(self._lines(tree))}
         column = {name: int(board.view[h]) for h, name in enumerate(hand_names(board.holes))}
         column |= {name[2:] + name[:2]: view for name, view in column.items()}
         seen: set[str] = set()
@@ -162,13 +171,12 @@ class SpotSolver:
                 raise ConfigError("A lock has no 'line', the actions before its decision; '' is the first decision.")
             if line not in places:
                 raise ConfigError(f"There is no decision after {line!r}: write a line as solutions have it.")
-            node = places[line]
+            node, acting, actions = places[line]
             if line in seen:
                 raise ConfigError(f"The decision after {line!r} is locked twice.")
             seen.add(line)
-            if (player := lock.get("player", owner := NAMES[decisions[node].player])) != owner:
+            if (player := lock.get("player", owner := NAMES[acting])) != owner:
                 raise ConfigError(f"After {line!r} the {owner} acts, not {player!r}.")
-            actions = decisions[node].actions
             fixed = np.full((len(actions), len(board)), np.nan)
             if "frequencies" in lock:
                 shares = _object(line, "frequencies", lock["frequencies"])
@@ -180,55 +188,59 @@ class SpotSolver:
                     hint = f"is no hand of the ranges with {len(actions)} probabilities"
                     raise ConfigError(f"After {line!r}, {name} {hint}.")
                 fixed[:, column[name]] = _distribution(line, name, shares)
-            if np.isnan(fixed[:, self._reach[decisions[node].player, 0] > 0]).any():
+            if np.isnan(fixed[:, self._reach[acting, 0] > 0]).any():
                 raise ConfigError(
                     f"The lock after {line!r} names neither frequencies nor the probabilities of every hand."
                 )
             yield node, np.nan_to_num(fixed, nan=1 / len(actions))
 
-    def _shares(self, values: Doubles) -> Doubles:
-        """Each view's mean share of the pot, [P, U], from counterfactual values [P, U]; 0 against no hand."""
-        shares = np.zeros_like(values)
-        for player in PLAYERS:
-            met = against(self._board, self._reach[1 - player])[0]
-            np.divide(values[player], met, out=shares[player], where=met > 0)
-            shares[player] += np.where(met > 0, self.spot.half_pot / UNIT, 0)
-        return shares
+    def _reach_at(self, tree: RoundTree, strategy: Floats) -> Doubles:
+        """Both players' reach at the decisions of the board's round by a strategy [E, U], [P, n, U]."""
+        play, nodes = RoundPass(tree, self._board, self._reach, Scratch()), np.arange(len(tree.nodes))
+        play.down(strategy)
+        return np.stack([rows[tree.row[player, nodes]] for player, rows in enumerate(play.rows)])
 
-    def _means(self, shares: Doubles) -> tuple[float, float]:
-        board, reach, means = self._board, self._reach, []
-        for player in PLAYERS:
-            weight = reach[player, 0] * board.size * against(board, reach[1 - player])[0]
-            means.append(float(weight @ shares[player] / weight.sum()))
-        return means[0], means[1]
+    def _lines(self, tree: RoundTree) -> Iterator[tuple[str, int, list[str]]]:
+        """The line, the player and the actions of each decision of the board's round, parents first."""
+        lines = {0: ""}
+        for node, start in enumerate(tree.nodes.tolist()):
+            edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
+            names = [self._name(start, action) for action in tree.edge_action[edges].tolist()]
+            lines |= {
+                child: f"{lines[node]}, {name}".removeprefix(", ")
+                for child, name in zip(tree.edge_slot[edges].tolist(), names, strict=True)
+            }
+            yield lines[node], int(tree.actor[node]), names
 
-    def _decisions(self, tree: RoundTree, strategy: Floats, values: Floats) -> list[Decision]:
-        """The decisions of the board's round, parents first, by a strategy [E, U] and its values [P, S, U]."""
-        board, lines, rows = self._board, {0: ""}, {0: self._reach[:, 0]}
-        found = []
-        for node in range(len(tree.nodes)):
+    def _decisions(
+        self, tree: RoundTree, strategy: Floats, values: Floats, reach: Doubles, equities: Doubles
+    ) -> Iterator[Decision]:
+        """The decisions of the board's round, parents first.
+
+        They have a strategy [E, U], its values [P, S, U], and each decision's reach and equities [P, n, U].
+        """
+        board = self._board
+        for node, (line, player, names) in enumerate(self._lines(tree)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
-            player = int(tree.actor[node])
-            names = [self._name(int(tree.nodes[node]), int(tree.edge_action[edge])) for edge in edges]
-            met = against(board, rows[node][1 - player, None])[0]
-            paid = self.game.tree.chips[tree.nodes[node], player] / UNIT
-            with np.errstate(divide="ignore", invalid="ignore"):
-                after = np.where(met > 0, values[player, tree.edge_slot[edges]] / met + paid, np.nan)
-            decision = Decision(
-                line=lines[node],
+            met = np.stack([against(board, reach[1 - each, node, None])[0] for each in PLAYERS])
+            met[met == 0] = np.nan
+            chips = self.game.tree.chips[tree.nodes[node]] / UNIT
+            here = values[:, node] / met + chips[:, None]
+            weight = reach[:, node] * board.size * np.nan_to_num(met)
+            yield Decision(
+                line=line,
                 player=player,
                 actions=tuple(names),
-                reach=rows[node][player][board.view],
+                pot=float(chips.sum()),
+                to_call=float(chips.max() - chips[player]),
+                reach=reach[player, node][board.view],
                 strategy=strategy[edges][:, board.view].T,
-                values=after[:, board.view].T,
+                values=(values[player, tree.edge_slot[edges]] / met[player] + chips[player])[:, board.view].T,
+                hand_values=here[:, board.view],
+                hand_equities=equities[:, node][:, board.view],
+                range_values=_means(weight, here),
+                range_equities=_means(weight, equities[:, node]),
             )
-            found.append(decision)
-            for edge, name in zip(edges, names, strict=True):
-                child = int(tree.edge_slot[edge])
-                lines[child] = f"{lines[node]}, {name}".removeprefix(", ")
-                rows[child] = rows[node].copy()
-                rows[child][player] *= strategy[edge]
-        return found
 
     def _name(self, node: int, action: int) -> str:
         tree, rules = self.game.tree, self.game.rules
@@ -240,6 +252,14 @@ class SpotSolver:
         if after[player] == rules.stack:
             return "all-in"
         return f"{'raise to' if facing else 'bet'} {(after[player] - self.spot.half_pot) / UNIT:g}"
+
+
+def _means(weight: Doubles, values: Doubles) -> tuple[float, float] | None:
+    """Both players' means of values [P, U] by weight [P, U]; None without weight."""
+    if not weight.any():
+        return None
+    first, second = (weight * np.nan_to_num(values)).sum(1) / weight.sum(1)
+    return float(first), float(second)
 
 
 def _object(line: str, name: str, value: object) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, Visit
 from deepcfr.ranges.kernels import unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.sweep import EVERYTHING, Aims, BoardStrategy, RoundPass, Scratch
+from deepcfr.ranges.sweep import EVERYTHING, Aims, BoardStrategy, RoundPass, Scratch, showdowns
 from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.solvers.tabular import DISCOUNTED, Discounting
 from deepcfr.solvers.vector_cfr import update
@@ -107,6 +107,25 @@ def values_at_root(
         return values if first and whole_round else values[:, tree.entries]
 
     return np.array(_visit_root(boards, visit, reach, workers))
+
+
+def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = None) -> Doubles:
+    """Each player's equity with every view of the first board, [2, X, U], where both have `reach` [2, X, U].
+
+    That is its share of the pot if nobody bets again: the mean over the opponent's hands, weighted by their reach, and over
+    all cards to come; nan against no hand.
+    """
+    scratch = Scratch()
+
+    def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
+        if board.round < len(boards.rounds) - 1:
+            return deal(reach)
+        return np.stack([showdowns(board, reach[1 - player], scratch) for player in PLAYERS])
+
+    won = np.asarray(_visit_root(boards, visit, reach, workers), np.float64)
+    met = np.stack([against(boards.root, reach[1 - player]) for player in PLAYERS])
+    shares: Doubles = np.clip((_shares(won, met, np.nan) + 1) / 2, 0, 1)
+    return shares
 
 
 def _visit_root(boards: Boards, visit: Visit, reach: Floats, workers: Workers | None) -> Floats:

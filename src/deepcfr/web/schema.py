@@ -290,6 +290,13 @@ class SpotDecision(BaseModel):
     frequencies: Probabilities = Field(min_length=1)
     hands: dict[Hand, list[float]] = Field(description="the probabilities of the actions with each hand that gets here")
     values: dict[Hand, list[float]] = Field({}, description="big blinds won by each action, where a fold is 0")
+    # missing in files of earlier versions, and means where no two hands get here
+    pot: float | None = Field(None, description="big blinds in the middle, bets of the round included")
+    to_call: float | None = None
+    range_values: dict[Seat, float] | None = Field(None, description="what each range wins in the mean from here on")
+    range_equities: dict[Seat, float] | None = Field(None, description="share of the pot, 0 to 1, if nobody bets again")
+    hand_values: dict[Seat, dict[Hand, float]] = Field({}, description="as range_values, of each hand")
+    hand_equities: dict[Seat, dict[Hand, float]] = Field({}, description="as range_equities, of each hand")
 
     @model_validator(mode="after")
     def _check(self) -> SpotDecision:
