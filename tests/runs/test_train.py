@@ -7,12 +7,15 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,7 @@ from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
 from deepcfr.files import cache_folder
 from deepcfr.games.presets import load_source
+from deepcfr.runs import folder
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
@@ -534,6 +538,45 @@ def test_a_folder_of_runs_is_no_folder_for_a_run(tmp_path: Path, reference: Path
     with pytest.raises(CheckpointError, match=r"holds other runs, such as '.*one': choose another folder"):
         RunFolder.create(tmp_path / "runs", CONFIG)
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]
+
+
+def test_a_folder_in_use_by_another_process_is_not_begun(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    with trained_here(path), pytest.raises(CheckpointError, match="is being trained by another process"):
+        RunFolder.create(path, CONFIG)
+    assert contents(path) == {}
+
+
+def test_of_two_that_begin_a_run_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (RunFolder.plan(tmp_path / "run", replace(CONFIG, seed=seed)) for seed in (1, 2))
+    found = folder.environment("cpu", 1)
+
+    def interleaved(device: str, threads: int) -> dict[str, Any]:  # in the middle of `first.begin`
+        monkeypatch.setattr(folder, "environment", lambda _device, _threads: found)
+        with pytest.raises(CheckpointError, match="is being trained by another process"):
+            second.begin()
+        return found | {"device": device, "threads": threads}
+
+    monkeypatch.setattr(folder, "environment", interleaved)
+    first.begin()
+    assert RunFolder.open(tmp_path / "run").config.seed == 1
+
+
+def test_of_two_commands_that_train_in_one_folder_one_is_refused_and_the_other_keeps_its_settings(
+    tmp_path: Path,
+) -> None:
+    edit(tmp_path, CONFIG)
+    words = [sys.executable, "-m", "deepcfr.cli", "train", "kuhn", "--config", str(tmp_path / "config.toml"), "--seed"]
+    processes = {
+        seed: subprocess.Popen([*words, str(seed), "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
+        for seed in (1, 2)
+    }
+    errors = {process.communicate(timeout=240)[1]: seed for seed, process in processes.items() if process.wait()}
+    ((error, loser),) = errors.items()
+    assert processes[loser].returncode == 2
+    assert re.search(r"is being trained by another process|already holds a run", error)
+    assert RunFolder.open(tmp_path / "run").config.seed == 3 - loser
 
 
 def test_one_process_at_a_time_trains_a_run(tmp_path: Path) -> None:

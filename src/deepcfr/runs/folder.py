@@ -26,7 +26,7 @@ from deepcfr.config import (
     validate_config,
 )
 from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
-from deepcfr.files import json_bytes, read_json, write_atomically
+from deepcfr.files import cannot_write, json_bytes, read_json, write_atomically
 from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import listed_game
@@ -39,6 +39,7 @@ from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Player, Policy
 from deepcfr.runs.checkpoint import Checkpoint, keeps_memories, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
+from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import environment, read_metrics
 from deepcfr.runs.models import run_path, shipped_agents
 from deepcfr.solvers.build import Solver, build_solver
@@ -103,7 +104,25 @@ class RunFolder:
         return cls(path, config, load_source(config.game))
 
     def begin(self) -> None:
-        """Write the folder of a planned run. Raises CheckpointError if it holds a run, or other runs below it."""
+        """Write the folder of a planned run, under its lock.
+
+        Raises CheckpointError if it holds a run, or other runs below it, and if another process begins or trains one in it.
+        """
+        if self._abstraction_origin:
+            self._load_abstraction(self._abstraction_origin)  # refuses a damaged one before anything is written
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        with trained_here(self.path):
+            self._require_free()
+            self._copy_abstraction()
+            write_atomically(self.path / "game.json", json_bytes(dataclasses.asdict(self.source)))
+            runtime = self.config.runtime
+            write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
+            self.keep_config()
+
+    def _require_free(self) -> None:
         if (self.path / "config.toml").exists():
             raise CheckpointError(
                 f"'{self.path}' already holds a run: go on with 'deepcfr resume {self.path}', or choose another folder."
@@ -112,11 +131,6 @@ class RunFolder:
             raise CheckpointError(
                 f"'{self.path}' holds other runs, such as '{others[0].parent}': choose another folder."
             )
-        self._copy_abstraction()
-        write_atomically(self.path / "game.json", json_bytes(dataclasses.asdict(self.source)))
-        runtime = self.config.runtime
-        write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
-        self.keep_config()
 
     def withdraw(self) -> None:
         """Remove what `begin` wrote, after a start that failed."""
@@ -234,7 +248,6 @@ class RunFolder:
         origin, target = self._abstraction_origin, self.abstraction_path
         if origin is None or target is None:
             return
-        self._load_abstraction(origin)
         try:
             shutil.copytree(origin, target, dirs_exist_ok=True)  # an earlier start may have been cut off here
         except (OSError, shutil.Error) as error:
