@@ -5,14 +5,21 @@ The files in configs/ have the same settings and state the expected results.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from math import comb
+from typing import Any, Literal, get_args
 
 from deepcfr.config import OPENSPIEL, NamedSolver, RunConfig, RuntimeConfig, SolveConfig, config_from_table
 from deepcfr.config.records import NetworkSolver
 from deepcfr.errors import ConfigError
+from deepcfr.games.presets import GameSource, cards_of, count_histories, is_poker, load_source
+from deepcfr.games.rules import PokerRules
 
 _FOUR_ROUND_NAMES = ("hulh", "hunl-pot", "hunl-200")
 LOCAL_CLUSTER = "local"  # address that starts a cluster on this machine
+
+Size = Literal["tiny", "small", "large"]
+# The most histories of a game of each size. Kuhn poker has 54, Leduc hold'em 9,300.
+_MOST = {"tiny": 3_000, "small": 20_000_000}
 
 SPOT_SIZES = "flop 75, turn 75, river 75, raise 100, allin"  # bets of `deepcfr spot`
 SPOT_GAP = 10.0  # thousandths of a big blind
@@ -31,37 +38,56 @@ def network_solver(name: NamedSolver) -> NetworkSolver:
     return "nfsp" if name == "nfsp" else "deep-cfr"
 
 
-def default_config(game: str, solver: NamedSolver = "deep-cfr") -> RunConfig:
-    """The default configuration of `train GAME`: tuned on two cores for known games, else a small one."""
-    small = game in ("kuhn", "leduc") or game.startswith(OPENSPIEL)
-    little = _SMALL | (_MANY_ACTIONS if game.startswith(f"{OPENSPIEL}phantom_ttt") else {})
-    if solver == "nfsp":
-        settings = _NFSP["kuhn" if game == "kuhn" else "leduc" if small else "poker"]
-        return config_from_table({"game": game, "solver": solver, **settings})
-    if solver in ("ppo", "mmd"):
-        base, own = _SMALL if small else _MODEST, _MMD if solver == "mmd" else _PPO
-        own = own | {"iterations": 600 if small else 1_000, "episodes": 16_384 if small else 65_536}
-        kept = {name: base[name] for name in ("network", "runtime")}
-        return config_from_table({"game": game, "solver": "ppo", "ppo": own, "evaluation": {"every": 150}, **kept})
+def size_of(source: GameSource) -> Size:
+    """How large a game is, by its histories; games of OpenSpiel that are not tiny count as small."""
+    histories = count_histories(source, _MOST["small"])
+    if histories <= _MOST["tiny"]:
+        return "tiny"
+    return "small" if histories <= _MOST["small"] or not is_poker(source) else "large"
+
+
+def default_config(game: str, solver: NamedSolver = "deep-cfr", source: GameSource | None = None) -> RunConfig:
+    """The default configuration of `train GAME`: tuned on two cores for known games, by the game's size for others.
+
+    `source` is the game's, if it is loaded already. Raises ConfigError for an unknown solver, and GameError for games that
+    `load_source` and `count_histories` refuse.
+    """
     if solver not in get_args(NamedSolver):
         raise ConfigError(f"'solver' must be one of {', '.join(get_args(NamedSolver))}, but is {solver}.")
-    if solver != "deep-cfr":
-        base, relative = little if small else _MODEST, _RELATIVES[solver]
-        if solver == "rcfr":  # exact sums of all hands on a panel of boards
-            if game.startswith(OPENSPIEL) or game in _FOUR_ROUND_NAMES:
-                raise ConfigError(
-                    f"rcfr keeps sums of all hands on a panel of boards, of which {game} has none or too many."
-                )
-            base = _TUNED["leduc"] if small else _PANEL
-        if relative.get("sampling", {}).get("kind") == "outcome":  # single histories
-            base = base | (_SMALL_HISTORIES if small else _POKER_HISTORIES)
-        tables = {name: base.get(name, {}) | relative.get(name, {}) for name in base | relative}
-        return config_from_table({"game": game} | tables)
-    if game in _TUNED:
-        return config_from_table({"game": game, **_TUNED[game]})
-    if game.startswith(OPENSPIEL):
-        return config_from_table({"game": game, **little})
-    return config_from_table({"game": game, **_MODEST})
+    source = source or load_source(game)
+    size = size_of(source)
+    base = _MODEST if size == "large" else _SMALL
+    if solver == "nfsp":
+        return config_from_table({"game": game, "solver": solver, **_NFSP[size]})
+    if solver in ("ppo", "mmd"):
+        own = (_MMD if solver == "mmd" else _PPO) | _GRADIENTS[size]
+        kept = {name: base[name] for name in ("network", "runtime")}
+        return config_from_table({"game": game, "solver": "ppo", "ppo": own, "evaluation": {"every": 150}, **kept})
+    if game.startswith(f"{OPENSPIEL}phantom_ttt"):
+        base = base | _MANY_ACTIONS
+    if solver == "deep-cfr":
+        known = game if game in _TUNED else "kuhn" if size == "tiny" else ""
+        return config_from_table({"game": game, **_TUNED.get(known, base)})
+    relative = _RELATIVES[solver]
+    if solver == "rcfr":  # exact sums of all hands on a panel of boards
+        if not is_poker(source) or game in _FOUR_ROUND_NAMES:
+            raise ConfigError(
+                f"rcfr keeps sums of all hands on a panel of boards, of which {game} has none or too many."
+            )
+        base = _PANEL if size == "large" else _TUNED["leduc"]
+        if size != "large" and game not in _TUNED:
+            base = base | {"sampling": _PANEL["sampling"] | {"samples": _hands(cards_of(source))}}
+    if relative.get("sampling", {}).get("kind") == "outcome":  # single histories
+        base = base | (_POKER_HISTORIES if size == "large" else _SMALL_HISTORIES)
+    tables = {name: base.get(name, {}) | relative.get(name, {}) for name in base | relative}
+    if size == "tiny" and solver in _TINY_ITERATIONS:
+        tables["cfr"] = tables["cfr"] | {"iterations": _TINY_ITERATIONS[solver]}
+    return config_from_table({"game": game} | tables)
+
+
+def _hands(rules: PokerRules) -> int:
+    """The hands of a player on a board of the first round that deals one."""
+    return comb(rules.num_cards - next((cards for cards in rules.board_cards if cards), 0), rules.hole_cards)
 
 
 def default_cluster_config(game: str) -> RunConfig:
@@ -250,16 +276,31 @@ _RELATIVES: dict[str, dict[str, Any]] = {
     "deep-pdcfr+": {"cfr": {"weighting": "discounted"}, "advantage": {"target": "predict"}},
 }
 _RELATIVES |= {f"vr-{name}": own | {"sampling": _BASELINE} for name, own in _RELATIVES.items() if name.endswith("+")}
+# On Kuhn poker an iteration of these takes 1 to 4 s of a core, so a run takes two to three minutes.
+_TINY_ITERATIONS: dict[str, int] = {
+    "dream": 120,
+    "escher": 40,
+    "deep-pdcfr+": 140,
+    "vr-deep-cfr+": 110,
+    "vr-deep-dcfr+": 100,
+    "vr-deep-pdcfr+": 75,
+}
 # Policy gradients by trials on Leduc (docs/algorithms/ppo.md); those of other poker games are not tuned.
 _PPO = {"entropy": 0.2, "entropy_end": 0.05, "learning_rate": 5e-4, "clip_ratio": 0.1, "steps": 4}
 _MMD = {"entropy": 0.3, "entropy_end": 0.05, "clip_ratio": 0.0, "kl": 3.0}
+_SHORT_GRADIENTS = {"iterations": 600, "episodes": 16_384}
+_GRADIENTS: dict[Size, dict[str, int]] = {
+    "tiny": _SHORT_GRADIENTS,
+    "small": _SHORT_GRADIENTS,
+    "large": {"iterations": 1_000, "episodes": 65_536},
+}
 _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
 # paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the
 # transitions of some thirteen iterations only. Kuhn's settings reach 40 mA/g (one seed), Leduc's the figure in
 # configs/leduc-nfsp.toml; those of poker games are not tuned.
-_NFSP: dict[str, dict[str, Any]] = {
-    "kuhn": {
+_NFSP: dict[Size, dict[str, Any]] = {
+    "tiny": {
         "nfsp": {
             "iterations": 300,
             "episodes": 512,
@@ -276,7 +317,7 @@ _NFSP: dict[str, dict[str, Any]] = {
         "evaluation": {"every": 100},
         "runtime": {"threads": 1, "checkpoint_every": 100},
     },
-    "leduc": {
+    "small": {
         "nfsp": {
             "iterations": 4_500,
             "episodes": 16_384,
@@ -296,7 +337,7 @@ _NFSP: dict[str, dict[str, Any]] = {
         "evaluation": {"every": 500},
         "runtime": {"checkpoint_every": 500},
     },
-    "poker": {
+    "large": {
         "nfsp": {
             "iterations": 4_000,
             "episodes": 8_192,

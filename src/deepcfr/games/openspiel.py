@@ -21,6 +21,7 @@ from deepcfr.games.liars_dice import LiarsDice, histories_of_dice
 from deepcfr.games.openspiel_tree import (
     SpielGame,
     compile_tree,
+    estimate_histories,
     import_pyspiel,
     require_small,
     require_supported,
@@ -53,6 +54,16 @@ def playable_openspiel_game(name: str, device: str = "cpu") -> FromOpenSpiel:
         return LiarsDice(game, name, device) if large else OpenSpielGame(game, name, device)
 
     return _make(name, make)
+
+
+def estimate_openspiel_histories(name: str) -> float:
+    """The number of histories of a game of OpenSpiel, about. Raises as `load_openspiel_game` does, but for the size."""
+
+    def estimate(game: SpielGame) -> float:
+        require_supported(game, name)
+        return estimate_histories(turn_based(game))[0]
+
+    return _make(name, estimate)
 
 
 def _make(name: str, make: Callable[[SpielGame], _Made]) -> _Made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -78,6 +79,40 @@ def cards_of(source: GameSource) -> PokerRules:
 def is_poker(source: GameSource) -> bool:
     """Whether a game is a poker game, with any betting."""
     return not isinstance(source, OpenSpielSource)
+
+
+def count_histories(source: GameSource, most: float) -> float:
+    """The number of histories of a game, chance's outcomes as hands and boards; infinite if clearly more than `most`.
+
+    That of OpenSpiel's games is an estimate (`openspiel_tree.estimate_histories`). Raises the errors of `build_game`.
+    """
+    if isinstance(source, OpenSpielSource):
+        from deepcfr.games.openspiel import estimate_openspiel_histories
+
+        return estimate_openspiel_histories(source.openspiel)
+    deals = _deals(source.deck)
+    if deals[-1] > most:
+        return math.inf
+    if isinstance(source, LadderRules):
+        from deepcfr.games.listed_ladder import can_be_listed, listed_game
+
+        if not can_be_listed(source):
+            return math.inf
+        rounds = listed_game(source).tree.round
+    else:
+        from deepcfr.games.betting import build_tree
+
+        rounds = build_tree(source).round
+    return float(sum(deals[round_] for round_ in rounds))
+
+
+def _deals(rules: PokerRules) -> list[int]:
+    """The number of ways to deal both hands and the public cards up to each round."""
+    left, ways, found = rules.num_cards, 1, []
+    for cards in (rules.hole_cards, rules.hole_cards, *rules.board_cards):
+        ways, left = ways * math.comb(left, cards), left - cards
+        found.append(ways)
+    return found[2:]
 
 
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | FromOpenSpiel:

@@ -10,8 +10,9 @@ from typing import Any
 
 from deepcfr.config import UNREAD, AnyConfig, RunConfig, settings_by_name
 from deepcfr.defaults import default_config, default_solve_config
-from deepcfr.errors import CheckpointError
+from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.files import read_json
+from deepcfr.games.presets import GameSource
 from deepcfr.report.chart import figure
 from deepcfr.report.methods import TABULAR, plays_all_hands
 from deepcfr.runs.folder import RunFolder
@@ -26,12 +27,21 @@ class RunData:
 
     name: str
     config: AnyConfig
-    game: str
-    unit: str  # the milli unit, such as mbb/g
+    source: GameSource
     environment: dict[str, Any]  # empty if not recorded
     lines: tuple[dict[str, Any], ...]  # of metrics, oldest first
     every: int  # `lines` has every `every`-th iteration, and all with an evaluation
     size: int  # bytes of the metrics when they were read, or a little less
+
+    @property
+    def game(self) -> str:
+        """The name of the run's game."""
+        return self.source.name
+
+    @property
+    def unit(self) -> str:
+        """The milli unit, such as mbb/g."""
+        return self.source.milli_unit
 
     @property
     def method(self) -> str:
@@ -80,7 +90,7 @@ def read_run(path: Path, name: str) -> RunData:
         environment = {}  # the page says that it was not recorded
     size = run.metrics_path.stat().st_size if run.metrics_path.is_file() else 0
     lines, every = read_thinned(run.metrics_path, MOST_LINES)
-    return RunData(name, run.config, run.source.name, run.source.milli_unit, environment, tuple(lines), every, size)
+    return RunData(name, run.config, run.source, environment, tuple(lines), every, size)
 
 
 def read_thinned(path: Path, most: int) -> tuple[list[dict[str, Any]], int]:
@@ -141,9 +151,15 @@ def settings(run: RunData) -> dict[str, Any]:
 
 
 def default_settings(run: RunData) -> dict[str, Any]:
-    """The default settings of the run's game and solver."""
+    """The default settings of the run's game and solver; its own settings if the game cannot be made here."""
     config = run.config
-    plain = default_config(config.game, config.solver) if isinstance(config, RunConfig) else default_solve_config()
+    if isinstance(config, RunConfig):
+        try:
+            plain: AnyConfig = default_config(config.game, config.solver, run.source)
+        except (ConfigError, GameError):  # such as OpenSpiel, which is not installed
+            plain = config
+    else:
+        plain = default_solve_config()
     return _flat(dataclasses.replace(plain, game=config.game))
 
 
