@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import pytest
 import torch
+from tyro.conf import Positional
 
 from command_line import Outcome, deepcfr, problem, problems
 from deepcfr import cli
@@ -81,8 +83,55 @@ def test_the_help_names_every_command() -> None:
     assert set(listed.split(",")) == set(COMMANDS)
 
 
-def test_the_help_of_train_names_every_setting() -> None:
-    text = deepcfr("train", "--help").out
+def options(text: str) -> set[str]:
+    """The options that a help lists, without --help itself."""
+    return set(re.findall(r"^  (--[a-z][a-z.-]*)", text, re.MULTILINE))
+
+
+def is_required(item: Field[Any]) -> bool:
+    return item.default is MISSING and item.default_factory is MISSING
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_the_ten_options_that_matter_and_help_all_shows_every_one(command: str) -> None:
+    short, whole = deepcfr(command, "--help"), deepcfr(command, "--help-all")
+    assert (whole.status, whole.err) == (0, "")
+    assert options(short.out) <= options(whole.out)
+    assert len(options(short.out)) <= 10
+    assert (f"deepcfr {command} --help-all" in short.out) == (options(short.out) != options(whole.out))
+    kind, _ = cli.COMMANDS[command]
+    hints = get_type_hints(kind, include_extras=True)
+    needed = [
+        item.name.upper() if Positional in get_args(hints[item.name]) else f"--{item.name}"
+        for item in fields(kind)
+        if is_required(item)
+    ]
+    for text in (short.out, whole.out):
+        assert re.findall(r"\bNone\b|\bINT\b|\bFLOAT\b|\bSTR\b|\bPATH\b|\(default: \)", text) == []
+        assert [item for item in needed if not re.search(rf"^  \[?{item}\]?\s", text, re.MULTILINE)] == []
+
+
+def test_help_counts_the_iterations_of_the_solver_that_is_named() -> None:
+    for solver, section in (("deep-cfr", "cfr"), ("dream", "cfr"), ("nfsp", "nfsp"), ("mmd", "ppo")):
+        shown = options(deepcfr("train", "leduc", "--solver", solver, "--help").out)
+        assert {name for name in shown if name.endswith("iterations")} == {f"--{section}.iterations"}
+
+
+def test_the_version_is_the_packages() -> None:
+    assert deepcfr("--version") == (0, f"deepcfr {metadata.version('deepcfr')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "kind"), [("--seed", "1.5", "whole number"), ("--seconds", "ten", "number")]
+)
+def test_a_word_that_is_no_number_is_quoted(option: str, word: str, kind: str) -> None:
+    outcome = deepcfr("acpc", "kuhn", "--port", "1", option, word)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"Error parsing {option}: '{word}' is not a {kind}." in outcome.err
+
+
+def test_the_whole_help_of_train_names_every_setting() -> None:
+    text = deepcfr("train", "--help-all").out
     names = ["seed"]
     for section in fields(RunConfig):
         record = getattr(RunConfig(), section.name)
@@ -102,9 +151,9 @@ def test_the_help_of_train_names_every_setting() -> None:
     ],
 )
 def test_the_help_of_train_has_the_defaults_of_what_it_names(words: list[str], default: int) -> None:
-    text = deepcfr("train", *words, "--help").out
+    text = deepcfr("train", *words, "--help-all").out
     assert f"(default: {default})" in text
-    assert f"(default: {default})" not in deepcfr("train", "fhp", "--help").out
+    assert f"(default: {default})" not in deepcfr("train", "fhp", "--help-all").out
 
 
 def test_gains_of_best_responses_add_up_to_nash_conv() -> None:

@@ -721,7 +721,7 @@ def test_a_malformed_configuration_is_a_line_for_every_problem(tmp_path: Path, t
 
 
 def test_the_help_of_solve_names_every_setting_and_variant() -> None:
-    text = deepcfr("solve", "--help").out
+    text = deepcfr("solve", "--help-all").out
     default = default_solve_config()
     names = ["seed", *(item.name for item in dataclasses.fields(TabularConfig))]
     for section in ("evaluation", "runtime"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import logging
 import sys
 import warnings
@@ -16,7 +17,9 @@ from typing import Annotated, Any, cast
 import tyro
 from tyro.conf import subcommand
 
+from deepcfr import __version__
 from deepcfr.cli import measuring, player_records, playing, records, reporting, running
+from deepcfr.cli.help import LONG, MARKERS, SHORT, main_options, rules_of_help
 from deepcfr.cli.output import warn
 from deepcfr.config import (
     SAMPLINGS,
@@ -38,7 +41,11 @@ from deepcfr.defaults import (
 from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
 
 _as_python_does = warnings.showwarning
-DESCRIPTION = "Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability."
+DESCRIPTION = f"""\
+Deep Counterfactual Regret Minimization for poker-like games, with exact exploitability.
+
+`deepcfr COMMAND --help` shows the options of a command that matter most, `deepcfr COMMAND {LONG}` all of them, and
+`deepcfr --version` the version of the package."""
 
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "games": (records.Games, running.games_command),
@@ -75,6 +82,9 @@ def main() -> None:
     log.setLevel(logging.INFO)
     log.handlers = [_Notes()]
     try:
+        if sys.argv[1:] == ["--version"]:
+            print(f"deepcfr {__version__}")
+            return
         command = parse_command(sys.argv[1:])
         handlers = dict(COMMANDS.values())
         handlers[type(command)](command)
@@ -115,7 +125,7 @@ def parse_command(arguments: list[str]) -> Any:
     The defaults of `train` and `solve` depend on --config and the game, so their arguments are parsed twice.
     """
     arguments = _with_address(arguments)
-    train, solve = _shown(arguments) if {"-h", "--help"} & set(arguments) else (RunConfig(), default_solve_config())
+    train, solve = _shown(arguments) if {*SHORT, LONG} & {*arguments} else (RunConfig(), default_solve_config())
     command = _read(_without_sampling(arguments), with_kind(train, arguments), solve)
     if isinstance(command, records.Train):
         if command.config and command.solver != network_solver(command.solver):
@@ -189,12 +199,26 @@ def _with_address(arguments: list[str]) -> list[str]:
 
 
 def _read(arguments: list[str], train: RunConfig, solve: SolveConfig) -> Any:
+    """The record of the arguments; prints the help that they ask for, or what is wrong with them, and exits."""
     defaults = {records.Train: records.Train(**_sections(train)), records.Solve: records.Solve(**_sections(solve))}
-    choices: list[Any] = [
-        Annotated[kind, subcommand(name, default=defaults[kind]) if kind in defaults else subcommand(name)]
-        for name, (kind, _) in COMMANDS.items()
-    ]
-    return tyro.cli(reduce(or_, choices), args=arguments, prog="deepcfr", description=DESCRIPTION)
+    name = arguments[0] if arguments else ""
+    asked, _ = COMMANDS.get(name, (type(None), None))
+    options = main_options(name, train) if {*SHORT} & {*arguments} else None
+    more = f"\n\nMore options: deepcfr {name} {LONG}" if options else ""
+    choices: list[Any] = []
+    for word, (kind, _) in COMMANDS.items():
+        text = inspect.getdoc(kind) or ""
+        text = text + more if kind is asked else text.partition("\n\n")[0]
+        default = defaults.get(kind, tyro.constructors.MISSING_NONPROP)
+        choices.append(Annotated[kind, subcommand(word, default=default, description=text)])
+    return tyro.cli(
+        reduce(or_, choices),
+        args=["--help" if word == LONG else word for word in arguments],
+        prog="deepcfr",
+        description=DESCRIPTION,
+        config=MARKERS,
+        registry=rules_of_help(asked, options),
+    )
 
 
 def _sections(config: RunConfig | SolveConfig) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from tyro.conf import Positional, arg
 from deepcfr.config import PolicyName, SearchConfig
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 
+Address = Annotated[str, arg(metavar="HOST")]
+Boards = Annotated[int | Literal["all"] | None, arg(metavar="N|all")]
 BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations", "fits"]
 
 
@@ -22,11 +24,11 @@ class Exploit:
     """
 
     run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    # own: as evaluation.policy of the run; average: the average strategy; current: the newest iteration;
-    # sd-cfr: the exact average of the snapshots
+    #: own: the one that the run's evaluation.policy names; average: the average strategy; current: that of the newest
+    #: iteration; sd-cfr: the exact average of the snapshots
     policy: PolicyName = "own"
     search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
+    threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -36,17 +38,17 @@ class Budget:
 
     run: Positional[Path]  # a run folder or a shipped agent of a poker game
     skip: tuple[BudgetPart, ...] = ()  # parts to leave out
-    solve_iterations: int | None = None  # iterations of the tabular solution; default twice the run's, at least 100
-    steps: int | None = None  # steps of the fit to the solution; default those of the run's average network
-    examples: int | None = None  # maximum examples from the solution; default 4,000,000 infosets or 1,000,000 hands
+    solve_iterations: int | None = None  # iterations of the tabular solution (default: twice the run's, at least 100)
+    steps: int | None = None  # steps of the fit to the solution (default: those of the run's average network)
+    examples: int | None = None  # maximum examples from the solution (default: 4,000,000 infosets or 1,000,000 hands)
     deviate: Literal["average", "sd-cfr", "current"] = "average"  # the policy whose deviations are measured
-    threads: int = 2  # CPU threads
+    threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
 @dataclass
 class StrategyQuery:
-    """Print a run's strategy in a situation, for example: deepcfr strategy models/fhp "As Kd / r / Qs 7h 2c".
+    """Print a run's strategy in a situation, for example: deepcfr strategy fhp "As Kd / r / Qs 7h 2c".
 
     resolve:RUN is a run with search, STYLE:RUN one in another style; ensemble:RULE:RUN,RUN combines several runs. See
     deepcfr match --help.
@@ -56,9 +58,9 @@ class StrategyQuery:
     #: hole cards / betting of the first round / board cards / betting ...; betting is f, c and r, with sizes where a game
     #: has several: "AsKd / r2.5 c / Qs 7h 2c"
     situation: Positional[str]
-    policy: PolicyName = "own"
+    policy: PolicyName = "own"  # strategy of the run
     search: SearchConfig = field(default_factory=SearchConfig)
-    json: bool = False
+    json: bool = False  # print one JSON object
 
 
 @dataclass
@@ -90,7 +92,7 @@ class SpotQuery:
     #: of all hands or the probabilities of each; the rest is solved
     lock: Path | None = None
     out: Path | None = None  # a file for the whole solution as JSON: every decision on the board, every hand
-    threads: int = 2  # CPU threads
+    threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -104,15 +106,17 @@ class MatchUp:
     """
 
     first: Positional[str]  # a run
-    second: Positional[str]  # another run
-    #: boards to sample, with all hands on each; all is exact, and so is no option but in raise-ladder games
-    boards: int | Literal["all"] | None = None
-    hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
-    lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
+    second: Positional[str]  # another run of the same game
+    #: Number of boards to sample; every hand is played on each. `all` plays every board, so the result is exact (default:
+    #: all, but in raise-ladder games sampled deals)
+    boards: Boards = None
+    #: number of deals to sample, each played in both seats (default in raise-ladder games: 100,000)
+    hands: int | None = None
+    lines: int | None = None  # with --boards: number of betting sequences to sample in each round (default: 256)
     seed: int = 0  # seed of boards, deals and actions
-    policy: PolicyName = "own"  # policy of both runs
+    policy: PolicyName = "own"  # strategy of both runs
     search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
+    threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -125,17 +129,19 @@ class Rivals:
     resolve:RUN is a run with search, and ensemble:RULE:RUN,RUN combines several runs (sum, mixture, member).
     """
 
-    runs: Positional[tuple[str, ...]]
+    runs: Positional[Annotated[tuple[str, ...], arg(help_behavior_hint="(required)")]]  # two or more runs of one game
     styles: tuple[str, ...] = ()  # play every run also in these styles; all: in all styles
     against_first: bool = False  # play only the matches of the first run, in its own style
-    #: boards to sample, with all hands on each; all is exact, and so is no option but in raise-ladder games
-    boards: int | Literal["all"] | None = None
-    hands: int | None = None  # deals to sample, each played in both seats; default of raise-ladder games 100,000
-    lines: int | None = None  # with --boards: sampled action sequences of a round; default 256
+    #: Number of boards to sample; every hand is played on each. `all` plays every board, so the result is exact (default:
+    #: all, but in raise-ladder games sampled deals)
+    boards: Boards = None
+    #: number of deals to sample, each played in both seats (default in raise-ladder games: 100,000)
+    hands: int | None = None
+    lines: int | None = None  # with --boards: number of betting sequences to sample in each round (default: 256)
     seed: int = 0  # seed of boards, deals and actions; equal in every match
-    policy: PolicyName = "own"  # policy of all runs
+    policy: PolicyName = "own"  # strategy of all runs
     search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
+    threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -148,14 +154,18 @@ class LowerBound:
     """
 
     run: Positional[str]  # a poker run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    boards: int | Literal["all"] | None = None  # boards to sample; default all if feasible, else 100 (ladders: hands)
-    rounds: tuple[int, ...] | None = None  # rounds, from 0, in which the responder may bet; it calls in others
-    lines: int | None = None  # with --boards N: sampled action sequences of a round; default 256
-    hands: int | None = None  # for raise-ladder games without --boards: deals, each in both seats; default 1,000
-    seed: int = 0  # seed of boards, action sequences and deals
-    policy: PolicyName = "own"
+    #: Number of boards to sample; every hand is played on each. `all` plays every board (default: all where feasible, else
+    #: 100; in raise-ladder games sampled deals)
+    boards: Boards = None
+    #: rounds, counted from 0, in which the response may bet; it calls in the others (default: all rounds)
+    rounds: Annotated[tuple[int, ...] | None, arg(metavar="N [N ...]")] = None
+    lines: int | None = None  # with --boards N: number of betting sequences to sample in each round (default: 256)
+    #: raise-ladder games without --boards: number of deals, each in both seats (default: 1,000)
+    hands: int | None = None
+    seed: int = 0  # seed of boards, betting sequences and deals
+    policy: PolicyName = "own"  # strategy of the run
     search: SearchConfig = field(default_factory=SearchConfig)
-    threads: int = 2  # CPU threads
+    threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -168,9 +178,9 @@ class Play:
     """
 
     run: Positional[str]  # a run folder, a shipped agent, resolve:RUN, STYLE:RUN or ensemble:RULE:RUN,RUN
-    hands: int | None = None  # number of hands; without it, play until you quit
-    seed: int | None = None  # seed of the cards and of the agent's actions; without it, a new one every time
-    policy: PolicyName = "own"
+    hands: int | None = None  # number of hands (default: play until you quit)
+    seed: int | None = None  # seed of the cards and of the agent's actions (default: a new one every time)
+    policy: PolicyName = "own"  # strategy of the run
     search: SearchConfig = field(default_factory=SearchConfig)
 
 
@@ -181,13 +191,14 @@ class Serve:
     For example: deepcfr serve fhp, or deepcfr serve runs/a runs/b tight:runs/b (STYLE:RUN as in deepcfr match)
     """
 
-    runs: Positional[tuple[str, ...]] = ()  # run folders, shipped agents, or STYLE:RUN; without any, all shipped agents
-    host: str = "127.0.0.1"  # address to listen on; other machines cannot reach a loopback address
+    runs: Positional[tuple[str, ...]] = ()  # run folders, shipped agents, or STYLE:RUN (default: all shipped agents)
+    host: Address = "127.0.0.1"  # address to listen on; other machines cannot reach a loopback address
     port: int = 8321  # 0: any free port
-    policy: PolicyName = "own"  # policy that plays and is shown
+    policy: PolicyName = "own"  # strategy that plays and is shown
     search: SearchConfig = field(default_factory=SearchConfig)
     matches: tuple[Path, ...] = ()  # files with the --json output of tournaments and matches, for the page of matches
-    spots: Path | None = None  # folder of solved spots, files of deepcfr spot --out; the page of spots writes there too
+    #: folder of solved spots, files of deepcfr spot --out; the page of spots writes there too
+    spots: Annotated[Path | None, arg(metavar="FOLDER")] = None
 
 
 @dataclass
@@ -201,9 +212,9 @@ class Acpc:
 
     run: Positional[str]  # a player of the dealer's game, as for deepcfr match
     port: int  # the dealer's port for this player
-    host: str = "127.0.0.1"  # the dealer's address
+    host: Address = "127.0.0.1"  # the dealer's address
     seed: int = 0  # seed of the agent's actions
-    policy: PolicyName = "own"
+    policy: PolicyName = "own"  # strategy of the run
     search: SearchConfig = field(default_factory=SearchConfig)
     stack: int | None = None  # chips of each player in the dealer's no-limit game, if not those of the run's game
     retries: int = 5  # attempts to reconnect, with pauses that double
@@ -216,10 +227,12 @@ class SlumbotMatch:
     """Play hands against Slumbot, or another server that speaks its HTTP protocol; only --address gets a request."""
 
     run: Positional[str]  # a player of no-limit hold'em, as for deepcfr match
-    address: str  # of the server's protocol, to which /new_hand and /act are added
+    address: Annotated[
+        str, arg(metavar="URL")
+    ]  # address of the server's protocol, to which /new_hand and /act are added
     hands: int = 100  # number of hands
     seed: int = 0  # seed of the agent's actions
-    policy: PolicyName = "own"
+    policy: PolicyName = "own"  # strategy of the run
     seconds: float = 30.0  # time limit for every answer
     json: bool = False  # print one JSON object
 
@@ -231,14 +244,14 @@ class Host:
     first: Positional[str]  # a run, STYLE:RUN, ensemble:RULE:RUN,RUN, scripted:STYLE, or - for an external bot
     second: Positional[str]  # the second player, as above
     hands: int  # number of deals
-    game: str | None = None  # the game, if both players are external bots
+    game: Annotated[str | None, arg(metavar="GAME")] = None  # the game, if both players are external bots
     duplicate: bool = False  # after all deals, play every deal again with exchanged seats
     seed: int = 0  # seed of the cards and of the actions of runs
-    phh: Path | None = None  # folder for hand histories, each hand checked by pokerkit
+    phh: Annotated[Path | None, arg(metavar="FOLDER")] = None  # folder for hand histories, each checked by pokerkit
     log: Path | None = None  # file for the dealer's log of all hands
-    host: str = "127.0.0.1"  # address for external bots
+    host: Address = "127.0.0.1"  # address for external bots
     port: int = 0  # port of the first external bot, the next one for a second; 0: any free ports
     seconds: float = 60.0  # time limit for every answer and for connecting
-    policy: PolicyName = "own"  # policy of the runs
+    policy: PolicyName = "own"  # strategy of the runs
     search: SearchConfig = field(default_factory=SearchConfig)
     json: bool = False  # print one JSON object; everything else goes to standard error

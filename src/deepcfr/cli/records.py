@@ -1,6 +1,6 @@
 """The commands that make runs and reports as records: fields are the arguments, docstrings and comments the text of --help.
 
-Those that measure and play agents are in `player_records`.
+Those that measure and play agents are in `player_records`; `help` says which options --help shows.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from deepcfr.config import (
 from deepcfr.defaults import network_solver
 from deepcfr.errors import ConfigError
 
+Folder = Annotated[Path, arg(metavar="FOLDER")]
+Cluster = Annotated[str | None, arg(metavar="HOST:PORT")]
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
 DEFAULT_SHARDS = 8  # of the memories on a cluster
 DEFAULT_WORKERS = 2  # of a cluster
@@ -57,7 +59,7 @@ class Games:
 class Models:
     """List trained models: game, recipe, exact NashConv and size, from their model cards."""
 
-    folder: Positional[Path | None] = None  # a folder of run folders; without it, the shipped agents
+    folder: Positional[Path | None] = None  # a folder of run folders (default: the shipped agents)
     json: bool = False  # print one JSON object
 
 
@@ -79,12 +81,12 @@ class Train:
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-200), a game-definition file (.toml for a raise
     #: ladder), or openspiel:NAME
     game: Positional[str]
-    out: Path  # the run folder to create
-    config: Path | None = None  # a TOML file with settings
+    out: Folder  # the run folder to create
+    config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
     json: bool = False  # print one JSON object; progress goes to standard error
-    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
-    workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
-    learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
+    ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster that run traversals and hold memories (default: 2)
+    learners: int | None = None  # additional processes that fit networks together (default: 0, this process fits them)
     seed: int = 0  # seed of everything random in the run
     #: nfsp, and ppo with mmd, have sections of their own and not those of Deep CFR; the other names are relatives of Deep
     #: CFR, as settings of it
@@ -122,12 +124,12 @@ class Solve:
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200), a game-definition file (.toml
     #: for a raise ladder), or openspiel:NAME
     game: Positional[str]
-    out: Path  # the run folder to create
-    config: Path | None = None  # a TOML file with settings
-    minutes: float | None = None  # time limit; replaces --iterations unless that is also given
+    out: Folder  # the run folder to create
+    config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
+    minutes: float | None = None  # time limit, which replaces --iterations unless that is also given
     json: bool = False  # print one JSON object; progress goes to standard error
-    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
-    workers: int | None = None  # processes of the cluster that run traversals; default 2
+    ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster that run traversals (default: 2)
     seed: int = 0  # seed of everything random in the run
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -157,8 +159,8 @@ class Abstract:
     #: (.toml for a raise ladder)
     game: Positional[str]
     buckets: tuple[int, ...]  # one number for every round with board cards, or one for each round
-    out: Path  # the folder to create
-    threads: int = 2  # CPU threads
+    out: Folder  # the folder to create
+    threads: int = 2  # number of CPU threads
     seed: int = 0  # seed of the clustering
     json: bool = False  # print one JSON object; progress goes to standard error
 
@@ -169,10 +171,10 @@ class Resume:
 
     run: Positional[Path]  # a run folder
     iterations: int | None = None  # new total of iterations, more than the run was to have
-    minutes: float | None = None  # new time limit of the whole run, more than it has used
-    ray: str | None = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
-    workers: int | None = None  # processes of the cluster that run traversals and hold memories; default 2
-    learners: int | None = None  # additional processes that fit networks together; default 0: fits run in this process
+    minutes: float | None = None  # new time limit of the whole run, longer than it has taken
+    ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
+    workers: int | None = None  # processes of the cluster that run traversals and hold memories (default: 2)
+    learners: int | None = None  # additional processes that fit networks together (default: 0, this process fits them)
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -181,7 +183,7 @@ class Export:
     """Copy a run without its memories, Deep CFR's weights in 16 bits: small and playable, but not resumable."""
 
     run: Positional[Path]  # a run folder
-    out: Path  # the folder to create
+    out: Folder  # the folder to create
     keep_networks: int = 1  # keep every n-th snapshot for --policy sd-cfr; 0: none
 
 
@@ -200,10 +202,10 @@ class Reproduce:
     what: Positional[str]
     #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
     budget: Literal["quick", "paper"] = "quick"
-    #: run seeds 0 .. n-1 of every arm; default 3, but 1 for table1 with the quick budget, where each takes over an hour
+    #: run seeds 0 to N-1 of every arm (default: 3, but 1 for table1 with the quick budget, where each takes over an hour)
     seeds: int | None = None
-    arms: tuple[str, ...] = ()  # run only these arms of a figure, by folder name; default all
-    out: Path = Path("runs/studies")  # the folder of all experiments
+    arms: tuple[str, ...] = ()  # run only these arms of a figure, by folder name (default: all)
+    out: Folder = Path("runs/studies")  # the folder of all experiments
     json: bool = False  # print one JSON object; progress goes to standard error
 
 
@@ -216,12 +218,12 @@ class Report:
     again, and with several runs a page that compares them.
     """
 
-    what: Positional[tuple[str, ...]]  # empty, or runs and models
+    what: Positional[Annotated[tuple[str, ...], arg(help_behavior_hint="")]]  # empty, or runs and models
     run: tuple[Path, ...] = ()  # write the page of this run, or one page of several runs
     #: the output: a folder for the pages (default docs), an .svg file for curves of runs, an .html file with --run (default
     #: RUN/report.html)
     out: Path | None = None
-    studies: Path = Path("runs/studies")  # the folder of the runs of `reproduce`
+    studies: Folder = Path("runs/studies")  # the folder of the runs of `reproduce`
 
 
 @dataclass

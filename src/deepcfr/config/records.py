@@ -16,7 +16,7 @@ OPENSPIEL = "openspiel:"  # prefix of the names of OpenSpiel games
 
 @dataclass(frozen=True)
 class CFRConfig:
-    """Algorithm 1."""
+    """The iterations of CFR (Algorithm 1)."""
 
     iterations: int = 450  #: CFR iterations T
     #: weight of iteration t: t (Linear CFR) or 1; or discounted: sums are discounted by their sign, as in Discounted CFR
@@ -219,7 +219,7 @@ class RuntimeConfig:
     """
 
     device: str = "cpu"  #: a torch device
-    threads: int = 2  #: CPU threads
+    threads: int = 2  #: number of CPU threads
     checkpoint_every: int = 10  #: iterations between checkpoints
     checkpoint_seconds: int = 0  #: minimum seconds between checkpoints, for iterations that are shorter than a save
     keep: int = 2  #: newest checkpoints to keep
@@ -361,7 +361,7 @@ class SearchConfig:
 
     #: how the opponent's range is treated: as it is (unsafe), or so that no range gains (gadget, maxmargin)
     kind: SearchKind = "gadget"
-    #: rounds, from 0, that are solved anew when they begin: from one of them to the last; none: the last one
+    #: rounds, counted from 0, that are solved when play gets there (default: the last one)
     rounds: tuple[int, ...] = ()
     iterations: int = 100  #: iterations of Discounted CFR for each subgame
     #: CPU threads that share the later boards of one subgame; in the last round there is only one board
