@@ -274,6 +274,16 @@ def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
         np.testing.assert_allclose(odds.against_all([hand], ())[0], wanted)
 
 
+def test_intervals_are_over_deals_and_the_seats_of_a_deal_are_not_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both seats of a deal sum to 1 here, so their mean does not vary, but the gain of a seat does."""
+    monkeypatch.setattr(Responder, "gains", lambda self, number: (number, 1 - number))  # noqa: ARG005
+    result = ladder_best_response(random_table(1), 5)
+    assert result.seats == (2_000, -1_000)
+    assert (result.mean, result.interval) == (500, 0)
+    sd = np.sqrt(2.5)  # of 0, 1, 2, 3, 4
+    assert result.seat_intervals == pytest.approx([1_000 * 1.959964 * sd / np.sqrt(5)] * 2)
+
+
 def test_impossible_requests_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = random_table(1)
     with monkeypatch.context() as patch:

@@ -83,6 +83,15 @@ def test_a_member_is_drawn_for_each_deal_and_kept() -> None:
     assert 0 < sum(is_first) < 20
 
 
+def test_members_that_draw_draw_for_themselves() -> None:
+    """Two equal mixtures of two draw all four pairs of members, and the outer mixture draws apart from both."""
+    pair = ladder_ensemble([random_table(1), random_table(2)], "mixture")
+    cards = deal_cards(64, np.uint64(5), 0, pair.game.rules.deck.num_cards, pair.game.slots)
+    views = ladder_ensemble([pair, pair], "mixture").look(cards, np.arange(64), 7)
+    drawn = views[:, [pair.width - 1, 2 * pair.width - 1, 2 * pair.width]]
+    assert len(np.unique(drawn, axis=0)) == 8
+
+
 def test_impossible_styles_and_ensembles_are_refused() -> None:
     with pytest.raises(GameError, match="'mad' is not a style of play"):
         ladder_style(random_table(1), "mad")

@@ -53,6 +53,16 @@ def test_rows_of_different_names_never_overlap(rules: LadderRules) -> None:
     assert len(owner) > 50
 
 
+def test_an_octave_of_the_pot_begins_where_the_pot_has_doubled() -> None:
+    layout = ladder_layout(LadderGame(LADDERS["hunl-ladder"]), (169, 10, 10, 10))
+    position = next(each for each in decisions(LadderGame(TWO_ROUNDS)) if each[ROUND] == 1)
+    position[[OPENED, RUNGS, RAISED, RAISED + 1]] = 0
+    for start in range(layout.octave, 30 * layout.octave):
+        position[START] = start
+        octave = (start // layout.octave).bit_length() - 1
+        assert row_of(layout, position, 0) == layout.start[1] + octave * layout.block[1] + layout.offset[1, 0]
+
+
 def test_the_tables_of_the_papers_game_are_of_the_size_that_is_said() -> None:
     layout = ladder_layout(LadderGame(LADDERS["hunl-ladder"]), (169, 10, 10, 10))
     # 63 sets of rungs and none, opened or not: 2 + the rungs above the highest one, each

@@ -365,5 +365,15 @@ def test_no_more_boards_are_visited_than_said() -> None:
     assert visited_boards(THREE_ROUNDS, ALL, merge=True) == [len(kept) for kept in boards.kept]
 
 
+@pytest.mark.parametrize("board_cards", [(0, 1, 1), (1, 0, 1), (0, 0, 2)], ids=str)
+def test_the_emphasis_of_a_board_passes_on_to_all_boards_after_it(board_cards: tuple[int, ...]) -> None:
+    boards = boards_of(PokerGame(replace(THREE_ROUNDS, board_cards=board_cards)))
+    sampler, board = BoardSampler(boards, PublicChanceSampling(boards=2, panel=True, later_boards=2), 9), boards.root
+    for _ in range(3):
+        plain, thrice = (sampler.choose(replace(board, emphasis=factor)) for factor in (1.0, 3.0))
+        assert [after.emphasis for after in thrice] == pytest.approx([3 * after.emphasis for after in plain])
+        board = plain[0]
+
+
 def test_there_are_enough_samples_here_to_show_every_hand() -> None:
     assert max(num_hands(PokerGame(rules)) for rules in (LEDUC, THREE_ROUNDS, SMALL_FHP)) * 4 < ALL.samples

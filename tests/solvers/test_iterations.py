@@ -1,7 +1,9 @@
 """Iterations of Deep CFR differ in all their chance, and averages weigh them as configured."""
 
-from collections import defaultdict
+import sys
+from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,15 @@ from deepcfr.config import (
     PublicChanceSampling,
     RunConfig,
     RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
     sampling_of,
 )
+from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
+from deepcfr.rng import key
 from deepcfr.solvers import board_collector, histories
+from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import Found, HandMemories, InfosetMemories
 from deepcfr.types import HandSamples, Infosets
@@ -103,6 +110,54 @@ def test_every_fit_draws_with_a_stream_of_its_own() -> None:
     for _ in solver.iterations():
         solver.fit_average()
     assert len(streams) == len(set(streams)) == 3 * 4
+
+
+def default_of(solver: Any) -> RunConfig:
+    """The settings of a solver on Kuhn, with fits of few steps."""
+    config = default_config("kuhn", solver)
+    few = {"steps": 2, "batch_size": 8}
+    return replace(
+        config,
+        sampling=replace(config.sampling, traversals=20),
+        advantage=replace(config.advantage, **few),
+        average=replace(config.average, **few),
+        values=replace(config.values, **few),
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CONFIG,
+        replace(PANEL, sampling=replace(PANEL.sampling, panel=False)),
+        *map(default_of, ("escher", "double-neural", "nfsp", "ppo")),
+        *(
+            SolveConfig("leduc", solve=TabularConfig("mccfr", sampler=sampler, traversals=9))
+            for sampler in ("external", "outcome")
+        ),
+    ],
+    ids=["external", "boards", "escher", "double-neural", "nfsp", "ppo", "mccfr", "outcome mccfr"],
+)
+def test_no_stream_is_derived_twice_or_under_two_seeds(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So each depends on seed, purpose, iteration, player and chunk."""
+    derived: Counter[tuple[int, ...]] = Counter()
+
+    def watched(seed: int, *purpose: Any) -> int:
+        derived[seed, *purpose] += seed in (3, 4)  # the others are derived from these
+        return key(seed, *purpose)
+
+    for module in list(sys.modules.values()):
+        if getattr(module, "key", None) is key and module.__name__.startswith("deepcfr"):
+            monkeypatch.setattr(module, "key", watched)
+    for seed in (3, 4):
+        solver = build_solver(load_game(config.game), replace(config, seed=seed))
+        for _ in islice(solver.iterations(), 2):
+            pass
+        solver.fit_average()
+    assert derived.total() >= 2 * 2 * 2 * 2  # deals and actions by seed, iteration and player
+    twice = {tuple(purpose[:-2]) for (_, *purpose), times in derived.items() if times > 1}
+    # a board's slot numbers are told apart by kind; the target networks of NFSP begin as copies
+    assert twice <= {("slot", 1), ("slot", 2), ("nfsp", "network")}
 
 
 # Weights

@@ -19,7 +19,8 @@ from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.protocols.openspiel import openspiel_game
-from deepcfr.ranges.boards import Boards
+from deepcfr.ranges.boards import Board, Boards
+from deepcfr.ranges.tables import Int16Table
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
 from deepcfr.types import Infosets
@@ -130,6 +131,24 @@ def test_rounds_without_cards_and_boards_before_the_first_action_are_solved() ->
     for _ in solver.iterations():
         pass
     assert exploitability(solver.average_policy()).nash_conv < 30
+
+
+def test_every_16_bit_average_is_rounded_with_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two iterations, players, rounds, boards or seeds share one."""
+    streams, store = [], Int16Table.store
+
+    def watched(self: Int16Table, board: Board, values: Any, player: int, stream: int | None = None) -> None:
+        streams.append(stream)
+        store(self, board, values, player, stream)
+
+    monkeypatch.setattr(Int16Table, "store", watched)
+    for seed in (0, 1):
+        solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm="cfr", iterations=3, precision="int16"), seed=seed)
+        for _ in solver.iterations():
+            pass
+    averages = [stream for stream in streams if stream is not None]
+    boards = sum(map(len, solver.boards.kept))
+    assert len(averages) == len(streams) // 2 == len(set(averages)) == 2 * 3 * 2 * boards
 
 
 # Convergence -------------------------------------------------------------------------------------------------------------

@@ -109,6 +109,15 @@ def test_the_scale_is_one_unless_targets_are_scaled(scaled: bool) -> None:
     assert (scale > 50) if scaled else (scale == 1)
 
 
+def test_the_scale_of_a_large_memory_is_that_of_all_its_parts() -> None:
+    """Later samples are ten times as large as earlier ones, and neither alone gives the unit."""
+    data = advantages(count=4_000)
+    target = torch.ones_like(data.memory.filled("target"))
+    target[2_000:] = 10.0
+    scale = examples_in(data.memory).objective.mean_square(data.memory, target, most=100) ** 0.5
+    assert scale == pytest.approx((101 / 2) ** 0.5, rel=0.02)
+
+
 def test_targets_are_divided_by_the_unit_of_their_infoset() -> None:
     """In units of 10 and 1: as if the memory held the quotients, in the loss and in the scale."""
     game = load_game("leduc")
