@@ -35,6 +35,7 @@ from deepcfr.play.hand import Hand
 from deepcfr.policies.base import LadderPolicy, Player, Policy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.report.matches import Terms
+from deepcfr.runs.cards import recipe
 from deepcfr.runs.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +79,7 @@ def card(path: Path, options: argparse.Namespace) -> str:
     ]
     text = "\n".join(f"| {name} | {value} |" for name, value in rows)
     check = "exploitability" if _has_exact(path) else "lbr"
-    return f"# {run.source.name}\n\n| | |\n|---|---|\n{text}\n\nCheck it with `deepcfr {check} models/{path.name}`.\n"
+    return f"# {path.name}\n\n| | |\n|---|---|\n{text}\n\nCheck it with `deepcfr {check} models/{path.name}`.\n"
 
 
 def _has_exact(path: Path) -> bool:
@@ -168,13 +169,15 @@ def _title(path: Path) -> str:
 def _made(path: Path, run: RunFolder) -> Iterator[tuple[str, str]]:
     made = json.loads((path / "environment.json").read_text())
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file() and file.name != "card.md")
-    yield "recipe", f"`{made['command']}` at the commit below, seed {run.config.seed}; all settings in `config.toml`"
+    yield "recipe", f"`{recipe(path, run.config)}`, seed {run.config.seed}; all settings are in `config.toml`"
     threads = "1 thread" if made["threads"] == 1 else f"{made['threads']} threads"
     versions = f"torch {made['versions']['torch']}, {made['processor']}, {threads}"
     if made["device"] != "cpu":
         versions += f", fits on {made['device']}"
-    later = "".join(f", from iteration {r['iteration']} on {r['commit']}" for r in made.get("resumed", []))
-    yield "made with", f"commit {made['commit']}{later}, {versions}"
+    resumed = ", ".join(str(again["iteration"]) for again in made.get("resumed", []))
+    later = f", resumed at iterations {resumed} (commits in `environment.json`)" if resumed else ""
+    commit = made["commit"].replace("+changes", " with changes that it does not have")
+    yield "made with", f"`{made['command']}` at commit {commit}{later}, {versions}"
     yield "size", f"{size / 1e6:.2f} MB, without memories: it plays and is measured, but cannot be trained on"
 
 

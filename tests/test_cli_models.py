@@ -1,40 +1,51 @@
 """`deepcfr models` lists the shipped models with what their files and cards say."""
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from command_line import deepcfr, problem
+from deepcfr.cli import parse_command
+from deepcfr.config import load_any_config
 from deepcfr.games.ladder import LADDERS
 from deepcfr.runs import models
+from deepcfr.runs.cards import model_facts, read_card
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.models import model_facts, read_card, shipped_agents
+from deepcfr.runs.models import shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
 NAMES = ["fhp", "fhp-faithful", "fhp-paper", "hulh", "hunl-200", "hunl-200-deep", "kuhn", "leduc"]
+BY_INTEREST = ["hunl-200-deep", "hunl-200", "hulh", "fhp", "fhp-faithful", "fhp-paper", "leduc", "kuhn"]
 
 
 def test_every_shipped_model_is_listed_with_its_figures_and_its_card() -> None:
     listed = deepcfr("models", MODELS, "--json").json["models"]
-    assert [Path(facts["model"]).name for facts in listed] == NAMES
+    assert [Path(facts["model"]).name for facts in listed] == BY_INTEREST
     for facts in listed:
         path = Path(facts["model"])
+        assert (path / "card.md").read_text().startswith(f"# {path.name}\n")
         last = read_metrics(path / "metrics.jsonl")[-1]
         assert (facts["iterations"], facts["nodes_touched"]) == (last["iteration"], last["total_nodes_touched"])
         card = facts["card"]
         command = "train" if card["policy"].startswith("average network") else "solve"
         assert facts["recipe"].startswith(f"deepcfr {command} {facts['game']} ")
-        assert facts["recipe"] in card["recipe"]
+        assert f"--config models/{path.name}/config.toml --out runs/{path.name}`" in card["recipe"]
+        assert facts["command"] in card["made with"]
         assert card["size"].startswith(f"{facts['size'] / 1e6:.2f} MB")
         if facts["game"] in ("hulh", *LADDERS):  # no exact evaluation
             assert facts["nash_conv"] is None
+            stated = "{:g} ± {:g} mbb/g".format(*facts["at_least"])
+            assert card["a local best response gains"].startswith(f"{stated} a seat")
+            assert f"(local best response {stated})" in facts["strength"]
             assert "exact NashConv" not in card
             continue
         assert facts["nash_conv"] == last["evaluation"]["nash_conv"]
+        assert f"(exploitability {facts['nash_conv'] / 2:.2f} {facts['unit']}, exact)" in facts["strength"]
         assert card["exact NashConv"] == f"{float(card['exact NashConv'].split()[0]):.3f} {facts['unit']}"
         assert float(card["exact NashConv"].split()[0]) == pytest.approx(facts["nash_conv"], abs=0.01)
 
@@ -47,7 +58,7 @@ def test_new_settings_leave_the_checkpoints_of_shipped_models_valid(name: str) -
 
 def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert [facts["model"] for facts in deepcfr("models", "--json").json["models"]] == NAMES
+    assert [facts["model"] for facts in deepcfr("models", "--json").json["models"]] == BY_INTEREST
     exact = deepcfr("exploitability", "kuhn", "--json").json
     assert exact["nash_conv"] == pytest.approx(
         read_metrics(MODELS / "kuhn/metrics.jsonl")[-1]["evaluation"]["nash_conv"]
@@ -85,7 +96,33 @@ def test_the_table_names_game_figure_and_recipe() -> None:
         figure = "not measured" if facts["nash_conv"] is None else f"{facts['nash_conv']:.2f} {facts['unit']}"
         assert figure in row
         assert f"{facts['iterations']:,}" in row
-        assert f"{facts['model']}: {facts['recipe']}, seed 0, at commit {facts['commit'][:10]}" in shown
+        assert f"{facts['model']}: {facts['title']} ({facts['about']})." in shown
+        assert all(facts[part] in shown for part in ("strength", "made", "recipe"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_recipe_of_a_model_is_a_command_of_this_version_with_its_settings(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "models of others"  # a name that the shell splits
+    folder.mkdir()
+    (folder / name).symlink_to(MODELS / name)
+    for facts in (*model_facts(MODELS), *model_facts(folder)):
+        if Path(facts["model"]).name == name:
+            _, *arguments = shlex.split(facts["recipe"])
+            command = parse_command(arguments)
+            assert command.run_config() == load_any_config(MODELS / name / "config.toml")
+            assert command.out == Path("runs") / name
+
+
+def test_what_a_perfect_opponent_wins_is_told_in_the_unit_of_the_game() -> None:
+    told = {facts["game"]: facts["strength"] for facts in model_facts(MODELS)}
+    assert told["kuhn"] == (
+        "A perfect opponent wins 0.52 antes in 100 hands from it (exploitability 5.21 mA/g, exact). "
+        "Always folding loses 100."
+    )
+    assert told["hulh"] == (
+        "A perfect opponent wins about 6.42 big blinds or more in 100 hands from it "
+        "(local best response 64.2 ± 25.3 mbb/g). Always folding loses 75."
+    )
 
 
 def test_a_model_without_evaluation_card_and_environment_is_listed_too(tmp_path: Path) -> None:
@@ -93,10 +130,10 @@ def test_a_model_without_evaluation_card_and_environment_is_listed_too(tmp_path:
     for name in ("card.md", "environment.json", "metrics.jsonl"):
         (tmp_path / "kuhn" / name).unlink()
     (facts,) = model_facts(tmp_path)
-    assert (facts["nash_conv"], facts["recipe"], facts["card"], facts["iterations"]) == (None, None, {}, 0)
+    assert (facts["nash_conv"], facts["command"], facts["card"], facts["iterations"]) == (None, None, {}, 0)
     shown = deepcfr("models", tmp_path).out
     assert "not measured" in shown
-    assert "recipe not recorded" in shown
+    assert "How much a perfect opponent wins from it was not measured." in shown
 
 
 def test_what_is_written_about_a_model_is_no_part_of_its_size(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def games_command(command: Games) -> None:
 
 
 def models_command(command: Models) -> None:
-    from deepcfr.runs.models import model_facts, show_models
+    from deepcfr.runs.cards import model_facts, show_models
 
     facts = model_facts(command.folder)
     if command.json:

@@ -286,6 +286,18 @@ class RunConfig:
         return "RCFR" if exact and networks_alone and self.cfr.weighting == "uniform" else "Deep CFR"
 
 
+_TABULAR = {
+    "mccfr": "Monte Carlo CFR",
+    "cfr": "CFR",
+    "cfr+": "CFR+",
+    "pcfr+": "Predictive CFR+",
+    "linear-cfr": "Linear CFR",
+    "dcfr": "Discounted CFR",
+    "xfp": "Fictitious play",
+    "egt": "Excessive gap technique",
+}
+
+
 @dataclass(frozen=True)
 class TabularConfig:
     """A tabular solver: full-width CFR in one of its variants, or Monte Carlo CFR."""
@@ -345,6 +357,11 @@ class SolveConfig:
     @property
     def iterations(self) -> int:
         return self.solve.iterations
+
+    @property
+    def method(self) -> str:
+        """The name of the algorithm."""
+        return _TABULAR[self.solve.algorithm]
 
     @property
     def abstraction_folder(self) -> Path | None:

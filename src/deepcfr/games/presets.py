@@ -76,6 +76,33 @@ def cards_of(source: GameSource) -> PokerRules:
     return source.deck
 
 
+_TITLES = {
+    "kuhn": "Kuhn poker",
+    "leduc": "Leduc poker",
+    "fhp": "Flop hold'em",
+    "fhp-mini": "Flop hold'em with 20 cards",
+    "fhp-pot": "Flop hold'em with pot bets",
+    "hulh": "Limit hold'em",
+    "hunl-pot": "Pot-limit hold'em",
+    "hunl-ladder": "No-limit hold'em",
+    "hunl-200": "No-limit hold'em",
+}
+
+
+def game_in_words(source: GameSource) -> tuple[str, str]:
+    """Return the name of a game, and its cards and bets in a few words."""
+    if isinstance(source, OpenSpielSource):
+        return source.name, "a game of OpenSpiel"
+    deck, stack = source.deck, f"{source.stack / source.unit_chips:g} {source.unit}"
+    board = sum(deck.board_cards)
+    cards = f"{deck.num_cards} cards, {deck.hole_cards} in each hand, {board or 'none'} on the board"
+    if isinstance(source, LadderRules):
+        bets = f"no limit with a few bet sizes, stacks of {stack}"
+    else:
+        bets = "fixed bets" if source.betting == "limit" else f"pot-sized bets, stacks of {stack}"
+    return _TITLES.get(source.name, source.name), f"{cards}; {bets}"
+
+
 def is_poker(source: GameSource) -> bool:
     """Whether a game is a poker game, with any betting."""
     return not isinstance(source, OpenSpielSource)

@@ -34,16 +34,6 @@ SWEPT = (
     "each stands for many histories at once"
 )
 _LISTED = "all histories of the game, once for each traversing player"
-TABULAR = {
-    "mccfr": "Monte Carlo CFR",
-    "cfr": "CFR",
-    "cfr+": "CFR+",
-    "pcfr+": "Predictive CFR+",
-    "linear-cfr": "Linear CFR",
-    "dcfr": "Discounted CFR",
-    "xfp": "Fictitious play",
-    "egt": "Excessive gap technique",
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,7 @@ def method_of(run: RunFolder) -> Method:
     if solve.algorithm == "mccfr":
         return _monte_carlo(run, solve, rules)
     bits = "" if solve.precision == "float32" or rules is None else f", {solve.precision}"
-    label = f"{TABULAR[solve.algorithm]}, full width{bits}"
+    label = f"{run.config.method}, full width{bits}"
     return Method(label, "full width", SWEPT if rules else _LISTED)
 
 

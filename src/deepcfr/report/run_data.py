@@ -14,7 +14,7 @@ from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.files import read_json
 from deepcfr.games.presets import GameSource
 from deepcfr.report.chart import figure
-from deepcfr.report.methods import TABULAR, plays_all_hands
+from deepcfr.report.methods import plays_all_hands
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import whole_lines
 
@@ -46,7 +46,7 @@ class RunData:
     @property
     def method(self) -> str:
         """The name of the run's method."""
-        return self.config.method if isinstance(self.config, RunConfig) else TABULAR[self.config.solve.algorithm]
+        return self.config.method
 
     @property
     def family(self) -> str:

@@ -14,7 +14,7 @@ from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.policies.query import query
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
-from deepcfr.web.home import card
+from deepcfr.web.home import cards
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.position import Position, address, read_position, seat_name
@@ -51,7 +51,7 @@ def place(site: Site, name: str, betting: str, board: str) -> Position:
 def _add_pages(routes: APIRouter, site: Site) -> None:
     @routes.get("/strategy", include_in_schema=False)
     def choose() -> Response:
-        able = [one for one in map(card, site.runs.values()) if one.browsable]
+        able = [one for one in cards(site) if one.browsable]
         if len(able) == 1:
             return RedirectResponse(f"/strategy/{able[0].name}", 303)
         return render("home.html", page="strategy", cards=able)
@@ -123,7 +123,7 @@ def _agents(site: Site, name: str, position: Position) -> list[dict[str, Any]]:
             "address": address(run.name, position) if run.folder.source == here else f"/strategy/{run.name}",
         }
         for run in site.runs.values()
-        if card(run).browsable
+        if run.browsable
     ]
 
 

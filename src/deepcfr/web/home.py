@@ -1,26 +1,36 @@
-"""The first page: the runs of this server."""
+"""The first page: what the agents of this server are, and the way to solve a spot."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from deepcfr.config import SolveConfig
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.listed_ladder import can_be_listed
-from deepcfr.games.presets import is_poker
-from deepcfr.games.rules import PokerRules
+from deepcfr.runs.cards import run_facts
 from deepcfr.web.pages import render
 from deepcfr.web.schema import Agent
 from deepcfr.web.site import NamedRun, Site
 
 
-def card(run: NamedRun) -> Agent:
-    """The facts of a run."""
-    source, config = run.folder.source, run.folder.config
-    method = config.solve.algorithm if isinstance(config, SolveConfig) else config.method
-    browsable = can_be_listed(source) if isinstance(source, LadderRules) else isinstance(source, PokerRules)
-    return Agent(name=run.name, game=source.name, method=method, plays=is_poker(source), browsable=browsable)
+def cards(site: Site) -> list[Agent]:
+    """Return what each agent of a site is, in the order of `deepcfr models`."""
+    found = sorted(
+        ((run, run_facts(run.folder, run.name)) for run in site.runs.values()), key=lambda pair: pair[1]["rank"]
+    )
+    return [_card(run, facts) for run, facts in found]
+
+
+def _card(run: NamedRun, facts: dict[str, str]) -> Agent:
+    return Agent(
+        name=run.name,
+        game=run.folder.source.name,
+        title=facts["title"],
+        about=facts["about"],
+        strength=run.note or facts["strength"],
+        made=facts["made"],
+        method=run.folder.config.method,
+        plays=run.plays,
+        browsable=run.browsable,
+    )
 
 
 def router(site: Site) -> APIRouter:
@@ -29,6 +39,6 @@ def router(site: Site) -> APIRouter:
 
     @routes.get("/")
     def home() -> HTMLResponse:
-        return render("home.html", cards=[card(run) for run in site.runs.values()])
+        return render("home.html", cards=cards(site))
 
     return routes

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Cookie, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from deepcfr.web import schema
-from deepcfr.web.home import card
+from deepcfr.web.home import cards
 from deepcfr.web.pages import render
 from deepcfr.web.play_view import review_view, table_view
 from deepcfr.web.site import NamedRun, Refusal, Site
@@ -60,7 +60,7 @@ class Players:
 
     def sit_down(self, token: str | None, run: NamedRun, seed: int | None = None) -> tuple[str, Seat]:
         """A new seat for a person, who gets a token unless it has a known one."""
-        if not card(run).plays:
+        if not run.plays:
             raise Refusal(409, f"Only poker games are played here, and '{run.folder.source.name}' is not one.")
         agent = run.agent()
         seat = Seat(run.name, agent.policy, agent.costs, seed)
@@ -82,8 +82,7 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
 
     @routes.get("/play", include_in_schema=False)
     def choose() -> Response:
-        cards = [card(run) for run in site.runs.values()]
-        able = [one for one in cards if one.plays]
+        able = [one for one in cards(site) if one.plays]
         if len(able) == 1:
             return RedirectResponse(f"/play/{able[0].name}", 303)
         return render("home.html", page="play", cards=able)
@@ -134,7 +133,7 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
 def _table_page(site: Site, seat: Seat) -> HTMLResponse:
     state = seat.state()
     review = review_view(seat.review(state["hand"], False), state) if state["over"] else None
-    others = [one.name for one in map(card, site.runs.values()) if one.plays]
+    others = [run.name for run in site.runs.values() if run.plays]
     return render("play.html", page="play", table=table_view(state), review=review, agents=others)
 
 
@@ -157,7 +156,7 @@ def _add_api(routes: APIRouter, players: Players) -> None:
     @routes.get("/api/agents", tags=["query"])
     def agents() -> schema.Agents:
         """The agents of this server."""
-        return schema.Agents(agents=[card(run) for run in site.runs.values()])
+        return schema.Agents(agents=cards(site))
 
     @routes.post("/api/play/{name}", status_code=201, response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def sit_down(name: str, wish: schema.SitDown, seat_token: Token = None) -> JSONResponse:

@@ -49,6 +49,10 @@ class Agent(BaseModel):
 
     name: str
     game: str
+    title: str = Field(description="the game's name in words")
+    about: str = Field(description="its cards and bets")
+    strength: str = Field(description="what a perfect opponent wins from the agent, as far as it was measured")
+    made: str = Field(description="how it was made")
     method: str
     plays: bool = Field(description="whether its game is poker")
     browsable: bool = Field(description="whether its game is poker with a tree that can be listed")

@@ -15,7 +15,6 @@ from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.play.hand import Hand, adjusted_result
 from deepcfr.policies.base import Player
 from deepcfr.web.app import LOOPBACK, build_app
-from deepcfr.web.home import card
 from deepcfr.web.site import Refusal, Site
 
 ANY_HOST = ("*",)
@@ -63,7 +62,7 @@ def _is_loopback(host: str) -> bool:
 def warm_up(site: Site) -> None:
     """Load every agent and play a hand with it, so that no request waits for compilation."""
     for run in site.runs.values():
-        if not card(run).plays:
+        if not run.plays:
             continue
         try:
             _play_a_hand(run.agent().policy)

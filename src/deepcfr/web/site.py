@@ -10,7 +10,11 @@ from pathlib import Path
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.presets import is_poker
+from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.listed import listed
 from deepcfr.play.costs import Costs
 from deepcfr.policies.base import Player, Policy
@@ -59,6 +63,17 @@ class NamedRun:
     @property
     def path(self) -> Path:
         return self.folder.path
+
+    @property
+    def plays(self) -> bool:
+        """Whether its game is poker, so that people can play it here."""
+        return is_poker(self.folder.source)
+
+    @property
+    def browsable(self) -> bool:
+        """Whether its game is poker with a betting tree that can be listed."""
+        source = self.folder.source
+        return can_be_listed(source) if isinstance(source, LadderRules) else isinstance(source, PokerRules)
 
     @property
     def note(self) -> str:
