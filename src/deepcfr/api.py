@@ -248,6 +248,8 @@ def solve_spot(
     line: str = "",
     rake: float = 0.0,
     cap: float | None = None,
+    min_bet: float = 0.0,
+    aggressor: str | None = None,
     gap: float = SPOT_GAP,
     iterations: int = SPOT_ITERATIONS,
     locks: Sequence[dict[str, Any]] = (),
@@ -264,7 +266,21 @@ def solve_spot(
     """
     check_limits(gap, iterations, threads)
     policy, ranges = _policy_of(agent) if agent else None, {"dealer": dealer, "big_blind": big_blind}
-    spot = Spot.parse(board, sizes, pot=pot, stacks=stacks, **ranges, policy=policy, line=line, rake=rake, cap=cap)
+    spot = Spot.parse(
+        board,
+        sizes,
+        pot=pot,
+        stacks=stacks,
+        **ranges,
+        policy=policy,
+        line=line,
+        rake=rake,
+        cap=cap,
+        min_bet=min_bet,
+        aggressor=aggressor,
+    )
+    for note in spot.notes:
+        warnings.warn(note, stacklevel=2)
     return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
 
 

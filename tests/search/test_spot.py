@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import eval7
 import numpy as np
@@ -38,8 +39,8 @@ RIVER = "2c 2d 7h 9s Kc"
 POLAR = ("AA", "KK,4s3s,4h3h,4d3d,4c3c")  # a hand between the best and the worst ones of the player who acts first
 
 
-def spot(board: str, dealer: str, first: str, sizes: str, pot: float = 10, stacks: float = 10, **rake: float) -> Spot:
-    return Spot(parse_board(board), pot, stacks, (parse_range(dealer), parse_range(first)), Sizes.parse(sizes), **rake)
+def spot(board: str, dealer: str, first: str, sizes: str, pot: float = 10, stacks: float = 10, **more: Any) -> Spot:
+    return Spot(parse_board(board), pot, stacks, (parse_range(dealer), parse_range(first)), Sizes.parse(sizes), **more)
 
 
 def solved(which: Spot, gap: float = 1.0, iterations: int = 3_000) -> Solution:
@@ -209,8 +210,43 @@ def test_sizes_make_the_betting() -> None:
     assert at["bet 3.3, raise to 19.9"].player == 1
     short = solved(spot(RIVER, "AA", "KK", "river 33 150", pot=10, stacks=2), 1e9, 1)
     assert short.decisions[0].actions == ("check", "all-in")
-    smallest = solved(spot(RIVER, "AA", "KK", "river 1", pot=10, stacks=20), 1e9, 1)
-    assert smallest.decisions[0].actions == ("check", "bet 1")  # a big blind at least
+
+
+@pytest.mark.parametrize("pot", [1e-6, 0.01, 1, 100, 60_000, 20_000_000])
+def test_a_spot_is_the_same_in_any_unit(pot: float) -> None:
+    """A bet of half the pot: half a bluff for a value bet, so both of three hands bet, and two of three call."""
+    found = solved(spot("2s 2h 2d 3c 3d", "KK", "AA,QQ", "river 50", pot, 5 * pot), pot)
+    assert found.values == pytest.approx((pot / 3, 2 * pot / 3), rel=1e-3)
+    bet, facing = found.decisions[0], found.decisions[2]
+    assert bet.actions[1].startswith("bet ")
+    assert float(bet.actions[1][4:]) == pot / 2
+    assert facing.line == bet.actions[1]
+    assert bet.frequencies()[bet.actions[1]] == pytest.approx(2 / 3, abs=5e-3)
+    assert facing.frequencies()["call"] == pytest.approx(2 / 3, abs=5e-3)
+    assert found.spot.notes == []
+
+
+@pytest.mark.parametrize(
+    "sizes, change, actions, notes",
+    [
+        ("river 1", {}, ("check", "bet 0.1"), []),
+        ("river 1", {"min_bet": 1}, ("check", "bet 1"), ["Where bet 1 would be less than"]),
+        ("river 1", {"min_bet": 30}, ("check", "all-in"), ["Where bet 1 would be less than"]),
+        ("river 33.333333333 33.333333334", {}, ("check", "bet 3.33333"), []),
+        ("river 50", {"pot": 2_469_135}, ("check", "bet 1234568"), []),
+    ],
+)
+def test_no_bet_is_changed_without_a_word(
+    sizes: str, change: dict[str, float], actions: tuple[str, ...], notes: list[str]
+) -> None:
+    which = spot(RIVER, "AA", "KK", sizes, stacks=2 * change.get("pot", 10), **change)
+    assert solved(which, 1e9, 1).decisions[0].actions == actions
+    assert [note.split(" the smallest")[0] for note in which.notes] == notes
+    assert all(note in SpotSolver(which, 1e9).describe() for note in which.notes)
+
+
+def test_a_pot_that_is_rounded_is_said() -> None:
+    assert spot(RIVER, "AA", "KK", "river 50", 2.04, 1e8).notes == ["The pot of 2.04 is solved as 2."]
 
 
 @pytest.mark.parametrize(
@@ -393,11 +429,14 @@ def test_limits_of_the_work_are_checked_before_it_begins(limit: str, sentence: s
         ({"sizes": "flush 50"}, "'flush 50' is not a size"),
         ({"pot": 0}, "pot must be above 0"),
         ({"stacks": float("nan")}, "stacks must be above 0"),
-        ({"stacks": 0.001}, "rounded to 0.01"),
+        ({"pot": 1e-9, "stacks": 1e6}, "one of them is too small"),
+        ({"pot": 2e8}, "pot must be above 0 and at most 100,000,000, but is 2e"),
+        ({"min_bet": -1}, "smallest bet must be a number of 0 or more, but is -1"),
+        ({"aggressor": "oop"}, "Who bet last is dealer or big blind, not 'oop'"),
         ({"rake": 100}, "rake must be from 0 to less than 100 percent, but is 100"),
         ({"rake": float("nan")}, "rake must be from 0"),
-        ({"rake": 5, "cap": -1}, "cap of the rake must be 0 or more big blinds, but is -1"),
-        ({"rake": 5, "cap": float("inf")}, "cap of the rake must be 0 or more big blinds, but is inf"),
+        ({"rake": 5, "cap": -1}, "cap of the rake must be a number of 0 or more, but is -1"),
+        ({"rake": 5, "cap": float("inf")}, "cap of the rake must be a number of 0 or more, but is inf"),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
@@ -464,7 +503,7 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert "The line 'rc' needs an agent" in problem(deepcfr(*ARGUMENTS, "--line", "rc"))
     assert "--policy current needs --from" in problem(deepcfr(*ARGUMENTS, "--policy", "current"))
     assert "and none is named" in problem(deepcfr(*ARGUMENTS, "--search.iterations", 5))
-    assert "A cap of 3 big blinds needs a rake" in problem(deepcfr(*ARGUMENTS, "--cap", 3))
+    assert "A cap of 3 needs a rake" in problem(deepcfr(*ARGUMENTS, "--cap", 3))
     lock = tmp_path / "lock.json"
     lock.write_text(json.dumps([{"line": "", "frequencies": {"check": 0, "all-in": 1}}]))
     locked = deepcfr(*ARGUMENTS, "--json", "--lock", lock).json

@@ -125,6 +125,8 @@ def spot_command(command: SpotQuery) -> None:
         line=command.line,
         rake=command.rake,
         cap=command.cap,
+        min_bet=command.min_bet,
+        aggressor=command.aggressor,
     )
     solver = SpotSolver(spot, memory_for_spots(), command.threads, _locks(command.lock))
     console = open_console(command.json)

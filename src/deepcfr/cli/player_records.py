@@ -85,6 +85,10 @@ class SpotQuery:
     sizes: str = SPOT_SIZES
     rake: float = 0.0  # percent of the final pot that the house takes from its winner
     cap: float | None = None  # most of the rake, in big blinds
+    min_bet: float = 0.0  # the smallest bet that is allowed; without it any
+    aggressor: Literal["dealer", "big blind"] | None = (
+        None  # who bet last on the street before; matters for donk bets only
+    )
     #: stop when best responses gain at most so many thousandths of a big blind, both players added
     gap: float = SPOT_GAP
     iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier

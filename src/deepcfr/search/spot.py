@@ -1,82 +1,32 @@
 """Spots of hold'em: two ranges, a board, a pot, stacks and bet sizes, from the flop, turn or river to the end.
 
-The dealer is player 0, and player 1 acts first. A bet is a percentage of the pot, a raise one of the pot after a call;
-both are at least the smallest legal one and at most the stack.
+The dealer is player 0, and player 1, the big blind, acts first. Amounts are in any unit, such as big blinds or chips.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
-from math import inf
+from functools import cached_property
+from math import floor, inf, log10
 from numbers import Real
 
 import numpy as np
 
 from deepcfr.errors import ConfigError
-from deepcfr.games.betting import CALL, FOLD, RAISE, BettingState, PublicTree, legal_actions, next_state, raised, unroll
 from deepcfr.games.board_index import hand_images
 from deepcfr.games.cards import all_hands, card_text, cards_text, suit_permutations
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PokerRules
+from deepcfr.games.rules import MAX_CHIPS, PokerRules
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import read_board
-from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, parse_range, range_text, ranges_after
+from deepcfr.search.spot_ranges import HOLDEM, Doubles, parse_range, range_text, ranges_after
+from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
 
-STREETS = {"flop": 1, "turn": 2, "river": 3}
 NAMES = ("dealer", "big blind")
-_MOST_STACK = 10_000  # big blinds
-_MOST_RAISES = 99  # of a round
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Bets by round and raises, in percent of the pot, and whether all-in is always among them."""
-
-    bets: dict[int, tuple[int, ...]]
-    raises: tuple[int, ...] = ()
-    all_in: bool = False
-
-    @staticmethod
-    def parse(text: str) -> Sizes:
-        """Sizes such as `flop 33 75, turn 66, river 75 150, raise 100, allin`. Raises ConfigError for anything else."""
-        bets: dict[int, tuple[int, ...]] = {}
-        raises: tuple[int, ...] = ()
-        all_in = False
-        for part in filter(None, map(str.strip, text.split(","))):
-            name, *numbers = part.split()
-            if name == "allin" and not numbers:
-                all_in = True
-            elif (name == "raise" and raises) or (name in STREETS and STREETS[name] in bets):
-                raise ConfigError(f"'{part}' names the {name} a second time: write all its sizes in one part.")
-            elif name == "raise":
-                raises = _percents(part, numbers)
-            elif name in STREETS:
-                bets[STREETS[name]] = _percents(part, numbers)
-            else:
-                raise ConfigError(
-                    f"'{part}' is not a size: write flop, turn, river or raise with percentages, or allin."
-                )
-        return Sizes(bets, raises, all_in)
-
-    def quiet(self, first: int) -> list[str]:
-        """The streets from round `first` on that have no bets."""
-        return [
-            name for name, street in STREETS.items() if street >= first and not (self.all_in or self.bets.get(street))
-        ]
-
-    def __str__(self) -> str:
-        """The sizes as `parse` reads them."""
-        parts = {name: self.bets.get(street, ()) for name, street in STREETS.items()} | {"raise": self.raises}
-        texts = [" ".join([name, *map(str, percents)]) for name, percents in parts.items() if percents]
-        return ", ".join([*texts, *(["allin"] if self.all_in else [])])
-
-
-def _percents(part: str, numbers: list[str]) -> tuple[int, ...]:
-    if not numbers or not all(re.fullmatch(r"\d{1,4}", number) and int(number) > 0 for number in numbers):
-        raise ConfigError(f"'{part}' needs percentages of the pot, whole numbers from 1 to 9999.")
-    return tuple(sorted({int(number) for number in numbers}))
+_MOST_AMOUNT = 100_000_000  # of the pot and of the stacks
+_MOST_DIGITS = 12  # of a unit after the point
+_EXACT = 1e-6  # a smaller relative change of an amount is not worth a word
 
 
 def parse_board(text: str) -> tuple[int, ...]:
@@ -86,7 +36,7 @@ def parse_board(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Spot:
-    """A spot; amounts are in big blinds. Raises ConfigError with the first problem."""
+    """A spot. Raises ConfigError with the first problem."""
 
     board: tuple[int, ...]
     pot: float
@@ -94,7 +44,9 @@ class Spot:
     ranges: tuple[Doubles, Doubles]  # weights [1326] of the dealer's hands and of the big blind's
     sizes: Sizes
     rake: float = 0.0  # percent of the final pot that the house takes from the winner
-    cap: float | None = None  # most of it, in big blinds
+    cap: float | None = None  # most of it
+    min_bet: float = 0.0  # the smallest bet that is allowed; a raise is at least as large as the bet or raise before
+    aggressor: str | None = None  # who made the last bet of the street before, one of NAMES, or None for nobody
     rules: PokerRules = field(init=False)
 
     @staticmethod
@@ -110,6 +62,8 @@ class Spot:
         line: str = "",
         rake: float = 0.0,
         cap: float | None = None,
+        min_bet: float = 0.0,
+        aggressor: str | None = None,
     ) -> Spot:
         """A spot from texts; what is None is as `policy` has it after the betting `line` (see `ranges_after`).
 
@@ -139,14 +93,14 @@ class Spot:
         assert stacks is not None
         assert dealt is not None
         assert other is not None
-        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes), rake, cap)
+        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes), rake, cap, min_bet, aggressor)
 
     def texts(self) -> dict[str, str | float | None]:
         """The spot as `parse` reads it."""
         dealer, big_blind = (range_text(weights, self.board) for weights in self.ranges)
         named = {"dealer": dealer, "big_blind": big_blind, "sizes": str(self.sizes)}
-        amounts = {"pot": self.pot, "stacks": self.stacks, "rake": self.rake, "cap": self.cap}
-        return {"board": cards_text(HOLDEM, self.board), **amounts, **named}
+        amounts = {"pot": self.pot, "stacks": self.stacks, "rake": self.rake, "cap": self.cap, "min_bet": self.min_bet}
+        return {"board": cards_text(HOLDEM, self.board), **amounts, "aggressor": self.aggressor, **named}
 
     def __post_init__(self) -> None:
         dealt = {sum(HOLDEM.board_cards[: round_ + 1]): round_ for round_ in STREETS.values()}
@@ -155,44 +109,69 @@ class Spot:
         for card in self.board:
             if self.board.count(card) > 1:
                 raise ConfigError(f"The card {card_text(HOLDEM, card)} is twice on the board.")
-        for name, value in (("pot", self.pot), ("stacks", self.stacks), ("rake", self.rake), ("cap", self.cap or 0)):
+        amounts = {"pot": self.pot, "stacks": self.stacks, "rake": self.rake, "cap": self.cap or 0}
+        for name, value in (amounts | {"smallest bet": self.min_bet}).items():
             if not isinstance(value, Real):
                 raise ConfigError(f"The {name} must be a number, but is {value!r}.")
         for name, value in (("pot", self.pot), ("stacks", self.stacks)):
-            if not 0 < value <= _MOST_STACK:
-                raise ConfigError(
-                    f"The {name} must be above 0 and at most {_MOST_STACK:,} big blinds, but is {value:g}."
-                )
+            if not 0 < value <= _MOST_AMOUNT:
+                raise ConfigError(f"The {name} must be above 0 and at most {_MOST_AMOUNT:,}, but is {value:g}.")
         if not 0 <= self.rake < 100:
             raise ConfigError(f"The rake must be from 0 to less than 100 percent, but is {self.rake:g}.")
         if self.cap is not None and not 0 <= self.cap < inf:
-            raise ConfigError(f"The cap of the rake must be 0 or more big blinds, but is {self.cap:g}.")
+            raise ConfigError(f"The cap of the rake must be a number of 0 or more, but is {self.cap:g}.")
         if self.cap is not None and not self.rake:
-            raise ConfigError(f"A cap of {self.cap:g} big blinds needs a rake.")
+            raise ConfigError(f"A cap of {self.cap:g} needs a rake.")
+        if not 0 <= self.min_bet < inf:
+            raise ConfigError(f"The smallest bet must be a number of 0 or more, but is {self.min_bet:g}.")
+        if self.aggressor not in (None, *NAMES):
+            raise ConfigError(f"Who bet last is {' or '.join(NAMES)}, not {self.aggressor!r}.")
         live = ~np.isin(all_hands(HOLDEM.num_cards, 2), self.board).any(1)
         object.__setattr__(self, "ranges", tuple(weights * live for weights in self.ranges))
         for name, weights in zip(NAMES, self.ranges, strict=True):
             if not weights.any():
                 board = cards_text(HOLDEM, self.board)
                 raise ConfigError(f"The range of the {name} has no hand that is possible on the board {board}.")
-        half, stack = self.half_pot, round(self.stacks * UNIT)
+        # as many chips for a unit, a power of ten, as the rules allow: what is rounded is then less than a billionth
+        chips = 10 ** min(floor(log10(MAX_CHIPS / (self.pot / 2 + self.stacks))), _MOST_DIGITS)
+        half, stack = round(self.pot * chips / 2), round(self.stacks * chips)
         if not half or not stack:
             raise ConfigError(
-                f"Half the pot and the stacks are rounded to {1 / UNIT:g} big blinds, and one of them vanishes."
+                f"A pot of {self.pot:g} with stacks of {self.stacks:g} cannot be solved: one of them is too small."
             )
-        object.__setattr__(
-            self, "rules", replace(HOLDEM, name="the spot", stack=half + stack, max_raises=(_MOST_RAISES,) * 4)
-        )
+        least = min(max(round(self.min_bet * chips), 1), stack)
+        rules = replace(HOLDEM, name="the spot", unit_chips=chips, blinds=(1, least), stack=half + stack)
+        object.__setattr__(self, "rules", replace(rules, max_raises=(self.sizes.cap + 1,) * rules.num_rounds))
 
     @property
     def half_pot(self) -> int:
-        """The chips that each player has put in before."""
-        return round(self.pot * UNIT / 2)
+        """The chips that each player has put in before; `rules.unit_chips` of them are one of the spot's unit."""
+        return round(self.pot * self.rules.unit_chips / 2)
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each value that is solved otherwise than it was given."""
+        chips = self.rules.unit_chips
+        solved = {"pot": (self.pot, 2 * self.half_pot), "stacks": (self.stacks, self.rules.stack - self.half_pot)}
+        notes = [
+            f"The {name} of {value:g} is solved as {amount_text(whole / chips)}."
+            for name, (value, whole) in solved.items()
+            if abs(whole - value * chips) > _EXACT * value * chips
+        ]
+        if lifted := self.betting.lifted:
+            verb = "are" if len(lifted) > 1 else "is"
+            notes.append(f"Where {', '.join(lifted)} would be less than the smallest legal bet or raise, {verb} that.")
+        return notes
+
+    @cached_property
+    def betting(self) -> Betting:
+        """The betting from here on. Raises GameError for too many positions."""
+        return betting(self.rules, self.half_pot, self.round, self.sizes, donk=self.aggressor == NAMES[0])
 
     @property
     def unraked(self) -> float:
         """What the house leaves of the pot if nobody bets."""
-        pot = 2 * self.half_pot / UNIT
+        pot = 2 * self.half_pot / self.rules.unit_chips
         return pot - min(self.rake / 100 * pot, inf if self.cap is None else self.cap)
 
     @property
@@ -202,7 +181,7 @@ class Spot:
 
     def game(self, merge: bool) -> PokerGame:
         """The betting from here on as a game; with `merge`, suits are merged if both ranges are symmetric in them."""
-        return PokerGame(self.rules, "canonical" if merge and self._symmetric() else "raw", tree=_betting(self))
+        return PokerGame(self.rules, "canonical" if merge and self._symmetric() else "raw", tree=self.betting.tree)
 
     def _symmetric(self) -> bool:
         groups = [set(self.board[:3]), *({card} for card in self.board[3:])]
@@ -214,31 +193,3 @@ class Spot:
             if all({int(renaming[card]) for card in group} == group for group in groups)
             for weights in self.ranges
         )
-
-
-def _betting(spot: Spot) -> PublicTree:
-    """The public tree of a spot."""
-    rules, sizes, half = spot.rules, spot.sizes, spot.half_pot
-    first = BettingState(
-        round=spot.round,
-        actor=rules.first_player[spot.round],
-        chips=(half, half),
-        last_raise=UNIT,
-        actions=((),) * (spot.round + 1),
-    )
-
-    def totals(state: BettingState) -> list[int]:
-        called = max(state.chips)
-        percents = sizes.raises if state.raises else sizes.bets.get(state.round, ())
-        wanted = {min(called + max(2 * called * p // 100, state.last_raise), rules.stack) for p in percents}
-        return sorted(wanted | ({rules.stack} if sizes.all_in else set()))
-
-    def after(state: BettingState) -> dict[int, BettingState]:
-        legal = legal_actions(rules, state)
-        found = {action: next_state(rules, state, action) for action in legal if action in (FOLD, CALL)}
-        if RAISE in legal:
-            found |= {RAISE + i: raised(state, total) for i, total in enumerate(totals(state))}
-        return found
-
-    most = RAISE + 1 + max(len(sizes.raises), *(len(bets) for bets in (*sizes.bets.values(), ())))
-    return unroll(first, after, rules, most, "give fewer sizes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import comb
 
@@ -22,8 +23,7 @@ from deepcfr.policies.query import poker_state, reach_after
 Cards = npt.NDArray[np.uint8]
 Doubles = npt.NDArray[np.float64]
 
-HOLDEM = PRESETS["hunl-pot"]
-UNIT = HOLDEM.unit_chips  # chips of a big blind
+HOLDEM = replace(PRESETS["hunl-pot"], name="hold'em")
 _CARDS = HOLDEM.num_cards
 _DIGITS = 4  # significant ones of a weight in text
 _LEAST = 1e-9  # weight of a hand that a run still has

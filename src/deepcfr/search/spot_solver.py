@@ -20,7 +20,8 @@ from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
 from deepcfr.search.spot import NAMES, Spot
-from deepcfr.search.spot_ranges import HOLDEM, UNIT, Doubles, hand_names, hand_rows
+from deepcfr.search.spot_ranges import HOLDEM, Doubles, hand_names, hand_rows
+from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solution import Decision, Solution
 from deepcfr.search.subgame import (
     PLAYERS,
@@ -105,7 +106,9 @@ class SpotSolver:
             f"no bets on the {' and the '.join(quiet)}, for which no sizes are given; "
             * bool(quiet)
             + f"{tree.num_decisions:,} decisions, {len(self._board.holes):,} hands, {boards:,} runouts, {suits}; "
-            f"about {self.bytes / 1e9:.2f} GB of memory" + ", tables in 16 bits" * self.compact
+            f"about {self.bytes / 1e9:.2f} GB of memory"
+            + ", tables in 16 bits" * self.compact
+            + "".join(f"\n{note}" for note in self.spot.notes)
         )
 
     def solve(self, gap: float, iterations: int, on_progress: OnProgress | None = None) -> Solution:
@@ -224,7 +227,7 @@ class SpotSolver:
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
             met = np.stack([against(board, reach[1 - each, node, None])[0] for each in PLAYERS])
             met[met == 0] = np.nan
-            chips = self.game.tree.chips[tree.nodes[node]] / UNIT
+            chips = self.game.tree.chips[tree.nodes[node]] / self.game.rules.unit_chips
             here = values[:, node] / met + chips[:, None]
             weight = reach[:, node] * board.size * np.nan_to_num(met)
             yield Decision(
@@ -251,7 +254,9 @@ class SpotSolver:
             return "fold" if action == FOLD else "call" if facing else "check"
         if after[player] == rules.stack:
             return "all-in"
-        return f"{'raise to' if facing else 'bet'} {(after[player] - self.spot.half_pot) / UNIT:g}"
+        return (
+            f"{'raise to' if facing else 'bet'} {amount_text((after[player] - self.spot.half_pot) / rules.unit_chips)}"
+        )
 
 
 def _means(weight: Doubles, values: Doubles) -> tuple[float, float] | None:

@@ -260,9 +260,11 @@ class SpotWish(_Request):
     big_blind: str | None = Field(None, max_length=_RANGE, description="a range")
     agent: str | None = Field(None, max_length=100, description="an agent of this server that plays hold'em")
     line: str = Field("", max_length=200, description="the betting before, rounds apart by '/'")
-    sizes: str = Field(SPOT_SIZES, max_length=200)
+    sizes: str = Field(SPOT_SIZES, max_length=2_000)
     rake: float = Field(0.0, description="percent of the final pot that the house takes from its winner")
     cap: float | None = Field(None, description="most of the rake, in big blinds")
+    min_bet: float = Field(0.0, description="the smallest bet that is allowed, in big blinds; 0 for any")
+    aggressor: Seat | None = Field(None, description="who bet last on the street before, for donk bets")
     gap: float = Field(SPOT_GAP, ge=0, description="stop at this gap, in thousandths of a big blind")
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
     locks: list[SpotLock] = Field([], description="decisions that are played as given, as in `deepcfr spot --lock`")
@@ -321,6 +323,8 @@ class SpotFacts(BaseModel):
     sizes: str
     rake: float = 0.0
     cap: float | None = None
+    min_bet: float = 0.0
+    aggressor: Seat | None = None
     iterations: int
     gap_mbb: float
     seconds: float

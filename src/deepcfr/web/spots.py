@@ -54,6 +54,8 @@ def solve(site: Site, wish: schema.SpotWish) -> str:
         line=wish.line,
         rake=wish.rake,
         cap=wish.cap,
+        min_bet=wish.min_bet,
+        aggressor=wish.aggressor,
     )
     locks = [lock.model_dump(exclude_none=True) for lock in wish.locks]
     solver = SpotSolver(spot, memory_for_spots(), THREADS, locks)
