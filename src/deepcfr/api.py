@@ -38,6 +38,7 @@ from deepcfr.ladder.listed import listed, stepped
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
+from deepcfr.ranges.kernels import pair_weights
 from deepcfr.report.matches import Terms
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game, make_solver
@@ -61,7 +62,13 @@ class Ranges:
     player: int  # to act
     actions: list[str]  # [A]
     reach: Doubles  # [2, H] the probability of each player's own actions up to here
+    weight: Doubles  # [H] chance of each hand of the player to act, up to a factor: its reach times what it can meet
     strategy: Doubles  # [H, A] of the player to act
+
+    def frequencies(self) -> dict[str, float]:
+        """Return the mean probability of each action over the hands of the player to act, by their `weight`."""
+        mean = self.weight @ self.strategy / self.weight.sum()
+        return dict(zip(self.actions, mean.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,8 @@ class Agent:
             raise ConfigError(f"Nobody is to act after the betting '{betting}' on the board '{board}'.")
         strategy = hand_strategy(self.policy, state, holes, cards)[:, state.legal()]
         hands = [cards_text(rules, hole[::-1]) for hole in holes]
-        return Ranges(hands, state.actor, [state.name(action) for action in state.legal()], reach, strategy)
+        weight = pair_weights(holes, reach, np.ones_like(reach), state.actor)[0]
+        return Ranges(hands, state.actor, [state.name(action) for action in state.legal()], reach, weight, strategy)
 
     def to_openspiel(self) -> Any:
         """The agent as a policy of OpenSpiel, whose `game` is OpenSpiel's form of the agent's game.

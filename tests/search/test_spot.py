@@ -571,18 +571,58 @@ def test_a_lock_that_fits_nothing_is_a_sentence(lock: dict[str, object], sentenc
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_hand_that_no_opposing_hand_is_possible_with_has_no_value(seed: int) -> None:
+def test_a_hand_that_no_opposing_hand_is_possible_with_is_left_out(seed: int) -> None:
     """Reach is a difference of sums, and its rounding is no reach."""
     weights = [parse_range("QdJd,AKs") * 0.5, parse_range("QdTd,QdTc,JdTh,Jd9h,QdQs")]
     weights[1] *= np.random.default_rng(seed).random(len(weights[1]))
     which = Spot(parse_board(RIVER), 10, 10, (weights[0], weights[1]), Sizes.parse("river 50"))
     found = solved(which, 1e9, 1).facts()
-    values = found["hand_values"]["dealer"]
-    assert values["QdJd"] == 0
-    assert values["AsKs"] > 0
     decision = found["decisions"][1]
     assert decision["player"] == "dealer"
-    assert decision["hands"].keys() - decision["values"].keys() == {"QdJd"}
+    lists = found["hand_values"]["dealer"], found["hand_equities"]["dealer"], decision["hands"], decision["values"]
+    assert all(names.keys() == {"AsKs", "AhKh", "AdKd"} for names in lists)  # the board has the king of clubs
+
+
+@pytest.mark.parametrize(
+    "board, dealer, first, sizes, line, shares",
+    [
+        # the dealer cannot hold AsAh against AsAd, and folds kings
+        ("2c 7d 9s 4c 5d", "AsAh,KcKd", "AsAd", "allin", "all-in", {"fold": 1.0, "call": 0.0}),
+        ("Ah 8h 5h 2c 3d", "AcAd,8c8d,AcKc,QcQd", "KhQd,QhJh,KcQd,KhKc,JcTd", "river 100", "",
+         {"check": 0.75, "all-in": 0.25}),
+    ],
+)  # fmt: skip
+def test_frequencies_are_those_of_deals_that_are_possible(
+    board: str, dealer: str, first: str, sizes: str, line: str, shares: dict[str, float]
+) -> None:
+    found = solved(spot(board, dealer, first, sizes), 1.0)
+    decision = next(decision for decision in found.decisions if decision.line == line)
+    assert decision.frequencies() == pytest.approx(shares, abs=2e-3)
+
+
+def test_frequencies_are_means_over_the_pairs_of_hands_that_get_there() -> None:
+    """Each decision by its definition: a sum over all pairs of hands without a common card."""
+    found = solved(spot(RIVER, "QQ,T8s:0.3,A5o", "77,AQs:0.5,QJs,T9s", "river 75, raise 100", stacks=40), 20.0)
+    apart = (found.holes[:, None, :, None] != found.holes[None, :, None, :]).all((2, 3))
+    reach = {"": np.stack(found.spot.ranges)[:, hand_rows(found.holes)]}
+    for decision in found.decisions:
+        own, other = reach[decision.line][decision.player], reach[decision.line][1 - decision.player]
+        chance = (own[:, None] * other * apart).sum(1)
+        np.testing.assert_allclose(decision.weight, chance, rtol=1e-9, atol=1e-12)
+        mean = chance @ decision.strategy / chance.sum()
+        assert list(decision.frequencies().values()) == pytest.approx(mean.tolist())
+        for place, action in enumerate(decision.actions):
+            after = reach[decision.line].copy()
+            after[decision.player] *= decision.strategy[:, place]
+            reach[", ".join(filter(None, [decision.line, action]))] = after
+
+
+def test_exploitability_is_half_the_gap_in_percent_of_the_pot() -> None:
+    found = solved(spot(RIVER, *POLAR, "river 50", pot=20), 30.0)
+    assert found.gap > 0
+    assert found.exploitability_percent == pytest.approx(100 * (found.gap / 1000) / 20 / 2)
+    assert found.facts()["exploitability_percent"] == found.exploitability_percent
+    assert f"exploitability {found.exploitability_percent:.3g}% of the pot" in found.describe()
 
 
 def test_the_estimate_of_memory_covers_boards_and_tables() -> None:

@@ -18,7 +18,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.policies.query import query
+from deepcfr.policies.query import hand_strategy, query
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network
 from deepcfr.web import schema
@@ -131,16 +131,24 @@ def test_the_grid_has_every_class_of_hands_in_its_usual_place() -> None:
 
 
 @pytest.mark.parametrize(("betting", "board"), [("", ""), ("r", ""), ("rc/", "5h3c2s"), ("rc/cr", "5h3c2s")])
-def test_cells_are_means_of_their_hands_by_reach(betting: str, board: str) -> None:
-    policy = Lean(MINI)
-    found = range_at(policy, read_position(MINI, betting, board))  # type: ignore[arg-type]
+def test_cells_are_means_over_the_pairs_of_hands_that_get_there(betting: str, board: str) -> None:
+    policy, position = Lean(MINI), read_position(MINI, betting, board)
+    found = range_at(policy, position)  # type: ignore[arg-type]
+    reach = np.ones((2, len(found.holes)))
+    for before, action in position.path():
+        rows = hand_strategy(policy, MINI.state(before.node), found.holes, before.board)  # type: ignore[arg-type]
+        reach[before.state.actor] *= rows[:, action]
+    apart = (found.holes[:, None, :, None] != found.holes[None, :, None, :]).all((2, 3))
+    chance = reach[position.state.actor] * (apart @ reach[1 - position.state.actor])
+    assert found.weight == pytest.approx(chance)
+    assert found.reached
     assert np.allclose(found.strategy.sum(1), 1)
     assert sum(len(cell.members) for cell in found.cells) == len(found.holes)
     for cell in found.cells:
         assert len({found.labels[index] for index in cell.members}) == 1
-        expected = np.average(found.strategy[cell.members], axis=0, weights=found.reach[cell.members])
+        expected = np.average(found.strategy[cell.members], axis=0, weights=chance[cell.members])
         assert cell.shares == pytest.approx(expected)
-    assert found.whole == pytest.approx(np.average(found.strategy, axis=0, weights=found.reach))
+    assert found.whole == pytest.approx(np.average(found.strategy, axis=0, weights=chance))
 
 
 def test_reach_is_what_the_player_itself_did() -> None:
@@ -239,7 +247,8 @@ def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
     ).json()
     assert facts["hands"][0]["probabilities"] == pytest.approx(asked["probabilities"])  # with the same names
     for row, hand in zip(rows, facts["hands"], strict=True):
-        assert (row["hand"], row["cell"], float(row["reach"])) == (hand["hand"], hand["cell"], hand["reach"])
+        assert (row["hand"], row["cell"]) == (hand["hand"], hand["cell"])
+        assert (float(row["reach"]), float(row["weight"])) == (hand["reach"], hand["weight"])
         assert [float(row[name]) for name in facts["actions"]] == list(hand["probabilities"].values())
         assert [float(row[f"advantage {name}"]) for name in facts["actions"]] == list(hand["advantages"].values())
 

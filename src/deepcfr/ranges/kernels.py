@@ -226,6 +226,38 @@ def unblocked_reach(
             target[u] = max(total - blocked, 0.0)
 
 
+_ROUNDING = 1e-12  # of all reach: less than that is an error of differences
+
+
+def reach_against(reach: Floats, holes: npt.NDArray[np.uint8], view: Ints | None = None) -> npt.NDArray[np.float64]:
+    """The sum of the opponent's `reach` [X, U] over the hands that share no card with each view, [X, U].
+
+    `view` [H] is the view of each of the hands `holes` [H, C]; without it every hand is one of its own.
+    """
+    view = np.arange(len(holes)) if view is None else view
+    total = np.empty(reach.shape)
+    example = np.unique(view, return_index=True)[1]
+    unblocked_reach(np.arange(len(reach)), np.ascontiguousarray(reach), holes, view, example, total)
+    return np.where(total > _ROUNDING * reach[:, view].sum(1, keepdims=True), total, 0)
+
+
+def pair_weights(
+    holes: npt.NDArray[np.uint8], reach: Floats, start: Floats, player: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], bool]:
+    """The weight of each of a player's hands `holes` [H, C] at a decision: its reach times what it can meet, both [H].
+
+    `reach` [P, H] are both players' there. If no pair of hands gets there, the ranges at the `start` [P, H] stand for the
+    reach of a player that does not come, and the last result is False.
+    """
+    other = 1 - player
+    for own, opposing in ((reach, reach), (reach, start), (start, reach), (start, start)):
+        met = reach_against(opposing[other, None], holes)[0]
+        weight = own[player] * met
+        if weight.any():
+            break
+    return weight, met, own is reach and opposing is reach
+
+
 @nb.njit(cache=True, nogil=True)
 def draw_decisions(reach: Floats, size: Ints, count: int, step: float, start: tuple[float, float]) -> tuple[Ints, Ints]:
     """Draw hands, and `count` decisions of each: their rows [I, count] and the hands' columns [I].

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.games.cards import cards_text
+from deepcfr.ranges.kernels import pair_weights
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, Cards, Doubles, hand_names, hand_rows
 from deepcfr.search.subgame import PLAYERS
@@ -27,6 +28,11 @@ class Decision:
     pot: float  # big blinds in the middle, bets of the round included
     to_call: float
     reach: Doubles  # [H] of the player, by its range and its earlier actions
+    # [H] chance of the hand here, up to a factor: its reach times the opponent's hands without its cards
+    weight: Doubles
+    # False if no pair of hands gets here; the ranges at the start then stand for the reach of a player that does not come
+    reached: bool
+    shown: npt.NDArray[np.bool_]  # [H] hands of the player's range that can meet one of the opponent's here
     strategy: Floats  # [H, actions]
     # [H, actions] big blinds that each hand wins in the mean by an action, where a fold is 0: what was bet before is lost.
     # nan for hands that can meet none of the opponent's here
@@ -41,9 +47,8 @@ class Decision:
     range_equities: tuple[float, float] | None
 
     def frequencies(self) -> dict[str, float]:
-        """The mean probability of each action over the player's range here."""
-        total = self.reach.sum()
-        mean = self.reach @ self.strategy / total if total else self.strategy.mean(0)
+        """The mean probability of each action over the player's hands here, by their `weight`."""
+        mean = self.weight @ self.strategy / self.weight.sum()
         return dict(zip(self.actions, mean.tolist(), strict=True))
 
 
@@ -65,18 +70,30 @@ class Solution:
     decisions: tuple[Decision, ...]  # of the round of the board
     locks: tuple[dict[str, Any], ...]  # decisions that were played as given
 
+    @property
+    def gap_percent(self) -> float:
+        """The gap in percent of the pot."""
+        return self.gap / (10 * self.spot.pot)
+
+    @property
+    def exploitability_percent(self) -> float:
+        """Half the gap, the mean gain of both players' best responses, in percent of the pot."""
+        return self.gap_percent / 2
+
     def describe(self) -> str:
         """The solution as text: gap, values, and the frequencies of the first decisions."""
         stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
         lines = [
-            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {self.spot.pot:g} bb ({stop})"
+            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {self.spot.pot:g} bb: "
+            f"exploitability {self.exploitability_percent:.3g}% of the pot ({stop})"
         ]
         for player in PLAYERS:
             value, equity = self.values[player], self.equities[player]
             lines.append(f"{NAMES[player]}: {value:.3f} bb of the pot; {equity:.3f} if both check to the end")
         for decision in self.decisions[:_SHOWN]:
             shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
-            lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}")
+            nobody = "" if decision.reached else " (nobody gets here)"
+            lines.append(f"  {decision.line or 'first'}: {NAMES[decision.player]}: {shares}{nobody}")
         if len(self.decisions) > _SHOWN:
             lines.append(f"  and {len(self.decisions) - _SHOWN} more decisions on this board (the JSON has all)")
         return "\n".join(lines)
@@ -87,15 +104,15 @@ class Solution:
         decisions = []
         for decision in self.decisions:
             row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
-            row |= {"pot": round(decision.pot, 4), "to_call": round(decision.to_call, 4)}
+            row |= {"pot": round(decision.pot, 4), "to_call": round(decision.to_call, 4), "reached": decision.reached}
             for kind in ("range_values", "range_equities"):
                 means = getattr(decision, kind)
                 row[kind] = None if means is None else dict(zip(NAMES, np.round(means, 6).tolist(), strict=True))
             row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
             if hands:
-                held = decision.reach > 0
-                row["hands"] = _by_name(names, held, decision.strategy)
-                row["values"] = _by_name(names, held & ~np.isnan(decision.values).any(1), decision.values)
+                shown = decision.shown
+                row["hands"] = _by_name(names, shown, decision.strategy)
+                row["values"] = _by_name(names, shown & ~np.isnan(decision.values).any(1), decision.values)
                 for kind in ("hand_values", "hand_equities"):
                     row[kind] = {seat: self._by_hand(p, getattr(decision, kind)) for p, seat in enumerate(NAMES)}
             decisions.append(row)
@@ -105,6 +122,7 @@ class Solution:
             "stacks": self.spot.stacks,
             "iterations": self.iterations,
             "gap_mbb": self.gap,
+            "exploitability_percent": self.exploitability_percent,
             "seconds": self.seconds,
             "bytes": self.bytes,
             "values": dict(zip(NAMES, self.values, strict=True)),
@@ -118,13 +136,14 @@ class Solution:
         return facts
 
     def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
-        """Values [P, H] of the hands in a player's range."""
-        held = (self.spot.ranges[player][hand_rows(self.holes)] > 0) & ~np.isnan(values[player])
+        """Values [P, H] of the hands in a player's range that can meet one of the opponent's."""
+        ranges = np.stack(self.spot.ranges)[:, hand_rows(self.holes)]
+        held = (pair_weights(self.holes, ranges, ranges, player)[0] > 0) & ~np.isnan(values[player])
         return _by_name(hand_names(self.holes), held, values[player])
 
 
 def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats) -> dict[str, Any]:
-    """Rounded numbers [H, ...] of some hands, by their names."""
+    """Rounded numbers [H, ...] of some hands, by their names; none is -0."""
     chosen = np.flatnonzero(which)
-    rounded = np.round(numbers[chosen].astype(np.float64), 4).tolist()
+    rounded = (np.round(numbers[chosen].astype(np.float64), 4) + 0.0).tolist()
     return dict(zip((names[h] for h in chosen), rounded, strict=True))

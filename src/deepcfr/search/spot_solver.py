@@ -17,6 +17,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.machine import physical_memory
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, SampledBoards
+from deepcfr.ranges.kernels import pair_weights
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
 from deepcfr.search.spot import NAMES, Spot
@@ -222,14 +223,15 @@ class SpotSolver:
 
         They have a strategy [E, U], its values [P, S, U], and each decision's reach and equities [P, n, U].
         """
-        board = self._board
+        board, start = self._board, self._reach[:, 0, self._board.view]
         for node, (line, player, names) in enumerate(self._lines(tree)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
             met = np.stack([against(board, reach[1 - each, node, None])[0] for each in PLAYERS])
             met[met == 0] = np.nan
             chips = self.game.tree.chips[tree.nodes[node]] / self.game.rules.unit_chips
             here = values[:, node] / met + chips[:, None]
-            weight = reach[:, node] * board.size * np.nan_to_num(met)
+            weights = reach[:, node] * board.size * np.nan_to_num(met)
+            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.view], start, player)
             yield Decision(
                 line=line,
                 player=player,
@@ -237,12 +239,15 @@ class SpotSolver:
                 pot=float(chips.sum()),
                 to_call=float(chips.max() - chips[player]),
                 reach=reach[player, node][board.view],
+                weight=weight,
+                reached=reached,
+                shown=(start[player] > 0) & (may_meet > 0),
                 strategy=strategy[edges][:, board.view].T,
                 values=(values[player, tree.edge_slot[edges]] / met[player] + chips[player])[:, board.view].T,
                 hand_values=here[:, board.view],
                 hand_equities=equities[:, node][:, board.view],
-                range_values=_means(weight, here),
-                range_equities=_means(weight, equities[:, node]),
+                range_values=_means(weights, here),
+                range_equities=_means(weights, equities[:, node]),
             )
 
     def _name(self, node: int, action: int) -> str:

@@ -24,7 +24,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, Visit
-from deepcfr.ranges.kernels import unblocked_reach
+from deepcfr.ranges.kernels import reach_against
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import EVERYTHING, Aims, BoardStrategy, RoundPass, Scratch, showdowns
 from deepcfr.ranges.tables import Int16Table, Table
@@ -37,7 +37,6 @@ Ints = npt.NDArray[np.int64]
 PLAYERS = (0, 1)
 NO_NODES: Ints = np.zeros(0, np.int64)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
-_ROUNDING = 1e-12  # of all reach: less than that is an error of differences
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
 _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of it in 16 bits
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
@@ -314,10 +313,7 @@ class SubgameSolver:
 
 def against(board: Board, reach: Doubles) -> Doubles:
     """The sum of `reach` [X, U] over all hands that share no card with each view, [X, U]."""
-    total = np.empty_like(reach)
-    unblocked_reach(np.arange(len(reach)), np.ascontiguousarray(reach), board.holes, board.view, board.example, total)
-    met: Doubles = np.where(total > _ROUNDING * (reach @ board.size)[:, None], total, 0)
-    return met
+    return reach_against(reach, board.holes, board.view)
 
 
 def _shares(part: Doubles, whole: Floats | Ints, otherwise: float | Doubles) -> Doubles:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
@@ -159,7 +158,7 @@ def _grids(site: Site, name: str, position: Position, cell: str, other: str) -> 
         for title, found in tables.items()
     ]
     apart = difference(mine, tables[other], link, cell) if other else None
-    return {"shown": shown, "apart": apart, "cell": cell, "hands": len(mine.holes), "reach": float(np.mean(mine.reach))}
+    return {"shown": shown, "apart": apart, "cell": cell, "hands": len(mine.holes), "reached": mine.reached}
 
 
 def _add_api(routes: APIRouter, site: Site) -> None:

@@ -16,6 +16,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.play.hand import Floats, free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy
+from deepcfr.ranges.kernels import pair_weights
 from deepcfr.web.advantages import Advantages
 from deepcfr.web.position import Position
 from deepcfr.web.site import Refusal
@@ -30,7 +31,7 @@ class Cell:
     column: int
     members: npt.NDArray[np.int64]  # indices of its hands
     reach: float  # mean reach of its hands
-    shares: Floats  # [A] mean strategy of its hands, weighted by reach
+    shares: Floats  # [A] mean strategy of its hands, by their weight
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class HandTable:
     names: list[str]  # of the A actions
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
     reach: Floats  # [H] probability of the player's own actions up to here
+    weight: Floats  # [H] chance of the hand here, up to a factor (`ranges.kernels.pair_weights`)
     strategy: Floats  # [H, A]
 
     @cached_property
@@ -53,8 +55,8 @@ class HandTable:
         return cards_text(self.rules, self.holes[index][::-1])
 
     def mean(self, members: npt.NDArray[np.int64]) -> Floats:
-        """The mean strategy of some hands, [A], weighted by reach; unweighted if all reaches are 0."""
-        weight = self.reach[members]
+        """The mean strategy of some hands, [A], by their weight; unweighted if none of them gets here."""
+        weight = self.weight[members]
         if weight.sum() <= 0:
             weight = np.ones(len(members))
         mean: Floats = weight @ self.strategy[members] / weight.sum()
@@ -62,7 +64,7 @@ class HandTable:
 
     @cached_property
     def whole(self) -> Floats:
-        """The mean strategy of all hands, [A], weighted by reach."""
+        """The mean strategy of all hands, [A]."""
         return self.mean(np.arange(len(self.holes)))
 
     @cached_property
@@ -89,6 +91,7 @@ class Range(HandTable):
     """The range of the player to act at a decision of an agent's game."""
 
     position: Position
+    reached: bool  # False if no pair of hands gets here
     advantages: Floats | None  # [H, A] of the legal actions; explained by `meaning`
     meaning: str | None  # explains the advantages, or why they are missing here; None without advantage networks
 
@@ -111,16 +114,17 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     if game.rules.hole_cards > 2:
         raise Refusal(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     holes = free_holes(game.rules, position.board)
-    reach = np.ones(len(holes))
+    player, start = position.state.actor, np.ones((2, len(holes)))
+    reach = start.copy()
     for before, action in position.path():
-        if before.state.actor == position.state.actor:
-            reach *= hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
+        reach[before.state.actor] *= hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
+    weight, _, reached = pair_weights(holes, reach, start, player)
     strategy = hand_strategy(policy, game.state(position.node), holes, position.board)[:, legal]
     found = newest.at(game, position.node, holes, position.board) if newest else None
     advantages = None if found is None else found[:, legal]
     meaning = newest.meaning(game, position.node) if newest else None
     names = [position.name(action) for action in legal]
-    return Range(game.rules, names, holes, reach, strategy, position, advantages, meaning)
+    return Range(game.rules, names, holes, reach[player], weight, strategy, position, reached, advantages, meaning)
 
 
 def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:
@@ -160,6 +164,7 @@ def range_facts(agent: str, found: Range) -> dict[str, Any]:
         "pot": position.state.pot,
         "to_call": position.state.to_call,
         "actions": names,
+        "reached": found.reached,
         "meaning": found.meaning,
         "whole": by_name(names, found.whole),
         "cells": [
@@ -182,6 +187,7 @@ def hand_facts(found: Range, index: int) -> dict[str, Any]:
         "hand": found.hand(index),
         "cell": found.labels[index],
         "reach": float(found.reach[index]),
+        "weight": float(found.weight[index]),
         "probabilities": by_name(found.keys, found.strategy[index]),
         "advantages": None if advantages is None else by_name(found.keys, advantages[index]),
     }
@@ -197,10 +203,9 @@ def range_csv(found: Range) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     more = [] if found.advantages is None else [f"advantage {name}" for name in found.keys]
-    writer.writerow(["hand", "cell", "reach", *found.keys, *more])
+    writer.writerow(["hand", "cell", "reach", "weight", *found.keys, *more])
     for index in range(len(found.holes)):
         extra = [] if found.advantages is None else found.advantages[index].tolist()
-        writer.writerow(
-            [found.hand(index), found.labels[index], found.reach[index], *found.strategy[index].tolist(), *extra]
-        )
+        own = [found.hand(index), found.labels[index], found.reach[index], found.weight[index]]
+        writer.writerow([*own, *found.strategy[index].tolist(), *extra])
     return file.getvalue()

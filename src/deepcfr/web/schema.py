@@ -205,7 +205,10 @@ class HandFacts(BaseModel):
 
     hand: str
     cell: str
-    reach: float
+    reach: float = Field(description="the probability with which the player's own actions lead here")
+    weight: float = Field(
+        description="chance of the hand here, up to a factor: reach times what the other player can hold"
+    )
     probabilities: Probabilities
     advantages: Probabilities | None = Field(description="of the newest advantage networks; see `meaning`")
 
@@ -223,6 +226,7 @@ class RangeFacts(BaseModel):
     pot: float
     to_call: float
     actions: list[str]
+    reached: bool = Field(description="false if no pair of hands gets here")
     meaning: str | None = Field(
         description="what the advantages of hands are, or why there are none; null of agents without such networks"
     )
@@ -293,8 +297,11 @@ class SpotDecision(BaseModel):
 
     line: str
     player: Seat
+    reached: bool = Field(True, description="false if no pair of hands gets here")
     frequencies: Probabilities = Field(min_length=1)
-    hands: dict[Hand, list[float]] = Field(description="the probabilities of the actions with each hand that gets here")
+    hands: dict[Hand, list[float]] = Field(
+        description="the probabilities of the actions with each hand that can meet one of the other player's here"
+    )
     values: dict[Hand, list[float]] = Field({}, description="big blinds won by each action, where a fold is 0")
     # missing in files of earlier versions, and means where no two hands get here
     pot: float | None = Field(None, description="big blinds in the middle, bets of the round included")
@@ -327,6 +334,7 @@ class SpotFacts(BaseModel):
     aggressor: Seat | None = None
     iterations: int
     gap_mbb: float
+    exploitability_percent: float = Field(0.0, description="half the gap in percent of the pot")
     seconds: float
     bytes: int
     values: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="each player's share of the pot")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+import numpy.typing as npt
 
+from deepcfr.games.cards import all_hands
 from deepcfr.play.hand import Floats
+from deepcfr.ranges.kernels import pair_weights
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
 from deepcfr.web.browse_view import detail, difference, grid, reach_grid
@@ -21,6 +24,7 @@ from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import Refusal, shorten
 
 SEATS: tuple[Seat, Seat] = ("dealer", "big blind")
+_HOLES = all_hands(HOLDEM.num_cards, HOLDEM.hole_cards)
 _range = lru_cache(maxsize=64)(parse_range)
 
 
@@ -48,28 +52,40 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
     If it does not act, there are no actions.
     """
     path = list(path_to(spot, line))
-    names = list(spot.hand_values[player])
-    holes = np.array([sorted(parse_board(name)) for name in names], np.uint8)
-    reach = _range(spot.dealer if player == "dealer" else spot.big_blind)[hand_rows(holes)]
-    for decision, action in path[:-1]:
-        if decision.player == player:
-            place = list(decision.frequencies).index(str(action))
-            reach = reach * np.array([decision.hands[name][place] if name in decision.hands else 0 for name in names])
     here, _ = path[-1]
-    actions = list(here.frequencies) if here.player == player else []
-    # of hands that do not get here nothing is known
-    unknown = [1 / len(actions)] * len(actions) if actions else []
-    strategy = np.array([here.hands.get(name, unknown) if actions else [] for name in names]).reshape(len(names), -1)
-    return HandTable(HOLDEM, actions, holes, reach, strategy)
+    acts = here.player == player
+    start = np.stack([_range(text) for text in (spot.dealer, spot.big_blind)])
+    reach = start.copy()
+    for decision, action in path[:-1]:
+        place = list(decision.frequencies).index(str(action))
+        played = np.zeros(len(_HOLES))
+        played[_rows(decision.hands)] = [shares[place] for shares in decision.hands.values()]
+        reach[SEATS.index(decision.player)] *= played
+    weight = pair_weights(_HOLES, reach, start, SEATS.index(player))[0]
+    names = list(here.hands if acts else spot.hand_values[player])
+    rows = _rows(names)
+    strategy = np.array([here.hands[name] if acts else [] for name in names]).reshape(len(names), -1)
+    actions = list(here.frequencies) if acts else []
+    return HandTable(HOLDEM, actions, _HOLES[rows], reach[SEATS.index(player), rows], weight[rows], strategy)
+
+
+def _rows(names: Iterable[str]) -> npt.NDArray[np.intp]:
+    """The places of named hands in a range."""
+    return np.array([_place(name) for name in names], np.intp)
+
+
+@lru_cache(maxsize=2 * 1326)
+def _place(name: str) -> int:
+    return int(hand_rows(np.array([sorted(parse_board(name))], np.uint8))[0])
 
 
 def worth(spot: SpotFacts, decision: SpotDecision, player: Seat, strategy: Floats) -> dict[str, Floats]:
-    """The worth of each hand of a player's range at a decision, [H], in big blinds, by the title of the column.
+    """The worth of each hand of `table_at` at a decision, [H], in big blinds, by the title of the column.
 
-    Those of the player to act, who plays `strategy` [H, A], are from here on, and nan for hands that do not get here. Of
+    Those of the player to act, who plays `strategy` [H, A], are from here on, and nan for hands without a value. Of
     the other player's values and of equities those at the start are known only, so there are none later.
     """
-    names = spot.hand_values[player]
+    names = list(decision.hands if decision.player == player else spot.hand_values[player])
     columns = {}
     if decision.player == player:
         unknown = [np.nan] * len(decision.frequencies)
@@ -171,8 +187,9 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     columns = worth(spot, decision, decision.player, table.strategy)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["hand", "kind", "reach", *table.names, *columns])
+    writer.writerow(["hand", "kind", "reach", "weight", *table.names, *columns])
     for h, kind in enumerate(table.labels):
         worths = ["" if np.isnan(values[h]) else float(values[h]) for values in columns.values()]
-        writer.writerow([table.hand(h).replace(" ", ""), kind, table.reach[h], *table.strategy[h].tolist(), *worths])
+        own = [table.hand(h).replace(" ", ""), kind, table.reach[h], table.weight[h]]
+        writer.writerow([*own, *table.strategy[h].tolist(), *worths])
     return file.getvalue()
