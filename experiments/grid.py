@@ -7,10 +7,9 @@ command may run twice, on two cores: each takes what the other has not claimed.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from deepcfr.abstraction.make import make_abstraction
 from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig, settings_by_name
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import refusal
-from deepcfr.files import cannot_write
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.presets import cards_of, is_poker, load_rules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.costs import duration
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.locks import held
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Observer, train
 
@@ -197,22 +196,9 @@ def _drop_memories(path: Path, say: Say) -> None:
     save_checkpoint(path, solver, run.fingerprint, seconds, keep=1, memories=False)
 
 
-@contextmanager
-def claimed(path: Path, *, wait: bool) -> Iterator[bool]:
+def claimed(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
     """Claim a run folder while the body runs; False if another process has it and the call may not wait.
 
     The lock is a file beside the folder, so that folders stay as `RunFolder` makes them.
     """
-    lock = path.with_name(f".{path.name}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(lock, "ab")  # noqa: SIM115  # closed below, which gives the lock back
-    except OSError as error:
-        raise cannot_write(lock, error) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    return held(path.with_name(f".{path.name}.lock"), wait=wait)

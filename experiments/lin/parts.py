@@ -20,10 +20,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.evaluation.match.hands import sampled_match
 from deepcfr.games.ladder_betting import CHIPS, ROUND, RUNG, Ladder, is_legal
 from deepcfr.ladder.policies import LadderStyle, LadderTable, own_view

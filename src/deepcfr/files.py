@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +17,8 @@ from deepcfr.errors import CheckpointError
 
 if TYPE_CHECKING:
     import torch
+
+_LOG = logging.getLogger(__name__)
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
@@ -44,7 +46,9 @@ def cannot_write(path: Path, error: OSError) -> CheckpointError:
 
 
 def sync_folder(path: Path) -> None:
-    """Make renames within a folder durable."""
+    """Make renames within a folder durable. Windows opens no folders, and keeps renames in its journal."""
+    if os.name == "nt":
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -80,31 +84,40 @@ def json_bytes(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def cache_folder() -> Path:
-    """The folder of large tables: DEEPCFR_CACHE of the environment, or a folder of this library in the user's cache."""
-    return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr"))
+def cache_folder() -> Path | None:
+    """The folder of large tables: DEEPCFR_CACHE of the environment, or a folder of this library in the user's cache.
+
+    None for a user without a home, as in containers.
+    """
+    with suppress(RuntimeError):
+        return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr")).expanduser()
+    return None
 
 
 def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
     """The arrays of the cache's file `name`; if it is missing or damaged, those that `make` returns, kept in it.
 
-    `title` says in a warning what cannot be kept.
+    `title` says in a note what cannot be kept.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
 
-    path = cache_folder() / f"{name}.safetensors"
+    folder = cache_folder()
+    if folder is None:
+        _LOG.warning(f"{title} cannot be kept: this user has no home, and DEEPCFR_CACHE names no folder.")
+        return make()
+    path = folder / f"{name}.safetensors"
     with suppress(OSError, SafetensorError):
         return load_file(path)
     arrays, temporary = make(), path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file(arrays, temporary)
-        with open(temporary, "rb") as file:
+        with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except (OSError, SafetensorError) as error:
         with suppress(OSError):
             temporary.unlink()
-        warnings.warn(f"{title} cannot be kept in '{path}': {error}.", stacklevel=2)
+        _LOG.warning(f"{title} cannot be kept in '{path}': {error}.")
     return arrays

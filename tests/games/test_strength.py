@@ -241,11 +241,16 @@ def test_a_large_table_is_made_once_and_kept_in_files(tmp_path: Path, monkeypatc
     strength_module._on_device.cache_clear()
 
 
-def test_a_table_that_cannot_be_kept_is_made_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("folder, reason", [("file/folder", "kept in"), ("~nobody-here/folder", "kept: this user")])
+def test_a_table_that_cannot_be_kept_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, folder: str, reason: str
+) -> None:
     (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("DEEPCFR_CACHE", str(tmp_path / "file" / "folder"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPCFR_CACHE", folder)
     monkeypatch.setattr(strength_module, "KEPT_BYTES", 1)
     strength_module._on_device.cache_clear()
-    with pytest.warns(UserWarning, match="cannot be kept in"):
-        assert len(strength_tables((2, 2), 5, 3).values)
+    assert len(strength_tables((2, 2), 5, 3).values)
+    assert f"The table of hand strengths cannot be {reason}" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
     strength_module._on_device.cache_clear()

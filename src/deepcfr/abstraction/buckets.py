@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.board_index import (
     BoardIndex,

@@ -29,7 +29,6 @@ from itertools import pairwise
 from math import comb
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
@@ -44,6 +43,7 @@ from deepcfr.abstraction.kernels import (
     fill_showdowns,
     list_hands,
 )
+from deepcfr.compiled import nb
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.board_index import BoardIndex, binomials, hand_images, inverse_renamings
 from deepcfr.games.cards import all_hands, suit_permutations

@@ -6,10 +6,10 @@ with. Only hands that share no card with it or the board count. Points are integ
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.games.board_index import canonical_hands, set_rank
 from deepcfr.games.hands import board_strengths
 

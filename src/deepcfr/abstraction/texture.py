@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import check_cards
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.hands import (
     FLUSH,

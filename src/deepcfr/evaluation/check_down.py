@@ -14,11 +14,11 @@ from functools import cache
 from itertools import combinations
 from math import comb, prod
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.files import kept_arrays
 from deepcfr.games.board_index import board_index, count_classes, hand_images
 from deepcfr.games.cards import all_hands, pack_cards

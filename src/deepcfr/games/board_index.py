@@ -14,10 +14,10 @@ from functools import cache
 from itertools import permutations
 from math import comb, factorial
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.games.cards import all_hands, suit_permutations
 
 Ints = npt.NDArray[np.int64]

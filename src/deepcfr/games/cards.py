@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import NO_CARD

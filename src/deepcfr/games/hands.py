@@ -11,9 +11,10 @@ ranks (4 bits each).
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from deepcfr.compiled import nb
 
 MAX_HAND = 7  # the most cards that a hand is chosen from
 HIGH_CARD, PAIR, TWO_PAIR, TRIPS, STRAIGHT, FLUSH, FULL_HOUSE, QUADS, STRAIGHT_FLUSH = range(9)

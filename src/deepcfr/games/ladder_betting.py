@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
 from deepcfr.games.hands import count_bits

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.games.base import Deals, NodeFunction
 from deepcfr.games.openspiel_tree import SpielGame
 from deepcfr.types import TERMINAL, Encoding

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree

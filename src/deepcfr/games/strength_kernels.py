@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.games.board_index import set_rank
 from deepcfr.games.hands import board_strengths
 

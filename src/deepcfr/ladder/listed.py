@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.ladder_betting import ACTOR, ROUND
 from deepcfr.games.listed_ladder import ListedLadder, listed_game

@@ -5,13 +5,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import Buckets, TextureBuckets
+from deepcfr.compiled import nb
 from deepcfr.errors import CheckpointError, GameError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.betting import CALL

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.ladder_betting import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from deepcfr.abstraction.texture import Buckets
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.games.base import Game
 from deepcfr.games.cards import pack_cards
 from deepcfr.games.liars_dice import LiarsDice

@@ -15,11 +15,11 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards

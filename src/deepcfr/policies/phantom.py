@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.compiled import nb
 from deepcfr.games.phantom import NO_SEQUENCE, OPEN, PhantomGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy

@@ -10,9 +10,10 @@ instructions. Only the showdown runs over hands, in order of strength, on transp
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+
+from deepcfr.compiled import nb
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
 

@@ -75,7 +75,7 @@ def cost_notes(
     if config.network.strength:
         deck = (poker.card_groups, poker.rules.num_ranks, poker.rules.num_suits)
         size = strength.table_bytes(*deck, spread=config.network.runouts)
-        kept = f", kept in {cache_folder()}" if size >= strength.KEPT_BYTES else ""
+        kept = f", kept in {folder}" if size >= strength.KEPT_BYTES and (folder := cache_folder()) else ""
         notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB{kept}")
     notes += unread_settings(config)
     reason = refusal(poker.rules)

@@ -26,7 +26,7 @@ from deepcfr.config import (
     validate_config,
 )
 from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
-from deepcfr.files import cannot_write, json_bytes, read_json, write_atomically
+from deepcfr.files import json_bytes, read_json, write_atomically
 from deepcfr.games.ladder import LadderRules, ladder_rules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import listed_game
@@ -110,10 +110,6 @@ class RunFolder:
         """
         if self._abstraction_origin:
             self._load_abstraction(self._abstraction_origin)  # refuses a damaged one before anything is written
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
         with trained_here(self.path):
             self._require_free()
             self._copy_abstraction()

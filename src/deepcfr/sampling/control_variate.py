@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from math import comb
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.abstraction.kernels import next_runout
+from deepcfr.compiled import nb
 from deepcfr.games.betting import PublicTree
 from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.hands import strength_of_masks

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.explicit import CHANCE
 from deepcfr.sampling.traversal_tree import Floats, Ints, Situations, Small, TraversalTree

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.abstraction.texture import Buckets
+from deepcfr.compiled import nb
 from deepcfr.games.betting import PublicTree
 from deepcfr.games.cards import deal_cards
 from deepcfr.games.explicit import ExplicitTree

@@ -16,10 +16,10 @@ Farina and Sandholm 2018, "Solving large sequential games with the excessive gap
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame

@@ -7,10 +7,10 @@ The paper mixes behaviour strategies with weights of reach, which is a mean of r
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame

@@ -6,10 +6,10 @@ The regrets of an action are those of all hands, [2 M, H] by the node after it, 
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.policies.liars_dice import LiarsDiceTable, counterfactual_values, match_weights, reach_of

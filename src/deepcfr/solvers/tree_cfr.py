@@ -11,10 +11,10 @@ decides which of several equal actions has a positive regret, so two correct pro
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from deepcfr.compiled import nb
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

@@ -1,0 +1,64 @@
+"""Every command on a system that lacks what Linux has."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from deepcfr.cli import COMMANDS
+from systems import SRC, WITHOUT, program
+
+RUN = """
+import io, shlex
+from deepcfr.cli import main
+for line in sys.argv[1:]:
+    sys.argv, sys.stdin, status = ["deepcfr", *shlex.split(line)], io.StringIO("q\\n"), 0
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code or 0
+    print(f"== {status} {line}", file=sys.stderr)
+"""
+SPOT = "--board 'As Ks Qs Js Ts' --pot 10 --stacks 10 --dealer 22 --big-blind 33 --sizes 'river 50'"
+FIT = "--advantage.steps 1 --average.steps 1"
+WORKING = (
+    "games",
+    f"train kuhn --out trained --cfr.iterations 1 {FIT}",
+    "resume trained --iterations 2",
+    "solve kuhn --out tables --iterations 2 --algorithm cfr+",
+    "abstract fhp-mini --out buckets --buckets 4 8",
+    "export trained --out small",
+    "runs .",
+    "models .",
+    "exploitability tables",
+    "error-budget trained --solve-iterations 2 --steps 1",
+    "strategy trained K",
+    f"spot {SPOT} --iterations 2 --out spot.json",
+    "match trained tables --hands 10",
+    "tournament trained tables --hands 10",
+    "lbr tables",
+    "play tables --hands 1",
+    "api",
+    "dealer trained tables --hands 2 --log log",
+    "report --run trained",
+)
+REFUSED = (  # after all that they need is loaded
+    "serve trained --host 203.0.113.1",
+    "acpc trained --port 1 --retries 0",
+    "slumbot trained --address http://127.0.0.1:1",
+    "reproduce nothing --out studies",
+    "bench nothing",
+)
+
+
+def test_the_lists_have_every_command() -> None:
+    assert {shlex.split(line)[0] for line in WORKING + REFUSED} == set(COMMANDS)
+
+
+@pytest.mark.timeout(900)  # kernels may have to be compiled
+def test_commands_work_without_the_modules_of_linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, said = program(WITHOUT + RUN, *WORKING, *REFUSED, source=SRC).communicate()
+    assert "Traceback" not in said
+    statuses = [line for line in said.splitlines() if line.startswith("== ")]
+    assert statuses == [f"== 0 {line}" for line in WORKING] + [f"== 2 {line}" for line in REFUSED]
