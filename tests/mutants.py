@@ -218,6 +218,28 @@ MUTANTS = (
     Mutant("a torn last line of metrics stops the reader", "runs/metrics.py",
            "        except ValueError:\n            return",
            "        except KeyError:\n            return", "runs/test_metrics.py"),
+    # Streams, axes and steps that one line may lose
+    Mutant("16-bit averages are rounded alike in every iteration", "solvers/vector_cfr.py",
+           'key(seed, "rounding", t, player,', 'key(seed, "rounding", player,',
+           "solvers/test_vector_cfr.py -k stream_of_its_own"),
+    Mutant("actions of a node are rounded with the same bits", "ranges/tables.py",
+           "np.uint32(stream + edge * 0x9E3779B1)", "np.uint32(stream)", "ranges/test_tables.py"),
+    Mutant("a round without new cards forgets the emphasis of its board", "ranges/public_chance.py",
+           "return [replace(later[0], emphasis=board.emphasis)]", "return [later[0]]",
+           "ranges/test_public_chance.py -k emphasis"),
+    Mutant("members of an ensemble that draw share a stream", "ladder/policies.py", 'key(stream, "member", i)', "stream",
+           "ladder/test_ladder_policies.py -k draw_for"),
+    Mutant("the interval of a local best response is over the games of both seats", "ladder/best_response.py",
+           "(*won, won.mean(0))", "(*won, won.ravel())", "ladder/test_ladder_best_response.py -k intervals"),
+    Mutant("octaves of the pot begin one chip later", "ladder/traversals.py",
+           "layout.octave << (pot + 1) <= position[START]", "layout.octave << (pot + 1) < position[START]",
+           "ladder/test_ladder_traversals.py -k octave"),
+    Mutant("a resumed run forgets how many iterations its networks have", "solvers/deep_cfr_state.py",
+           "self.fitted = [self.iteration, self.iteration]", "self.fitted = [1, 1]",
+           "solvers/test_relatives.py -k counts_the_iterations"),
+    Mutant("the unit of targets is that of the first samples", "training/examples.py",
+           "some = slice(0, None, 1 + len(memory) // most)", "some = slice(0, most)",
+           "training/test_examples.py -k large_memory"),
 )  # fmt: skip
 
 
