@@ -18,14 +18,14 @@ from deepcfr.abstraction.files import DESCRIPTION, save_abstraction
 from deepcfr.abstraction.make import make_abstraction
 from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig, settings_by_name
 from deepcfr.errors import CheckpointError
-from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.limits import refusal
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.presets import cards_of, is_poker, load_rules
 from deepcfr.runs.checkpoint import save_checkpoint
-from deepcfr.runs.costs import duration
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.locks import held
 from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.pace import duration
 from deepcfr.runs.train import Observer, train
 
 Say = Callable[[str], None]

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from deepcfr.evaluation.exploitability import exploitability, refusal
+from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.evaluation.limits import refusal
 from deepcfr.evaluation.local_best_response import local_best_response
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value

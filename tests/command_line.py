@@ -9,9 +9,13 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
 
+import numba  # noqa: F401
 import pytest
+import torch  # noqa: F401
 
 from deepcfr import cli
+
+NOTE = "deepcfr: loading libraries takes some seconds.\n"  # of a process that has not loaded them yet, as this one has
 
 
 class Outcome(NamedTuple):

@@ -16,7 +16,7 @@ import pytest
 import torch
 from tyro.conf import Positional
 
-from command_line import Outcome, deepcfr, problem, problems
+from command_line import NOTE, Outcome, deepcfr, problem, problems
 from deepcfr import cli
 from deepcfr.config import RunConfig, load_config
 from deepcfr.defaults import default_config
@@ -198,6 +198,41 @@ for command in ("", *{COMMANDS!r}):
     result = python(code)
     assert result.stderr == ""
     assert result.stdout == "[]\n" * (2 + len(COMMANDS))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heavy", "said"),
+    [
+        (["--version"], [], []),
+        (["models", "--json"], [], []),
+        (["runs", str(Path(__file__).parents[1] / "models"), "--json"], [], []),
+        (["games", "--json"], ["numba"], ["none"]),
+        (["strategy", "kuhn", "K", "--json"], ["numba", "torch"], ["none"]),
+        (["train", "openspiel:no_such_game", "--out", "never"], ["numba", "torch"], ["none"]),
+        (["strategy", "kuhn"], [], []),  # refused: nothing is loaded
+    ],
+)
+def test_commands_load_no_library_that_they_do_not_need_and_say_so_before_they_do(
+    arguments: list[str], heavy: list[str], said: list[str], tmp_path: Path
+) -> None:
+    """The first line says that it takes some seconds, and no heavy library is loaded when it is written."""
+    code = f"""
+import contextlib, os, sys
+from deepcfr import cli
+def loaded():
+    return [name for name in ("numba", "torch") if name in sys.modules]
+def note(message):
+    if message in {NOTE!r}:
+        print("note", *loaded() or ["none"], file=sys.stderr)
+cli.warn = note
+sys.argv = ["deepcfr", *{arguments!r}]
+with contextlib.suppress(SystemExit), open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+    cli.main()
+print("end", *loaded(), file=sys.stderr)
+"""
+    err = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path).stderr
+    assert re.findall("^note (.*)$", err, re.MULTILINE) == said
+    assert re.findall("^end ?(.*)$", err, re.MULTILINE) == [" ".join(heavy)]
 
 
 def test_playing_loads_no_compiler_of_networks_and_no_other_library_that_play_does_not_need() -> None:

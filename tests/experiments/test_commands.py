@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import deepcfr as package
-from command_line import deepcfr, problems
+from command_line import NOTE, deepcfr, problems
 from experiments.commands import NAMES
 
 
@@ -27,7 +27,7 @@ def test_an_installed_package_says_that_it_lacks_the_experiments(command: tuple[
         cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True,
     )  # fmt: skip
     sentence = "This command needs the folder experiments/ of a checkout; an installed package lacks it."
-    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"deepcfr: {sentence}\n")
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"{NOTE}deepcfr: {sentence}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
@@ -36,7 +36,7 @@ def test_the_commands_find_the_experiments_from_any_folder(tmp_path: Path) -> No
     environment = {"PYTHONPATH": str(Path(package.__file__).parents[1])}
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.returncode == 2
-    assert result.stderr.startswith("deepcfr: There is no experiment 'fig99'; there are fig2, ")
+    assert result.stderr.startswith(f"{NOTE}deepcfr: There is no experiment 'fig99'; there are fig2, ")
 
 
 def test_an_unknown_experiment_is_refused_and_help_names_all_that_there_are() -> None:

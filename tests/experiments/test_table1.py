@@ -28,7 +28,7 @@ from deepcfr.config import (
     SolveConfig,
     load_config,
 )
-from deepcfr.evaluation import exploitability as exploitability_module
+from deepcfr.evaluation import limits
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.games.poker import PokerGame
@@ -109,7 +109,7 @@ def make_table(root: Path, plan: Plan, seeds: int = 2) -> Progress:
 @pytest.fixture(autouse=True)
 def out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the large game, no run is evaluated exactly."""
-    monkeypatch.setattr(exploitability_module, "MOST_BOARDS", 100)
+    monkeypatch.setattr(limits, "MOST_BOARDS", 100)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Plan]:
     root = tmp_path_factory.mktemp("table")
     plan = plan_of(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exploitability_module, "MOST_BOARDS", 100)
+        patch.setattr(limits, "MOST_BOARDS", 100)
         progress = make_table(root, plan)
     assert (progress.ran, progress.there, progress.matches, progress.finished) == (4, 0, 11, True)
     return root, plan

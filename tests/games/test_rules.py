@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deepcfr.abstraction.buckets import round_classes
 from deepcfr.errors import GameError
-from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.limits import refusal
 from deepcfr.games.betting import build_tree
 from deepcfr.games.rules import PRESETS, most_chips, most_raises
 from deepcfr.ranges.boards import count_boards

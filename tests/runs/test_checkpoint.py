@@ -607,10 +607,10 @@ def test_the_leftovers_of_an_interrupted_write_are_ignored(saved: Saved) -> None
 
 def test_a_run_with_a_damaged_newest_checkpoint_keeps_the_memories_of_the_one_before(saved: Saved) -> None:
     (saved.folder(3) / checkpoints.STATE).write_text("{")
-    assert checkpoints.keeps_memories(saved.path)
+    assert saved.run.keeps_memories()
     (saved.folder(2) / checkpoints.STATE).write_text("{")
     with pytest.raises(CheckpointError, match="0000003"):
-        checkpoints.keeps_memories(saved.path)
+        saved.run.keeps_memories()
 
 
 def test_the_pointer_to_the_latest_is_for_people_only(saved: Saved) -> None:

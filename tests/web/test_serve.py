@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from command_line import deepcfr, problems
+from command_line import NOTE, deepcfr, problems
 from deepcfr.errors import ConfigError
 from deepcfr.web.app import build_app
 from deepcfr.web.serve import _is_loopback, _listen, warm_up
@@ -26,6 +26,7 @@ def test_the_server_answers_at_the_address_that_it_names_and_stops_at_an_interru
     command = [sys.executable, "-m", "deepcfr.cli", "serve", str(MODELS / "kuhn"), "--port", "0", "--host", "127.0.0.2"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stderr is not None
+        assert server.stderr.readline() == NOTE
         address = re.search(r"http://127\.0\.0\.2:\d+/", server.stderr.readline())
         assert address is not None
         with urllib.request.urlopen(address[0] + "api/agents") as answer:

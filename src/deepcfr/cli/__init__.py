@@ -73,6 +73,8 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "report": (records.Report, reporting.report_command),
     "bench": (records.Bench, reporting.bench_command),
 }
+NO_LIBRARY = ("models", "runs")  # commands that load neither torch nor numba
+NO_TORCH = ("games",)  # and those that load numba alone
 
 
 def main() -> None:
@@ -127,6 +129,8 @@ def parse_command(arguments: list[str]) -> Any:
     arguments = _with_address(arguments)
     train, solve = _shown(arguments) if {*SHORT, LONG} & {*arguments} else (RunConfig(), default_solve_config())
     command = _read(_without_sampling(arguments), with_kind(train, arguments), solve)
+    if arguments[0] not in NO_LIBRARY and ("numba" if arguments[0] in NO_TORCH else "torch") not in sys.modules:
+        warn("loading libraries takes some seconds.")
     if isinstance(command, records.Train):
         if command.config and command.solver != network_solver(command.solver):
             raise ConfigError(

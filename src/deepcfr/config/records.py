@@ -261,6 +261,11 @@ class RunConfig:
         return self.nfsp.iterations if self.solver == "nfsp" else self.ppo.iterations
 
     @property
+    def plays_all_hands(self) -> bool:
+        """Whether a traversal plays out all hands of its boards at once, instead of single histories."""
+        return self.solver == "deep-cfr" and self.sampling.kind == "public-chance"
+
+    @property
     def has_values(self) -> bool:
         """Whether the run learns the values of histories."""
         sampling = self.sampling
@@ -362,6 +367,11 @@ class SolveConfig:
     def method(self) -> str:
         """The name of the algorithm."""
         return _TABULAR[self.solve.algorithm]
+
+    @property
+    def plays_all_hands(self) -> bool:
+        """Whether an iteration plays out all hands at once, instead of single histories."""
+        return self.solve.algorithm != "mccfr"
 
     @property
     def abstraction_folder(self) -> Path | None:

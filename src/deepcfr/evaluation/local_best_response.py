@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.check_down import CheckDown
-from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.limits import refusal
 from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval, require_boards
 from deepcfr.evaluation.match.exact import Floats, Later, ProfilePass, strategy_on
 from deepcfr.evaluation.match.record import in_both_seats

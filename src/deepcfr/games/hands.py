@@ -15,9 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.compiled import nb
+from deepcfr.games.rules import PokerRules
 
 MAX_HAND = 7  # the most cards that a hand is chosen from
 HIGH_CARD, PAIR, TWO_PAIR, TRIPS, STRAIGHT, FLUSH, FULL_HOUSE, QUADS, STRAIGHT_FLUSH = range(9)
+
+
+def hand_problem(rules: PokerRules) -> str | None:
+    """The reason why the hands of a game cannot be ranked; None if they can."""
+    seen = rules.hole_cards + sum(rules.board_cards)
+    if seen <= MAX_HAND:
+        return None
+    return f"{rules.name} shows a player {seen} cards, and hands of at most {MAX_HAND} can be ranked."
 
 
 def _mask_tables() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:

@@ -19,9 +19,8 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
-from deepcfr.games.hands import count_bits
+from deepcfr.games.hands import count_bits, hand_problem
 from deepcfr.games.ladder import MOST_RUNGS, LadderRules
-from deepcfr.games.poker import hand_problem
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 

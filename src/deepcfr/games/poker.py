@@ -15,7 +15,7 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
 from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, deal_cards, sort_groups
-from deepcfr.games.hands import MAX_HAND, strength
+from deepcfr.games.hands import hand_problem, strength
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import NO_CARD, Encoding
@@ -129,14 +129,6 @@ def poker_game(game: Game) -> PokerGame:
         "Public-chance traversals, a table for the first round and targets in units of the pot need a poker game, and "
         f"'{game.name}' is not one."
     )
-
-
-def hand_problem(rules: PokerRules) -> str | None:
-    """The reason why the hands of a game cannot be ranked; None if they can."""
-    seen = rules.hole_cards + sum(rules.board_cards)
-    if seen <= MAX_HAND:
-        return None
-    return f"{rules.name} shows a player {seen} cards, and hands of at most {MAX_HAND} can be ranked."
 
 
 def _require_supported(rules: PokerRules) -> None:

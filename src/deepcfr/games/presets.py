@@ -121,11 +121,13 @@ def count_histories(source: GameSource, most: float) -> float:
     if deals[-1] > most:
         return math.inf
     if isinstance(source, LadderRules):
-        from deepcfr.games.listed_ladder import can_be_listed, listed_game
+        from deepcfr.games.ladder_betting import LadderGame
+        from deepcfr.games.ladder_tree import ladder_tree
 
-        if not can_be_listed(source):
-            return math.inf
-        rounds = listed_game(source).tree.round
+        try:
+            rounds = ladder_tree(LadderGame(source)).round
+        except GameError:
+            return math.inf  # too large to list
     else:
         from deepcfr.games.betting import build_tree
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import comb
 
 from deepcfr.errors import GameError
 
@@ -93,6 +96,12 @@ class PokerRules:
     def num_cards(self) -> int:
         """The number of cards in the deck."""
         return self.num_ranks * self.num_suits
+
+    def count_boards(self) -> list[int]:
+        """The number of boards in each round, without merging those that differ by a renaming of suits."""
+        dealt = accumulate(self.board_cards, initial=0)
+        ways = (comb(self.num_cards - seen, new) for seen, new in zip(dealt, self.board_cards, strict=False))
+        return list(accumulate(ways, operator.mul))
 
 
 def most_chips(blinds: Sequence[int], raise_size: Sequence[int], max_raises: Sequence[int]) -> int:

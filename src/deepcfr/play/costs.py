@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.limits import refusal
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import ListedState
 from deepcfr.parallel import Workers

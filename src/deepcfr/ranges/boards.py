@@ -74,14 +74,10 @@ Choose = Callable[[Board], list[Board]]
 
 def count_boards(rules: PokerRules, *, merge: bool) -> list[int]:
     """Number of boards in each round, computed without building them; with `merge`, up to a renaming of suits."""
-    counts, cards = [], 0
-    one_by_one = 1
-    for round_, new_cards in enumerate(rules.board_cards):
-        groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
-        one_by_one *= comb(rules.num_cards - cards, new_cards)
-        cards += new_cards
-        counts.append(count_classes(rules.num_ranks, rules.num_suits, groups) if merge else one_by_one)
-    return counts
+    if not merge:
+        return rules.count_boards()
+    dealt = (tuple(filter(None, rules.board_cards[: round_ + 1])) for round_ in range(rules.num_rounds))
+    return [count_classes(rules.num_ranks, rules.num_suits, groups) for groups in dealt]
 
 
 _MOST_KEPT = 8e9  # bytes

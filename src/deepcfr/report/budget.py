@@ -9,8 +9,8 @@ from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.evaluation.deviations import Deviation
 from deepcfr.evaluation.error_budget import POLICIES, BudgetSettings, ErrorBudget, Progress, error_budget, is_exact
-from deepcfr.evaluation.exploitability import refusal
 from deepcfr.evaluation.fit_noise import FITS, FitNoise, fit_noise
+from deepcfr.evaluation.limits import refusal
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.runs.folder import RunFolder, Warn

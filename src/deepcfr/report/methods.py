@@ -11,7 +11,6 @@ from typing import Literal
 from deepcfr.abstraction.buckets import round_classes
 from deepcfr.abstraction.files import read_description
 from deepcfr.config import (
-    AnyConfig,
     NetworkConfig,
     RunConfig,
     TabularConfig,
@@ -53,7 +52,7 @@ def method_of(run: RunFolder) -> Method:
     rules = run.source if isinstance(run.source, PokerRules) else None
     if isinstance(run.config, RunConfig):
         size = _parameters(rules, run.config.network) if rules else 0
-        nodes = SWEPT if plays_all_hands(run.config) else SAMPLED
+        nodes = SWEPT if run.config.plays_all_hands else SAMPLED
         name = run.config.method
         return Method(f"{name}, {size:,} parameters" if size else name, "deep", nodes)
     solve = run.config.solve
@@ -62,13 +61,6 @@ def method_of(run: RunFolder) -> Method:
     bits = "" if solve.precision == "float32" or rules is None else f", {solve.precision}"
     label = f"{run.config.method}, full width{bits}"
     return Method(label, "full width", SWEPT if rules else _LISTED)
-
-
-def plays_all_hands(config: AnyConfig) -> bool:
-    """Whether a run plays out all hands at once, in public-chance or full-width passes, and not sampled histories."""
-    if isinstance(config, RunConfig):
-        return config.solver == "deep-cfr" and config.sampling.kind == "public-chance"
-    return config.solve.algorithm != "mccfr"
 
 
 def _monte_carlo(run: RunFolder, solve: TabularConfig, rules: PokerRules | None) -> Method:

@@ -14,9 +14,8 @@ from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.files import read_json
 from deepcfr.games.presets import GameSource
 from deepcfr.report.chart import figure
-from deepcfr.report.methods import plays_all_hands
-from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import whole_lines
+from deepcfr.runs.record import RunRecord
 
 MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
 
@@ -56,7 +55,7 @@ class RunData:
     @property
     def all_hands(self) -> bool:
         """Whether it counts nodes of public-chance or full-width passes, not of sampled histories."""
-        return plays_all_hands(self.config)
+        return self.config.plays_all_hands
 
     @property
     def finished(self) -> bool:
@@ -83,7 +82,7 @@ class RunData:
 
 def read_run(path: Path, name: str) -> RunData:
     """Read a run folder; `name` is its name on pages. Raises CheckpointError, ConfigError, GameError if it is damaged."""
-    run = RunFolder.open(path)
+    run = RunRecord.open(path)
     try:
         environment = read_json(run.path / "environment.json")
     except CheckpointError:

@@ -15,8 +15,7 @@ from rich.table import Column, Table
 from deepcfr.errors import CheckpointError, DeepCFRError
 from deepcfr.games.presets import is_poker
 from deepcfr.report.run_data import RunData, nash_conv, read_run
-from deepcfr.runs.checkpoint import keeps_memories
-from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.record import RunRecord
 
 
 def run_facts(folder: Path) -> list[dict[str, Any]]:
@@ -43,7 +42,7 @@ def _facts(path: Path, now: float) -> dict[str, Any]:
     written = max(file.stat().st_mtime for file in path.iterdir() if file.suffix in (".toml", ".jsonl"))
     found: dict[str, Any] = {"run": str(path), "age": max(now - written, 0.0)}
     try:
-        run, poker, resumable = read_run(path, str(path)), is_poker(RunFolder.open(path).source), keeps_memories(path)
+        run, resumable = read_run(path, str(path)), RunRecord.open(path).keeps_memories()
     except DeepCFRError as error:
         return found | {"state": "damaged", "next": " ".join(error.problems)}
     values = [value for line in run.evaluated if (value := nash_conv(line)) is not None]
@@ -55,7 +54,7 @@ def _facts(path: Path, now: float) -> dict[str, Any]:
         "iterations": run.config.iterations,
         "nash_conv": values[-1] if values else None,
         "unit": run.unit,
-        "next": f"deepcfr {_next(run, shlex.quote(str(path)), poker=poker, resumable=resumable)}",
+        "next": f"deepcfr {_next(run, shlex.quote(str(path)), poker=is_poker(run.source), resumable=resumable)}",
     }
 
 

@@ -16,10 +16,10 @@ from deepcfr.errors import CheckpointError
 from deepcfr.files import read_json
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.presets import GameSource, OpenSpielSource, game_in_words
-from deepcfr.runs.costs import duration
-from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.models import models_in, shipped_agents
+from deepcfr.runs.pace import duration
+from deepcfr.runs.record import RunRecord
 
 CARD = "card.md"
 _WRITTEN = (CARD, "report.html")  # about a model, and no part of it
@@ -39,11 +39,11 @@ def model_facts(folder: Path | None = None) -> list[dict[str, Any]]:
     models = shipped_agents() if folder is None else models_in(folder)
     if not models:
         raise CheckpointError(f"'{folder}' holds no models: there is no folder in it with a config.toml.")
-    found = [run_facts(RunFolder.open(path), name if folder is None else str(path)) for name, path in models.items()]
+    found = [run_facts(RunRecord.open(path), name if folder is None else str(path)) for name, path in models.items()]
     return sorted(found, key=lambda facts: facts.pop("rank"))
 
 
-def run_facts(run: RunFolder, name: str) -> dict[str, Any]:
+def run_facts(run: RunRecord, name: str) -> dict[str, Any]:
     """Return what a run is, as JSON values, and its `rank`, by which agents are sorted.
 
     `nash_conv` is that of the newest exact evaluation in `unit`, None without one; `at_least` is the mean gain of the

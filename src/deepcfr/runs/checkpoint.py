@@ -30,11 +30,11 @@ from deepcfr.files import (
     write_atomically,
 )
 from deepcfr.memory.state import SavedState
+from deepcfr.runs.record import STATE, checkpoint_folders
 from deepcfr.solvers.build import Solver
 
 FORMAT = 1
 NETWORKS = "networks.safetensors"
-STATE = "state.json"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def save_checkpoint(
         if isinstance(error, OSError):
             raise cannot_write(folder, error) from error
         raise CheckpointError(f"'{folder}' cannot be written: {error}") from error
-    others = [other for other in _folders(run) if other != folder]
+    others = [other for other in checkpoint_folders(run) if other != folder]
     later = [other for other in others if int(other.name) > solver.iteration]  # damaged, or they would have been read
     for old in later + others[len(later) + keep - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
@@ -122,35 +122,13 @@ def _write(folder: Path, solver: Solver, fingerprint: str, seconds: float, memor
     write_atomically(folder / STATE, json_bytes(state | {"checksum": self_checksum(state)}))
 
 
-def _folders(run: Path) -> list[Path]:
-    """Checkpoint folders, newest first."""
-    named = (path for path in (run / "checkpoints").glob("*") if path.is_dir() and path.name.isdecimal())
-    return sorted(named, key=lambda path: int(path.name), reverse=True)
-
-
-def keeps_memories(run: Path) -> bool:
-    """Whether training can go on from the run's newest readable checkpoint, or from the start, where there is none.
-
-    Raises CheckpointError if none of them can be read.
-    """
-    damage: CheckpointError | None = None
-    for folder in _folders(run):
-        try:
-            return bool(read_json(folder / STATE).get("memories"))
-        except CheckpointError as error:
-            damage = damage or error
-    if damage:
-        raise damage
-    return True
-
-
 def newest_checkpoint(run: Path, fingerprint: str, warn: Callable[[str], None]) -> Checkpoint | None:
     """The newest undamaged checkpoint of a run, None if the run has none at all.
 
     Every damaged one is named through `warn` and passed over. Raises CheckpointError if all are damaged, or if one belongs
     to another game than `fingerprint` says.
     """
-    folders = _folders(run)
+    folders = checkpoint_folders(run)
     damage = []
     for folder in folders:
         try:

@@ -14,7 +14,7 @@ from deepcfr.abstraction.files import read_counts, read_description
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
-from deepcfr.evaluation.exploitability import refusal
+from deepcfr.evaluation.limits import refusal
 from deepcfr.files import cache_folder
 from deepcfr.games import strength
 from deepcfr.games.ladder import LadderRules
@@ -29,6 +29,7 @@ from deepcfr.machine import physical_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
+from deepcfr.runs.pace import duration
 from deepcfr.solvers import liars_dice, mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver, require_listed
 from deepcfr.solvers.history_values import value_memory_bytes
@@ -228,11 +229,6 @@ def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
     if seconds is None:
         return []
     return [f"{left:,} iterations take about {duration(left * seconds)}, {seconds:.2g} s each, and evaluations besides"]
-
-
-def duration(seconds: float) -> str:
-    """A time as a short text, in seconds or minutes."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def _memory_of(device: str) -> int:

@@ -25,23 +25,22 @@ from deepcfr.config import (
     load_any_config,
     validate_config,
 )
-from deepcfr.errors import CheckpointError, ConfigError, GameError, NoPolicy
+from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import json_bytes, read_json, write_atomically
-from deepcfr.games.ladder import LadderRules, ladder_rules
+from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.games.openspiel import FromOpenSpiel
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import GameSource, OpenSpielSource, build_game, cards_of, load_source
-from deepcfr.games.rules import PokerRules
+from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Player, Policy
-from deepcfr.runs.checkpoint import Checkpoint, keeps_memories, newest_checkpoint, restore, save_checkpoint
+from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import environment, read_metrics
-from deepcfr.runs.models import run_path, shipped_agents
+from deepcfr.runs.record import RunRecord
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.sampled import SampledSolver
@@ -83,11 +82,11 @@ def make_sampled(source: GameSource, config: SolveConfig, abstraction: Abstracti
     return solver
 
 
-class RunFolder:
+class RunFolder(RunRecord):
     """The folder of one run; `create` starts one, `open` finds one. It builds the run's game once for each device."""
 
     def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
-        self.path, self.config, self.source = path, config, source
+        super().__init__(path, config, source)
         self._games: dict[str, AnyGame] = {}
         self._cost_notes: list[str] | None = None
 
@@ -145,26 +144,6 @@ class RunFolder:
             game = partial(self._any_game, self.config.runtime.device)
             self._cost_notes = cost_notes(self.config, self.source, abstraction, elsewhere=elsewhere, game=game)
         return self._cost_notes
-
-    @classmethod
-    def open(cls, path: Path) -> RunFolder:
-        """Find a run by its folder, or a shipped agent by its name.
-
-        Raises CheckpointError if the folder holds no run or is damaged, ConfigError, GameError.
-        """
-        path = run_path(path)
-        if not (path / "config.toml").is_file():
-            agents = "" if path.exists() else f" Shipped agents are {', '.join(shipped_agents())}."
-            raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.{agents}")
-        config = load_any_config(path / "config.toml")
-        stored: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()
-        }
-        try:
-            source = _source(stored, path / "game.json")
-        except (TypeError, GameError) as error:
-            raise CheckpointError(f"'{path / 'game.json'}' is damaged: {error}.") from error
-        return cls(path, config, source)
 
     def extend(self, iterations: int) -> None:
         """Raise the run's number of iterations to `iterations`; `keep_config` makes it last.
@@ -254,10 +233,6 @@ class RunFolder:
         return load_abstraction(path, cards_of(self.source), any_betting=isinstance(self.source, LadderRules))
 
     @property
-    def metrics_path(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
     def fingerprint(self) -> str:
         """A hash that a checkpoint must have: of the game and the settings that decide the state's shape and meaning."""
         parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
@@ -341,7 +316,7 @@ class RunFolder:
         which = self.config.evaluation.policy if which == "own" else which
         # a tabular solver's current strategy is in its regrets, which only a whole checkpoint holds
         whole = which == "current" and isinstance(self.config, SolveConfig)
-        if whole and not keeps_memories(self.path):
+        if whole and not self.keeps_memories():
             raise CheckpointError(f"'{self.path}' was exported without its regrets, so it has no current strategy.")
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
@@ -359,10 +334,3 @@ class RunFolder:
         """As `load_player`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
         player, solver = self.load_player(which, warn)
         return listed(player), solver
-
-
-def _source(stored: dict[str, Any], path: Path) -> GameSource:
-    """The game source in `game.json`; raises the errors of the sources."""
-    if "ladder" in stored:
-        return ladder_rules(stored, path)
-    return OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from deepcfr.errors import GameError
-from deepcfr.evaluation.exploitability import refusal
-from deepcfr.games.betting import build_tree
-from deepcfr.games.ladder import LADDERS
-from deepcfr.games.listed_ladder import can_be_listed, listed_game
+from deepcfr.evaluation.limits import refusal
+from deepcfr.games.betting import PublicTree, build_tree
+from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_tree import ladder_tree
 from deepcfr.games.presets import OpenSpielSource, load_source
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.ranges.boards import count_boards
 
 
 def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
@@ -27,9 +27,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
         source = load_source(name)
         if isinstance(source, OpenSpielSource):
             raise GameError(f"'{name}' is no game definition.")
-        rules = source.deck
-        listed = isinstance(source, PokerRules) or can_be_listed(source)
-        tree = build_tree(source) if isinstance(source, PokerRules) else listed_game(source).tree if listed else None
+        rules, tree = source.deck, _tree(source)
         facts.append(
             {
                 "game": rules.name,
@@ -38,11 +36,19 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
                 "hole_cards": rules.hole_cards,
                 "board_cards": list(rules.board_cards),
                 "betting_decisions": tree.num_decisions if tree else None,
-                "boards": count_boards(rules, merge=False)[-1],
-                "exact_evaluation": listed and refusal(rules) is None,
+                "boards": rules.count_boards()[-1],
+                "exact_evaluation": tree is not None and refusal(rules) is None,
             }
         )
     return facts
+
+
+def _tree(source: PokerRules | LadderRules) -> PublicTree | None:
+    """The betting tree; None if it is too large to list."""
+    try:
+        return build_tree(source) if isinstance(source, PokerRules) else ladder_tree(LadderGame(source))
+    except GameError:
+        return None
 
 
 def show_games(facts: list[dict[str, Any]], console: Console) -> None:

@@ -17,9 +17,8 @@ from rich.progress import (
 
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import is_poker
-from deepcfr.runs.costs import duration
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.pace import Pace
+from deepcfr.runs.pace import Pace, duration
 from deepcfr.runs.train import Summary
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult

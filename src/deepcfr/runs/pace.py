@@ -6,7 +6,6 @@ import time
 from collections import deque
 
 from deepcfr.config import AnyConfig
-from deepcfr.runs.costs import duration
 
 LATEST = 10  # iterations whose mean time the next ones are expected to take
 _FIRST, _ALONE = 5.0, 60.0  # seconds before the first estimate, and before one from a single iteration
@@ -84,3 +83,8 @@ class Pace:
         timed = "not timed yet" if self._evaluation is None else f"{duration(self._evaluation)} each"
         beside = f", and {count} {'evaluation' if count == 1 else 'evaluations'}, {timed}" if count else ""
         return f"about {self.left()}: {self._each:.2g} s an iteration{beside}"
+
+
+def duration(seconds: float) -> str:
+    """A time as a short text, in seconds or minutes."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,75 @@
+"""A run folder as data: its configuration and its game, without what trains or plays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from deepcfr.config import AnyConfig, load_any_config
+from deepcfr.errors import CheckpointError, GameError
+from deepcfr.files import read_json
+from deepcfr.games.ladder import ladder_rules
+from deepcfr.games.presets import GameSource, OpenSpielSource
+from deepcfr.games.rules import PokerRules
+from deepcfr.runs.models import run_path, shipped_agents
+
+STATE = "state.json"  # the file of a checkpoint that has its facts and checksums
+
+
+class RunRecord:
+    """A run by its folder; `RunFolder` adds its solver and its policies."""
+
+    def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
+        self.path, self.config, self.source = path, config, source
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Find a run by its folder, or a shipped agent by its name.
+
+        Raises CheckpointError if the folder holds no run or is damaged, ConfigError, GameError.
+        """
+        path = run_path(path)
+        if not (path / "config.toml").is_file():
+            agents = "" if path.exists() else f" Shipped agents are {', '.join(shipped_agents())}."
+            raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.{agents}")
+        config = load_any_config(path / "config.toml")
+        stored: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()
+        }
+        try:
+            source = _source(stored, path / "game.json")
+        except (TypeError, GameError) as error:
+            raise CheckpointError(f"'{path / 'game.json'}' is damaged: {error}.") from error
+        return cls(path, config, source)
+
+    @property
+    def metrics_path(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def keeps_memories(self) -> bool:
+        """Whether training can go on from the newest readable checkpoint, or from the start, where there is none.
+
+        Raises CheckpointError if none of them can be read.
+        """
+        damage: CheckpointError | None = None
+        for folder in checkpoint_folders(self.path):
+            try:
+                return bool(read_json(folder / STATE).get("memories"))
+            except CheckpointError as error:
+                damage = damage or error
+        if damage:
+            raise damage
+        return True
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The folders of a run's checkpoints, newest first, damaged ones too."""
+    named = (path for path in (run / "checkpoints").glob("*") if path.is_dir() and path.name.isdecimal())
+    return sorted(named, key=lambda path: int(path.name), reverse=True)
+
+
+def _source(stored: dict[str, Any], path: Path) -> GameSource:
+    """The game source in `game.json`; raises the errors of the sources."""
+    if "ladder" in stored:
+        return ladder_rules(stored, path)
+    return OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)
