@@ -9,12 +9,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deepcfr.errors import ConfigError
-from deepcfr.games.cards import all_hands, card_text, cards_text, hand_class, parse_card
+from deepcfr.games.cards import all_hands, card_text, cards_text, hand_class, parse_card, split_cards
 from deepcfr.games.rules import PRESETS, PokerRules
 
 FHP = PRESETS["fhp"]
 # What a card may look like, written down independently of the parser.
-CARD_PATTERNS = {"kuhn": "[JQKjqk]", "leduc": "[JQKjqk][cdCD]", "fhp": "([2-9TJQKAtjqka]|10)[cdhsCDHS]"}
+CARD_PATTERNS = {
+    "kuhn": "[JQKjqk]",
+    "leduc": "[JQKjqk][cdCD♣♧♦♢]",
+    "fhp": "([2-9TJQKAtjqka]|10)[cdhsCDHS♣♧♦♢♥♡♠♤]",
+}
+SIGNS = {"♣": "c", "♧": "c", "♦": "d", "♢": "d", "♥": "h", "♡": "h", "♠": "s", "♤": "s"}
 
 
 @pytest.mark.parametrize("rules", PRESETS.values(), ids=PRESETS)
@@ -40,7 +45,7 @@ def test_ten_may_be_written_with_two_digits() -> None:
 
 @pytest.mark.parametrize("game", list(CARD_PATTERNS))
 @settings(max_examples=300)
-@given(text=st.text(max_size=4) | st.text("0123456789TJQKAtjqkacdhsCDHS Kſ", max_size=4))
+@given(text=st.text(max_size=4) | st.text("0123456789TJQKAtjqkacdhsCDHS♠♡ Kſ", max_size=4))
 @example(text="")
 @example(text="1s")
 @example(text="10")
@@ -49,17 +54,43 @@ def test_ten_may_be_written_with_two_digits() -> None:
 @example(text="K")
 @example(text="Ks")
 @example(text="Kd")
+@example(text="K♦")
+@example(text="10♤")
 def test_only_cards_of_the_game_are_read_and_anything_else_is_named(game: str, text: str) -> None:
     rules = PRESETS[game]
     if re.fullmatch(CARD_PATTERNS[game], text):
         written = card_text(rules, parse_card(rules, text))
-        assert written.lower() == text.lower().replace("10", "t")
+        plain = "".join(SIGNS.get(sign, sign) for sign in text)
+        assert written.lower() == plain.lower().replace("10", "t")
         return
     with pytest.raises(ConfigError) as caught:
         parse_card(rules, text)
     (problem,) = caught.value.problems
     assert problem.startswith(f"'{text}' is not a card of {game}: ")
     assert problem.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Qs Th 2h",
+        "Qs,Th,2h",
+        "[Qs Th 2h]",
+        "Q♠ T♥ 2♥",
+        "Q♠\ufe0f10♥\ufe0f2♥\ufe0f",
+        "qsth2h",
+        "QSTH2H",
+        "Qs, 10h; 2h",
+        "\ufeff(Qs Th) 2h",
+    ],
+)
+def test_several_cards_are_read_as_people_write_them(text: str) -> None:
+    assert cards_text(FHP, [parse_card(FHP, piece) for piece in split_cards(FHP, text)]) == "Qs Th 2h"
+
+
+def test_cards_that_are_no_text_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"Cards must be in one text, such as 'Qs 7h 2c', but are \['Qs'\]"):
+        split_cards(FHP, ["Qs"])  # type: ignore[arg-type]
 
 
 def test_the_refusal_says_what_a_card_looks_like() -> None:

@@ -393,6 +393,18 @@ def test_a_hand_that_a_run_has_almost_never_is_left_out() -> None:
     assert folding[folding > 0].min() >= 1e-9
 
 
+@pytest.mark.parametrize("line, aggressor", [("rc", "dealer"), ("crc", "big blind"), ("cc", None)])
+def test_who_bet_last_is_as_in_the_line(line: str, aggressor: str | None) -> None:
+    policy = Leaning(load_game("fhp"))
+    assert Spot.parse("Qs 7h 2c", "flop 75", stacks=5, policy=policy, line=line).aggressor == aggressor
+
+
+def test_no_message_names_a_game_that_nobody_chose() -> None:
+    for board, sentence in (("Qs 7h Xx", "'Xx' is not a card of hold'em"), ("Q♠ 7♥ Q♤", "Qs is given 2 times")):
+        with pytest.raises(ConfigError, match=sentence):
+            parse_board(board)
+
+
 def test_a_spot_without_a_policy_needs_everything() -> None:
     with pytest.raises(ConfigError, match="needs a value for the stacks and the range of the big blind, or an agent"):
         Spot.parse("Qs 7h 2c", "flop 75", pot=3, dealer="AA")

@@ -119,8 +119,8 @@ def spot_command(command: SpotQuery) -> None:
         command.sizes,
         pot=command.pot,
         stacks=command.stacks,
-        dealer=command.dealer,
-        big_blind=command.big_blind,
+        dealer=_range(command.dealer),
+        big_blind=_range(command.big_blind),
         policy=policy,
         line=command.line,
         rake=command.rake,
@@ -144,6 +144,16 @@ def spot_command(command: SpotQuery) -> None:
         print_json(solution.facts(hands=False))
     else:
         console.print(solution.describe())
+
+
+def _range(text: str | None) -> str | None:
+    """A range, which is in a file if it ends in .txt. Raises ConfigError for a file that is no text."""
+    if not text or not text.lower().endswith(".txt"):
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"'{text}' is not a text in UTF-8.") from error
 
 
 def _locks(path: Path | None) -> list[dict[str, Any]]:

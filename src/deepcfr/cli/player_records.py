@@ -75,7 +75,8 @@ class SpotQuery:
     board: str  # three to five cards
     pot: float | None = None  # big blinds in the pot
     stacks: float | None = None  # big blinds that each player has left
-    dealer: str | None = None  # the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1
+    #: the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1. It may be in a file NAME.txt
+    dealer: str | None = None
     big_blind: str | None = None  # the range of the big blind
     from_: Annotated[str | None, arg(name="from")] = None  # a player of hold'em, as for deepcfr match
     line: str = ""  # the betting of --from before, rounds apart by /, such as rc or rc/ccrc, with sizes r2.5 c/c
@@ -85,10 +86,9 @@ class SpotQuery:
     sizes: str = SPOT_SIZES
     rake: float = 0.0  # percent of the final pot that the house takes from its winner
     cap: float | None = None  # most of the rake, in big blinds
-    min_bet: float = 0.0  # the smallest bet that is allowed; without it any
-    aggressor: Literal["dealer", "big blind"] | None = (
-        None  # who bet last on the street before; matters for donk bets only
-    )
+    min_bet: float = 0.0  # the smallest bet that is allowed; 0 for any
+    #: who bet last on the street before, for donk bets; with --from as in --line
+    aggressor: Literal["dealer", "big blind"] | None = None
     #: stop when best responses gain at most so many thousandths of a big blind, both players added
     gap: float = SPOT_GAP
     iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier

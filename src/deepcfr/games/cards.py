@@ -7,6 +7,7 @@ renames the suits in the order of their holdings and sorts every group, so it is
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
@@ -17,6 +18,11 @@ from deepcfr.compiled import nb
 from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import NO_CARD
+
+SUIT_SIGNS = dict(zip(map(ord, "♣♧♦♢♥♡♠♤"), "ccddhhss", strict=True))
+_BETWEEN = re.compile(
+    "[\\s,;()\\[\\]\ufeff\ufe0e\ufe0f]+"
+)  # cards; the last three are a byte order mark and forms of signs
 
 
 def card_text(rules: PokerRules, card: int) -> str:
@@ -31,11 +37,11 @@ def cards_text(rules: PokerRules, cards: npt.ArrayLike) -> str:
 
 
 def parse_card(rules: PokerRules, text: str) -> int:
-    """The card that `text` names, such as `As`, `10s` or, in one-suit decks, `K`.
+    """The card that `text` names, such as `As`, `10s`, `A♠` or, in one-suit decks, `K`.
 
     Raises ConfigError for anything else.
     """
-    name = "T" + text[2:] if text.startswith("10") else text
+    name = ("T" + text[2:] if text.startswith("10") else text).translate(SUIT_SIGNS)
     suited = rules.num_suits > 1
     if len(name) == (2 if suited else 1):
         rank = max(rules.rank_symbols.find(name[0]), rules.rank_symbols.find(name[0].upper()))
@@ -44,6 +50,17 @@ def parse_card(rules: PokerRules, text: str) -> int:
             return rank * rules.num_suits + suit
     suits = f" and a suit of {rules.suit_symbols}" if suited else ""
     raise ConfigError(f"'{text}' is not a card of {rules.name}: write a rank of {rules.rank_symbols}{suits}.")
+
+
+def split_cards(rules: PokerRules, text: str) -> list[str]:
+    """The texts of single cards, which `parse_card` reads, in `Qs 7h 2c`, `Qs,7h,2c`, `[Q♠ 7♥ 2♣]` or `Qs7h2c`.
+
+    Raises ConfigError for what is no text.
+    """
+    if not isinstance(text, str):
+        raise ConfigError(f"Cards must be in one text, such as 'Qs 7h 2c', but are {text!r}.")
+    card = "10.?|..?" if rules.num_suits > 1 else "10|."
+    return [piece for word in _BETWEEN.split(text) for piece in re.findall(card, word)]
 
 
 def all_hands(num_cards: int, hole_cards: int) -> npt.NDArray[np.uint8]:

@@ -13,7 +13,6 @@ other card of its rank in the text has.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ import torch
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL
-from deepcfr.games.cards import card_text, cards_text, pack_cards, parse_card
+from deepcfr.games.cards import card_text, cards_text, pack_cards, parse_card, split_cards
 from deepcfr.games.ladder_betting import LadderGame, SteppedState
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
@@ -154,8 +153,8 @@ def read_line(state: PublicState, line: str) -> Iterator[tuple[PublicState, int]
 
 
 def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
-    """Public cards such as `Qs 7h 2c` or `Qs7h2c`. Raises ConfigError for unknown and repeated cards."""
-    return tuple(_give_suits(rules, [_read_card(rules, piece) for piece in _pieces(rules, text)]))
+    """Public cards, as `split_cards` reads them. Raises ConfigError for unknown and repeated cards."""
+    return tuple(_give_suits(rules, [_read_card(rules, piece) for piece in split_cards(rules, text)]))
 
 
 def hand_strategy(
@@ -318,16 +317,11 @@ def _count(cards: int) -> str:
 
 def _read_cards(rules: PokerRules, name: str, size: int, field: str) -> list[int]:
     """The `size` cards in `field`; a rank without a suit becomes -1 - rank."""
-    cards = [_read_card(rules, piece) for piece in _pieces(rules, field)]
+    cards = [_read_card(rules, piece) for piece in split_cards(rules, field)]
     if len(cards) != size:
         given = f"{field!r} holds {_count(len(cards))}" if cards else "none is given"
         raise ConfigError(f"{name} of {rules.name} is {_count(size)}, but {given}.")
     return cards
-
-
-def _pieces(rules: PokerRules, text: str) -> list[str]:
-    """The texts of single cards."""
-    return [piece for word in text.split() for piece in re.findall("10.?|..?" if rules.num_suits > 1 else "10|.", word)]
 
 
 def _read_card(rules: PokerRules, piece: str) -> int:

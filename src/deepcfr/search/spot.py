@@ -13,14 +13,15 @@ from numbers import Real
 import numpy as np
 
 from deepcfr.errors import ConfigError
+from deepcfr.games.betting import RAISE
 from deepcfr.games.board_index import hand_images
 from deepcfr.games.cards import all_hands, card_text, cards_text, suit_permutations
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import MAX_CHIPS, PokerRules
 from deepcfr.policies.base import Player
-from deepcfr.policies.query import read_board
-from deepcfr.search.spot_ranges import HOLDEM, Doubles, parse_range, range_text, ranges_after
+from deepcfr.policies.query import poker_state, read_board, read_line
+from deepcfr.search.spot_ranges import HOLDEM, Doubles, range_text, ranges_after, read_range
 from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
 
 NAMES = ("dealer", "big blind")
@@ -30,8 +31,15 @@ _EXACT = 1e-6  # a smaller relative change of an amount is not worth a word
 
 
 def parse_board(text: str) -> tuple[int, ...]:
-    """The cards of a board such as `Qs 7h 2c` or `Qs7h2c`. Raises ConfigError for unknown and repeated cards."""
+    """The cards of a board, as `read_board` reads them. Raises ConfigError for unknown and repeated cards."""
     return read_board(HOLDEM, text)
+
+
+def _aggressor(policy: Player, line: str) -> str | None:
+    """Who made the last bet of a line's last round, one of NAMES."""
+    steps = list(read_line(poker_state(policy), line))
+    raises = [state.actor for state, action in steps if action >= RAISE and state.round == steps[-1][0].round]
+    return NAMES[raises[-1]] if raises else None
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class Spot:
     cap: float | None = None  # most of it
     min_bet: float = 0.0  # the smallest bet that is allowed; a raise is at least as large as the bet or raise before
     aggressor: str | None = None  # who made the last bet of the street before, one of NAMES, or None for nobody
+    remarks: tuple[str, ...] = ()  # on the texts that it was read from
     rules: PokerRules = field(init=False)
 
     @staticmethod
@@ -78,7 +87,9 @@ class Spot:
             raise ConfigError(f"The line '{line}' needs an agent whose betting it is.")
         if missing and policy is None:
             raise ConfigError(f"A spot needs a value for {' and '.join(missing)}, or an agent that has it.")
-        dealt, other = (None if text is None else parse_range(text) for text in (dealer, big_blind))
+        (dealt, first_note), (other, second_note) = (
+            (None, "") if text is None else read_range(text) for text in (dealer, big_blind)
+        )
         if policy is not None:
             state, reach = ranges_after(policy, line, cards)
             rules = state.rules
@@ -88,12 +99,14 @@ class Spot:
                 raise ConfigError(f"Nobody runs out of chips in '{rules.name}': give the stacks.")
             pot = state.pot if pot is None else pot
             stacks = (stack - max(state.chips)) / rules.unit_chips if stacks is None else stacks
+            aggressor = aggressor or _aggressor(policy, line)
             dealt, other = (own if text is None else text for text, own in zip((dealt, other), reach, strict=True))
+        remarks = tuple(filter(None, (first_note, second_note)))
         assert pot is not None
         assert stacks is not None
         assert dealt is not None
         assert other is not None
-        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes), rake, cap, min_bet, aggressor)
+        return Spot(cards, pot, stacks, (dealt, other), Sizes.parse(sizes), rake, cap, min_bet, aggressor, remarks)
 
     def texts(self) -> dict[str, str | float | None]:
         """The spot as `parse` reads it."""
@@ -153,7 +166,7 @@ class Spot:
         """A sentence for each value that is solved otherwise than it was given."""
         chips = self.rules.unit_chips
         solved = {"pot": (self.pot, 2 * self.half_pot), "stacks": (self.stacks, self.rules.stack - self.half_pot)}
-        notes = [
+        notes = list(self.remarks) + [
             f"The {name} of {value:g} is solved as {amount_text(whole / chips)}."
             for name, (value, whole) in solved.items()
             if abs(whole - value * chips) > _EXACT * value * chips

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import lru_cache
 from math import comb
 
@@ -14,7 +15,7 @@ from pokerkit.analysis import parse_range as hands_of
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.board_index import binomials, hand_numbers
-from deepcfr.games.cards import all_hands, cards_text, hand_class, parse_card
+from deepcfr.games.cards import SUIT_SIGNS, all_hands, cards_text, hand_class, parse_card, split_cards
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Player
@@ -27,28 +28,89 @@ HOLDEM = replace(PRESETS["hunl-pot"], name="hold'em")
 _CARDS = HOLDEM.num_cards
 _DIGITS = 4  # significant ones of a weight in text
 _LEAST = 1e-9  # weight of a hand that a run still has
-_HAND = re.compile(f"([{HOLDEM.rank_symbols}][{HOLDEM.suit_symbols}]){{2}}")
+_RANK = f"[{HOLDEM.rank_symbols}]"
+_HAND = re.compile(f"(?:{_RANK}[{HOLDEM.suit_symbols}]){{2}}", re.IGNORECASE)
+_CLASSES = re.compile(f"({_RANK})({_RANK})(s|o|)(?:(\\+)|-({_RANK}?)({_RANK})(s|o|))?", re.IGNORECASE)
+_ALL = ("random", "any", "100%")
+_DASHES = "-‐‑‒–—−"
+_SIGNS = SUIT_SIGNS | dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(map(ord, "\ufe0e\ufe0f"), "")
+_BLOCK = re.compile(r"\[([\d.]+%?)\]([^\[\]]*)\[/\1\]")
+_WEIGHT = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:e-?\d{1,2})?", re.IGNORECASE)
 
 
 def parse_range(text: str) -> Doubles:
-    """The weight of every hand, [1326], of a range such as `77+,A5s-A2s,KQo:0.5`; pokerkit reads the notation.
+    """The weight of every hand, [1326], of a range in the usual notation (docs/search.md).
 
     Raises ConfigError for what is not a range.
     """
-    weights = np.zeros(comb(_CARDS, 2))
-    for part in filter(None, map(str.strip, re.split(r"[,;\s]+", text))):
-        name, _, weight = part.partition(":")
-        if weight and not re.fullmatch(r"0?\.\d+|[01]|1\.0*", weight):
-            raise ConfigError(f"The weight of '{part}' must be a number from 0 to 1.")
-        weights[_rows_of(name)] = float(weight or 1)
-    return weights
+    return read_range(text)[0]
+
+
+def read_range(text: str) -> tuple[Doubles, str]:
+    """A range as `parse_range` reads it, and a sentence if parts of it overlap; the last part counts."""
+    weights, owner, note = np.zeros(comb(_CARDS, 2)), np.full(comb(_CARDS, 2), -1), ""
+    parts = list(_parts(text))
+    for number, (name, weight) in enumerate(parts):
+        rows = _rows_of(name)
+        if not note and (twice := rows[owner[rows] >= 0]).size:
+            earlier, hand = parts[owner[twice[0]]][0], hand_names(all_hands(_CARDS, 2)[twice[:1]])[0]
+            note = f"'{earlier}' and '{name}' both have {hand}: of parts of a range that overlap the last one counts."
+        weights[rows], owner[rows] = weight, number
+    return weights, note
+
+
+def _parts(text: str) -> Iterator[tuple[str, float]]:
+    """The hands of each part of a range, as written, and their weight."""
+    if not isinstance(text, str):
+        raise ConfigError(f"A range must be text such as 77+,AKs:0.5, but is {text!r}.")
+    plain = re.sub(r"(?:#|//).*", "", re.sub("\r\n?", "\n", text.replace("\ufeff", "")))
+    plain = re.sub(rf"[ \t]*([{_DASHES}])[ \t]*", r"\1", plain)
+    plain = re.sub(r"[ \t]*([:@])[ \t]*(?=[\d.])", r"\1", re.sub(r"[ \t]+%", "%", plain))
+    start = 0
+    for block in _BLOCK.finditer(plain):
+        yield from _weighted(plain[start : block.start()])
+        yield from _weighted(block[2], _share(block[0], "@", block[1]))
+        start = block.end()
+    yield from _weighted(plain[start:])
+
+
+def _weighted(text: str, weight: float | None = None) -> Iterator[tuple[str, float]]:
+    """Parts without blocks; those inside of one have its `weight`."""
+    for part in filter(None, re.split(r"[,;\s]+", text)):
+        if "[" in part or "]" in part:
+            raise ConfigError(
+                f"'{part}' is not a part of a range: a weight of several hands is written [50]77,AKs[/50]."
+            )
+        name, sign, own = re.fullmatch(r"([^:@]*)([:@]?)(.*)", part).groups()  # type: ignore[union-attr]
+        if sign and weight is not None:
+            raise ConfigError(f"'{part}' has a weight of its own inside of a block that has one.")
+        yield name, _share(part, sign, own) if sign else 1.0 if weight is None else weight
+
+
+def _share(part: str, sign: str, text: str) -> float:
+    """The weight of a part: `text` is a share after `:`, percent after `@` or with its sign. Raises ConfigError."""
+    if not text:
+        raise ConfigError(f"The weight of '{part}' is missing: write {part}0.5, or no '{sign}'.".replace("@0.5", "@50"))
+    percent = sign == "@" or text.endswith("%")
+    number = text.removesuffix("%")
+    value = float(Decimal(number).scaleb(-2 if percent else 0)) if _WEIGHT.fullmatch(number) else -1.0
+    if not 0 <= value <= 1:
+        raise ConfigError(f"The weight of '{part}' must be a number from 0 to 1, or percent such as :50% or @50.")
+    if sign == "@" and 0 < value <= 0.01 and not text.endswith("%"):
+        raise ConfigError(
+            f"The weight of '{part}' is at most one percent: write :{number} for a share, or {sign}{number}%."
+        )
+    return value
 
 
 @lru_cache(maxsize=4_096)
 def _rows_of(name: str) -> npt.NDArray[np.int32]:
     """The places of the hands of a part of a range. Raises ConfigError for another text."""
+    if name.lower() in _ALL:
+        return np.arange(comb(_CARDS, 2), dtype=np.int32)
+    plain = name.translate(_SIGNS).replace("10", "T")
     try:
-        hands = [(name[:2], name[2:])] if _HAND.fullmatch(name) else hands_of(*_expanded(name))
+        hands = [split_cards(HOLDEM, plain)] if _HAND.fullmatch(plain) else hands_of(*_classes(plain))
         rows = [sorted(parse_card(HOLDEM, card) for card in map(_card_text, hand)) for hand in hands]
         if not rows or any(len(set(hand)) != 2 for hand in rows):
             raise ValueError(name)
@@ -56,7 +118,27 @@ def _rows_of(name: str) -> npt.NDArray[np.int32]:
         raise ConfigError(
             f"'{name}' is not a part of a range: write hands such as 77+, A5s-A2s, KQo or AsKd."
         ) from error
-    return hand_rows(np.array(rows, np.uint8))
+    return hand_rows(np.array(sorted(rows), np.uint8))
+
+
+def _classes(plain: str) -> list[str]:
+    """The classes of a part in the notation of pokerkit. Raises ValueError for another text."""
+    found = _CLASSES.fullmatch(plain)
+    if not found:
+        raise ValueError(plain)
+    high, low, suits, plus, first, last, other = (part.upper() for part in found.groups(default=""))
+    if not last:
+        return [high + low + suits.lower() + plus]
+    if (suits and other and suits != other) or (high == low and not first):
+        raise ValueError(plain)
+    kind = (suits or other).lower()
+    if high != (first or high):
+        return [f"{high}{low}{kind}-{first}{last}{kind}"]
+    if high in (low, last):
+        raise ValueError(plain)
+    ranks = HOLDEM.rank_symbols
+    start, end = sorted((ranks.index(low), ranks.index(last)))
+    return [f"{high}{rank}{kind}" for rank in ranks[start : end + 1] if rank != high]
 
 
 def _card_text(card: object) -> str:
@@ -78,16 +160,6 @@ def hand_names(holes: Cards) -> list[str]:
 def _fixed(weight: float) -> str:
     """A weight with its digits and without an exponent."""
     return np.format_float_positional(weight, trim="-")
-
-
-def _expanded(name: str) -> list[str]:
-    """The classes of `A5s-A2s`, which pokerkit does not read; another name alone."""
-    ranks = HOLDEM.rank_symbols
-    match = re.fullmatch(rf"([{ranks}])([{ranks}])([so]?)-\1([{ranks}])\3", name)
-    if not match or match[1] in (match[2], match[4]):
-        return [name]
-    first, last = sorted((ranks.index(match[2]), ranks.index(match[4])))
-    return [f"{match[1]}{rank}{match[3]}" for rank in ranks[first : last + 1] if rank != match[1]]
 
 
 def kind_texts(weights: Doubles, board: Sequence[int] = ()) -> dict[str, str]:
