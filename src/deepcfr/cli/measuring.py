@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +98,11 @@ def strategy_command(command: StrategyQuery) -> None:
 def spot_command(command: SpotQuery) -> None:
     from deepcfr.search.spot_solver import SpotSolver, check_limits, memory_for_spots
 
+    if command.from_file:
+        command = _with_parameters(command, command.from_file)
     check_limits(command.gap, command.iterations, command.threads)
+    if command.board is None:
+        raise ConfigError("A spot needs a board: give --board, or --from-file.")
     if command.out and command.out.exists():
         raise ConfigError(f"'{command.out}' exists: choose another file.")
     from rich.progress import Progress
@@ -150,10 +154,33 @@ def _range(text: str | None) -> str | None:
     """A range, which is in a file if it ends in .txt. Raises ConfigError for a file that is no text."""
     if not text or not text.lower().endswith(".txt"):
         return text
+    return _text_of(Path(text))
+
+
+def _text_of(path: Path) -> str:
     try:
-        return Path(text).read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"'{text}' is not a text in UTF-8.") from error
+        raise ConfigError(f"'{path}' is not a text in UTF-8.") from error
+
+
+def _with_parameters(command: SpotQuery, path: Path) -> SpotQuery:
+    """The command with the values of a parameter file of TexasSolver where it has the default ones."""
+    from deepcfr.protocols.texas_solver import Parameters
+
+    found = Parameters.parse(_text_of(path))
+    values = {
+        name: getattr(found, name) for name in ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "iterations")
+    }
+    pot = command.pot if command.pot is not None else found.pot
+    if found.accuracy is not None and pot is not None:
+        values["gap"] = 10 * found.accuracy * pot  # thousandths, from percent
+    if found.dump and not command.out:
+        warn(f"'{found.dump}' of '{path}' is not written: give --out for the solution.")
+    default = SpotQuery()
+    return replace(
+        command, **{name: value for name, value in values.items() if getattr(command, name) == getattr(default, name)}
+    )
 
 
 def _locks(path: Path | None) -> list[dict[str, Any]]:

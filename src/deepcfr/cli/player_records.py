@@ -72,7 +72,7 @@ class SpotQuery:
     not given is as a run has it after some betting: --from models/fhp --line rc.
     """
 
-    board: str  # three to five cards
+    board: str | None = None  # three to five cards
     pot: float | None = None  # big blinds in the pot
     stacks: float | None = None  # big blinds that each player has left
     #: the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1. It may be in a file NAME.txt
@@ -95,6 +95,7 @@ class SpotQuery:
     #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies
     #: of all hands or the probabilities of each; the rest is solved
     lock: Path | None = None
+    from_file: Path | None = None  # a parameter file of TexasSolver, whose values hold for options that are not given
     out: Path | None = None  # a file for the whole solution as JSON: every decision on the board, every hand
     threads: int = 2  # number of CPU threads
     json: bool = False  # print one JSON object; progress goes to standard error
