@@ -36,7 +36,7 @@ def parse_board(text: str) -> tuple[int, ...]:
 
 
 def _aggressor(policy: Player, line: str) -> str | None:
-    """Who made the last bet of a line's last round, one of NAMES."""
+    """The player who made the last bet of a line's last round, one of NAMES."""
     steps = list(read_line(poker_state(policy), line))
     raises = [state.actor for state, action in steps if action >= RAISE and state.round == steps[-1][0].round]
     return NAMES[raises[-1]] if raises else None
