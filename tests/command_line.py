@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba  # noqa: F401
@@ -33,6 +34,13 @@ class Outcome(NamedTuple):
         value = json.loads(self.out)
         assert isinstance(value, dict)
         return value
+
+
+def edit_settings(run: Path, old: str, new: str) -> None:
+    """Replace the first match of the pattern `old` in a run's configuration, and delete its checksum, as a user does."""
+    text, count = re.subn(old, new, (run / "config.toml").read_text(), count=1)
+    assert count == 1
+    (run / "config.toml").write_text("".join(text.splitlines(keepends=True)[:-1]))
 
 
 def deepcfr(*arguments: object, answers: str = "") -> Outcome:

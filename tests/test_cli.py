@@ -16,10 +16,11 @@ import pytest
 import torch
 from tyro.conf import Positional
 
-from command_line import NOTE, Outcome, deepcfr, problem, problems
+from command_line import NOTE, Outcome, deepcfr, edit_settings, problem, problems
 from deepcfr import cli
 from deepcfr.config import RunConfig, load_config
 from deepcfr.defaults import default_config
+from deepcfr.files import signed_json
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.runs import folder
@@ -339,8 +340,7 @@ def test_measuring_asking_and_resuming_a_finished_run_change_no_file(run: Path, 
 
 
 def test_a_longer_run_goes_on_from_a_shorter_ones_checkpoint(run: Path) -> None:
-    text = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(text.replace("iterations = 3", "iterations = 4"))
+    edit_settings(run, "iterations = 3", "iterations = 4")
     assert deepcfr("resume", run, "--json").json["iterations"] == 4
 
 
@@ -564,7 +564,7 @@ def test_a_run_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_game_is_refused_and_nothing_is_lost(run: Path, tmp_path: Path) -> None:
     game = json.loads((run / "game.json").read_text())
-    (run / "game.json").write_text(json.dumps(game | {"raise_size": [2]}))
+    (run / "game.json").write_text(signed_json(game | {"raise_size": [2]}).decode())
     before = contents(run)
     for command in commands_on(run, tmp_path / "target"):
         assert "belongs to another game" in problem(deepcfr(*command))

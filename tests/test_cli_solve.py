@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from command_line import Outcome, deepcfr, problem, problems
+from command_line import Outcome, deepcfr, edit_settings, problem, problems
 from deepcfr.config import (
     EvaluationConfig,
     RuntimeConfig,
@@ -367,7 +367,7 @@ def test_the_abstraction_may_go_away_once_the_run_is_there(tmp_path: Path, place
     shutil.rmtree(tmp_path / "buckets")
     assert deepcfr("exploitability", path, "--json").json["nash_conv"] == made["nash_conv"]
     assert deepcfr("strategy", path, "K").status == 0
-    (path / "config.toml").write_text((path / "config.toml").read_text().replace("iterations = 2", "iterations = 3"))
+    edit_settings(path, "iterations = 2", "iterations = 3")
     assert deepcfr("resume", path, "--json").json["iterations"] == 3
     assert deepcfr("export", path, "--out", tmp_path / "small").status == 0
     shutil.rmtree(path)

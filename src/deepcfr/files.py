@@ -69,19 +69,29 @@ def self_checksum(value: dict[str, Any]) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file. Raises CheckpointError naming the file if it is missing or damaged."""
+    """A JSON object from a file, whose `checksum`, if it has one, is verified.
+
+    Raises CheckpointError naming the file if it is missing or damaged.
+    """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"'{path}' cannot be read: {error}.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"'{path}' is damaged: it does not hold a JSON object.")
+    if value.get("checksum", expected := self_checksum(value)) != expected:
+        raise CheckpointError(f"'{path}' is damaged: its contents do not match their checksum.")
     return value
 
 
 def json_bytes(value: dict[str, Any]) -> bytes:
     """A JSON object as indented UTF-8 text."""
     return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def signed_json(value: dict[str, Any]) -> bytes:
+    """A JSON object as `json_bytes` gives it, with its `checksum`."""
+    return json_bytes(value | {"checksum": self_checksum(value)})
 
 
 def cache_folder() -> Path | None:

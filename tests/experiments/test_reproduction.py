@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import deepcfr, problem
+from command_line import deepcfr, edit_settings, problem
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
@@ -154,8 +154,9 @@ def test_finished_runs_are_read_and_the_others_named(root: Path) -> None:
 
 
 def test_a_run_of_other_settings_is_left_out_by_name(root: Path) -> None:
-    path = arm_path(root, STUDY, "quick", ARMS[0], 1) / "config.toml"
-    path.write_text(path.read_text().replace("width = 4", "width = 5"))
+    run = arm_path(root, STUDY, "quick", ARMS[0], 1)
+    path = run / "config.toml"
+    edit_settings(run, "width = 4", "width = 5")
     assert read(root).arms["plain"].missing == {1: "of other settings: network.width is 5 there and 4 here"}
     path.write_text(re.sub(r"(?m)^at = .*", "at = [1, 3]", path.read_text().replace("width = 5", "width = 4")))
     assert read(root).arms["plain"].missing == {}  # evaluations change no run
@@ -175,8 +176,9 @@ def test_snapshots_count_where_they_are_what_is_evaluated(tmp_path: Path) -> Non
     arms = (Arm("plain", "plain", kept), Arm("sd-cfr", "SD-CFR", kept | {"evaluation.policy": "sd-cfr"}))
     study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", ())})
     for name in ("plain", "sd-cfr"):
-        path = made_up(tmp_path, name, 0, [40.0, 20.0, 10.0], study).path / "config.toml"
-        path.write_text(path.read_text().replace("keep_networks = 2", "keep_networks = 1"))
+        edit_settings(
+            made_up(tmp_path, name, 0, [40.0, 20.0, 10.0], study).path, "keep_networks = 2", "keep_networks = 1"
+        )
     found = read(tmp_path, study).arms
     assert 0 not in found["plain"].missing
     assert found["sd-cfr"].missing[0] == "of other settings: cfr.keep_networks is 1 there and 2 here"
@@ -209,13 +211,10 @@ def test_runs_of_other_lengths_are_compared_where_all_were_and_only_the_furthest
     growing = dataclasses.replace(STUDY, growing=True)
     for name, seed in [("plain", 0), ("plain", 2), ("few", 0), ("few", 1), ("few", 2)]:
         path = arm_path(root, STUDY, "quick", ARMS[name == "few"], seed)
-        for file, old, new in [
-            ("config.toml", "iterations = 4", "iterations = 2"),
-            ("metrics.jsonl", r"\n.*\n$", "\n"),
-        ]:
-            text, count = re.subn(old, new, (path / file).read_text(), count=1)
-            (path / file).write_text(text)
-            assert count == 1
+        edit_settings(path, "iterations = 4", "iterations = 2")
+        text, count = re.subn(r"\n.*\n$", "\n", (path / "metrics.jsonl").read_text(), count=1)
+        (path / "metrics.jsonl").write_text(text)
+        assert count == 1
     result = read(root, growing)
     plain, few = result.arms["plain"], result.arms["few"]
     assert plain.missing == dict.fromkeys((0, 2), "stopped at iteration 2 of 4")

@@ -12,6 +12,7 @@ from command_line import deepcfr, problem
 from deepcfr.config import PublicChanceSampling, RunConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
+from deepcfr.files import signed_json
 from deepcfr.report.charts import curve, draw_curves
 from deepcfr.runs.folder import RunFolder
 
@@ -65,7 +66,7 @@ def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
 def test_rules_that_differ_under_one_name_are_not_one_game(tmp_path: Path) -> None:
     first, other = (run_with(tmp_path / name, default_config("leduc"), [100.0]) for name in ("first", "other"))
     rules = json.loads((other.path / "game.json").read_text())
-    (other.path / "game.json").write_text(json.dumps(rules | {"raise_size": [2, 6]}))
+    (other.path / "game.json").write_text(signed_json(rules | {"raise_size": [2, 6]}).decode())
     with pytest.raises(ConfigError, match="the rules of leduc are not the same in all runs"):
         draw_curves([first, RunFolder.open(other.path)], tmp_path / "curve.svg")
 

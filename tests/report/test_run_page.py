@@ -27,6 +27,7 @@ from deepcfr.config import (
     TabularConfig,
 )
 from deepcfr.errors import ConfigError
+from deepcfr.files import signed_json
 from deepcfr.report.chart import (
     Chart,
     Curve,
@@ -414,7 +415,7 @@ def test_hostile_names_are_words_and_nothing_else(training: Path) -> None:
     made |= {"command": HOSTILE, "versions": {HOSTILE: HOSTILE}, "resumed": [{"iteration": HOSTILE, "commit": HOSTILE}]}
     (training / "environment.json").write_text(json.dumps(made))
     game = json.loads((training / "game.json").read_text())
-    (training / "game.json").write_text(json.dumps(game | {"name": HOSTILE}))
+    (training / "game.json").write_text(signed_json(game | {"name": HOSTILE}).decode())
     bad = deep_line(6)
     bad["evaluation"] = evaluation(100.0) | {"policy": HOSTILE, "unit": HOSTILE}
     append_metrics(training / "metrics.jsonl", bad)

@@ -104,6 +104,20 @@ def test_a_damaged_end_is_dropped(path: Path, tail: bytes) -> None:
     assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize("place", ["first", "middle", "newline"])
+def test_a_damaged_line_before_a_whole_one_is_refused_and_named_and_no_line_is_dropped(path: Path, place: str) -> None:
+    write(path, LINES)
+    damaged = bytearray(path.read_bytes())
+    ends = [at for at, byte in enumerate(damaged) if byte == ord("\n")]
+    at, line = {"first": (0, 1), "middle": (ends[1] + 3, 3), "newline": (ends[1], 2)}[place]
+    damaged[at] ^= 1
+    path.write_bytes(damaged)
+    for read in (read_metrics, lambda file: truncate_metrics(file, 2), lambda file: read_thinned(file, 9)):
+        with pytest.raises(CheckpointError, match=rf"Line {line} of '.*metrics.jsonl' is damaged: put back a copy"):
+            read(path)
+    assert path.read_bytes() == damaged
+
+
 def test_a_file_that_cannot_be_written_is_an_error_that_names_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.mkdir()
     with pytest.raises(CheckpointError, match=r"metrics.jsonl' cannot be written: Is a directory"):

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -32,6 +32,7 @@ from deepcfr.config import (
     RunConfig,
     RuntimeConfig,
     config_to_toml,
+    signed_toml,
 )
 from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
@@ -384,6 +385,57 @@ def test_a_torn_last_line_of_metrics_is_written_again(tmp_path: Path, reference:
     os.truncate(file, file.stat().st_size - 20)
     resume(tmp_path / "run")
     assert_same_run(tmp_path / "run", reference)
+
+
+def flipped(file: Path) -> Iterator[bytes]:
+    """The bytes of a file with one bit changed, at every place."""
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        yield whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :]
+
+
+@pytest.mark.parametrize("name", ["config.toml", "game.json"])
+def test_a_damaged_configuration_or_game_is_refused_and_named(tmp_path: Path, name: str) -> None:
+    run = RunFolder.create(tmp_path / "run", CONFIG)
+    passed: set[bytes] = set()
+    named: list[str] = []
+    for contents in flipped(run.path / name):
+        (run.path / name).write_bytes(contents)
+        try:
+            found = RunFolder.open(run.path)
+        except (CheckpointError, ConfigError) as error:
+            named.append(str(error))
+        else:  # the mark of the checksum is damaged, or white space is
+            assert (found.config, found.source) == (run.config, run.source)
+            passed.add(contents)
+    assert len(passed) < 100
+    assert all(f"'{run.path / name}'" in sentence for sentence in named)
+
+
+def test_a_configuration_edited_on_purpose_is_taken_without_its_checksum_and_gets_another(
+    tmp_path: Path, reference: Path
+) -> None:
+    shutil.copytree(reference, tmp_path / "run")
+    file = tmp_path / "run" / "config.toml"
+    text = file.read_text().replace("iterations = 6", "iterations = 7")
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"If you changed it on purpose, delete its last line\."):
+        resume(tmp_path / "run")
+    body = "".join(text.splitlines(keepends=True)[:-1])
+    file.write_text(body)
+    assert resume(tmp_path / "run").iterations == 7
+    assert file.read_text() == signed_toml(body) != body
+
+
+def test_metrics_that_end_before_the_checkpoint_are_said_to_be_lost(tmp_path: Path, reference: Path) -> None:
+    shutil.copytree(reference, tmp_path / "run")
+    file = tmp_path / "run" / "metrics.jsonl"
+    os.truncate(file, file.stat().st_size - 20)
+    observer = Recorder()
+    resume(tmp_path / "run", observer)
+    assert observer.warnings == [
+        f"'{file}' ends with iteration {LAST - 1}, and the checkpoint is of {LAST}: the lines between them are lost."
+    ]
 
 
 def test_seconds_add_up_over_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

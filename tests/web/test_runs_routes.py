@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from command_line import edit_settings
 from deepcfr.config import RunConfig, SolveConfig, TabularConfig
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics
@@ -102,7 +103,7 @@ def test_a_page_asks_for_what_is_new_as_long_as_its_runs_go_on(client: TestClien
     assert client.get(feed["address"], params={"after": answer["next"]}).json()["lines"] == []
     config = folders["half"] / "config.toml"
     before = config.read_text()
-    config.write_text(re.sub(r"(?m)^iterations = .*", "iterations = 400", before, count=1))
+    edit_settings(folders["half"], r"(?m)^iterations = .*", "iterations = 400")
     assert not client.get(feed["address"], params={"after": feed["next"]}).json()["finished"]  # it has been extended
     config.write_text(before)
     assert 'data-feeds="[]"' in client.get("/runs/half").text

@@ -36,6 +36,7 @@ from deepcfr.config.toml import (
     load_config,
     load_solve_config,
     settings_by_name,
+    signed_toml,
     solve_config_from_table,
 )
 
@@ -75,6 +76,7 @@ __all__ = [
     "load_solve_config",
     "sampling_of",
     "settings_by_name",
+    "signed_toml",
     "solve_config_from_table",
     "unread_settings",
     "validate_config",

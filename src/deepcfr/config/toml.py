@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import tomllib
 from pathlib import Path
@@ -38,15 +39,33 @@ def load_solve_config(path: str | Path) -> SolveConfig:
 
 
 def load_any_config(path: str | Path) -> AnyConfig:
-    """Read a TOML file; one with a section `solve` is a `SolveConfig`. Errors as in `load_config`."""
+    """Read a TOML file; one with a section `solve` is a `SolveConfig`. Errors as in `load_config`.
+
+    Raises ConfigError also for a text that does not match the checksum at its end (`signed_toml`), if it has one.
+    """
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        if _CHECKSUM in text and signed_toml(text) != text:
+            raise ConfigError(
+                f"The configuration '{path}' is damaged: it does not match its checksum. If you changed it on purpose, "
+                "delete its last line."
+            )
+        table = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
     try:
         return config_from_table(table) if "solve" not in table else solve_config_from_table(table)
     except ConfigError as error:
         raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
+
+
+_CHECKSUM = "# checksum: "
+
+
+def signed_toml(text: str) -> str:
+    """The text of a configuration with its BLAKE2b checksum as a comment on its last line."""
+    body = text.partition(_CHECKSUM)[0]
+    return f"{body}{_CHECKSUM}{hashlib.blake2b(body.encode(), digest_size=16).hexdigest()}\n"
 
 
 def config_from_table(table: dict[str, Any]) -> RunConfig:

@@ -93,16 +93,16 @@ def read_run(path: Path, name: str) -> RunData:
 
 
 def read_thinned(path: Path, most: int) -> tuple[list[dict[str, Any]], int]:
-    """About `most` evenly spaced lines of metrics, all with an evaluation, and the last one, up to the first damaged line.
+    """About `most` evenly spaced lines of metrics, all with an evaluation, and the last one.
 
-    Returns also the step between lines. Empty without a file.
+    Returns also the step between lines. Empty without a file; raises CheckpointError for damage before the end.
     """
     if not path.is_file():
         return [], 1
     raw = path.read_bytes().splitlines()
     every = max(1, -(-len(raw) // most))
     chosen = (i for i, text in enumerate(raw) if i % every == 0 or i >= len(raw) - 2 or b'"evaluation"' in text)
-    return list(whole_lines((raw[i] for i in chosen), lambda _: None)), every
+    return list(whole_lines(path, ((i + 1, raw[i]) for i in chosen), lambda _: None)), every
 
 
 def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], int]:
@@ -118,7 +118,7 @@ def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], i
         lines: list[dict[str, Any]] = []
         while len(lines) < most and (text := file.readline()).endswith(b"\n"):
             at += len(text)
-            lines += whole_lines([text], lambda _: None)
+            lines += whole_lines(path, [(0, text)], lambda _: None)
     return lines, at
 
 

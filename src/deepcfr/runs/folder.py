@@ -23,10 +23,11 @@ from deepcfr.config import (
     SolveConfig,
     config_to_toml,
     load_any_config,
+    signed_toml,
     validate_config,
 )
 from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
-from deepcfr.files import json_bytes, read_json, write_atomically
+from deepcfr.files import json_bytes, read_json, signed_json, write_atomically
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import listed_game
@@ -112,7 +113,7 @@ class RunFolder(RunRecord):
         with trained_here(self.path):
             self._require_free()
             self._copy_abstraction()
-            write_atomically(self.path / "game.json", json_bytes(dataclasses.asdict(self.source)))
+            write_atomically(self.path / "game.json", signed_json(dataclasses.asdict(self.source)))
             runtime = self.config.runtime
             write_atomically(self.path / "environment.json", json_bytes(environment(runtime.device, runtime.threads)))
             self.keep_config()
@@ -183,10 +184,12 @@ class RunFolder(RunRecord):
         )
 
     def keep_config(self) -> None:
-        """Write the configuration if it has changed."""
+        """Write the configuration if it has changed, or has no checksum because a user edited it."""
         path = self.path / "config.toml"
-        if not path.is_file() or load_any_config(path) != self.config:
-            write_atomically(path, config_to_toml(self.config).encode())
+        same = path.is_file() and load_any_config(path) == self.config
+        text = path.read_text(encoding="utf-8") if same else config_to_toml(self.config)
+        if not same or signed_toml(text) != text:
+            write_atomically(path, signed_toml(text).encode())
 
     def note_resumption(self, iteration: int) -> None:
         """Add to `environment.json` the environment of a run resumed at `iteration`, if it has changed."""

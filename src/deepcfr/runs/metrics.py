@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from deepcfr.errors import CheckpointError
 from deepcfr.files import cannot_write, write_atomically
 
 
@@ -26,26 +27,41 @@ def append_metrics(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file up to the first damaged one (a crash can tear the last). Empty without a file."""
-    return list(whole_lines(path.read_bytes().splitlines())) if path.is_file() else []
+    """The lines of a file, without a torn end. Empty without a file; raises CheckpointError for damage elsewhere."""
+    return list(whole_lines(path, enumerate(path.read_bytes().splitlines(), 1))) if path.is_file() else []
 
 
-def whole_lines(texts: Iterable[bytes], constant: Callable[[str], float | None] = float) -> Iterator[dict[str, Any]]:
-    """Lines in order, up to the first damaged one. `constant` reads NaN and Infinity, which JSON does not have."""
-    for text in texts:
+def whole_lines(
+    path: Path, numbered: Iterable[tuple[int, bytes]], constant: Callable[[str], float | None] = float
+) -> Iterator[dict[str, Any]]:
+    """The lines of `path` among (number, text), in order, without an end that is torn, as a crash can leave it.
+
+    `constant` reads NaN and Infinity, which JSON does not have. Raises CheckpointError for damage before a whole line.
+    """
+    damaged = 0
+    for number, text in numbered:
         try:
             line = json.loads(text, parse_constant=constant)
         except ValueError:
-            return
+            line = None
         if not isinstance(line, dict) or not isinstance(line.get("iteration"), int):
-            return
-        yield line
+            damaged = damaged or number
+        elif damaged:
+            raise CheckpointError(
+                f"Line {damaged} of '{path}' is damaged: put back a copy of the file, or delete the line."
+            )
+        else:
+            yield line
 
 
-def truncate_metrics(path: Path, iteration: int) -> None:
-    """Drop the lines after `iteration`, which a resumed run writes again."""
+def truncate_metrics(path: Path, iteration: int) -> int:
+    """Drop the lines after `iteration`, which a resumed run writes again; returns the last iteration that is left, or 0.
+
+    Raises the errors of `read_metrics`.
+    """
     kept = [record for record in read_metrics(path) if record["iteration"] <= iteration]
     write_atomically(path, "".join(json.dumps(record) + "\n" for record in kept).encode())
+    return kept[-1]["iteration"] if kept else 0
 
 
 def environment(device: str, threads: int) -> dict[str, Any]:

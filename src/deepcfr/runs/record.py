@@ -33,9 +33,9 @@ class RunRecord:
             agents = "" if path.exists() else f" Shipped agents are {', '.join(shipped_agents())}."
             raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.{agents}")
         config = load_any_config(path / "config.toml")
-        stored: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in read_json(path / "game.json").items()
-        }
+        game = read_json(path / "game.json")
+        game.pop("checksum", None)
+        stored: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in game.items()}
         try:
             source = _source(stored, path / "game.json")
         except (TypeError, GameError) as error:

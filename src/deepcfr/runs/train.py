@@ -120,7 +120,12 @@ def _train(run: RunFolder, observer: Observer, cluster: RayCluster | None) -> Su
 
 def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: list[str]) -> Summary:
     """The loop, after `before` seconds of earlier sessions."""
-    truncate_metrics(run.metrics_path, solver.iteration)
+    reached = truncate_metrics(run.metrics_path, solver.iteration)
+    if reached < solver.iteration:  # each is written before its checkpoint, so a disk has lost them
+        observer.warn(
+            f"'{run.metrics_path}' ends with iteration {reached}, and the checkpoint is of {solver.iteration}: the lines "
+            "between them are lost."
+        )
     observer.start(run, solver, notes)
     started = time.perf_counter() - before
     saved = time.perf_counter()
