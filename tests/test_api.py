@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from command_line import deepcfr
-from deepcfr import Agent, ConfigError, DeepCFRError, GameError, exploitability, load, match, solve_spot, train
+from deepcfr import (
+    Agent,
+    ConfigError,
+    DeepCFRError,
+    GameError,
+    check_game,
+    environment,
+    exploitability,
+    load,
+    load_config,
+    load_game,
+    load_rules,
+    match,
+    solve_spot,
+    train,
+)
 from deepcfr.config import SearchConfig
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
@@ -93,6 +110,64 @@ def test_values_of_another_type_are_refused_in_a_sentence() -> None:
         solve_spot("Qs 7h 2c 9d 4s", "allin", **(spot | {"pot": "10"}))
     with pytest.raises(ConfigError, match="Locks must be a list of decisions"):
         solve_spot("Qs 7h 2c 9d 4s", "allin", **spot, locks=[3])  # type: ignore[list-item]
+
+
+KUHN, LEDUC = load("kuhn"), load("leduc")
+OTHERS = (7, b"x", {"a": "b"}, np.zeros(3), object(), [1])
+"""Values that are no text, no list of texts and no agent."""
+SPOT = {"board": "Qs 7h 2c 9d 4s", "sizes": "allin", "dealer": "AA,KQs:0.5", "big_blind": "KK", "pot": 10, "stacks": 40}
+CALLS: dict[str, Callable[[Any], object]] = {
+    "a policy's name": lambda value: load("kuhn", policy=value),
+    "settings of search": lambda value: load("kuhn", search=value),
+    "a hand": lambda value: LEDUC.act(value),
+    "a board": lambda value: LEDUC.act("Kc", board=value),
+    "betting": lambda value: LEDUC.act("Kc", betting=value),
+    "betting of ranges": lambda value: LEDUC.ranges(value),
+    "a board of ranges": lambda value: LEDUC.ranges("", value),
+    "a game to train": train,
+    "a solver": lambda value: train("kuhn", solver=value),
+    "a game to step": environment,
+    "a game": load_game,
+    "rules": load_rules,
+    "a file of settings": load_config,
+    "a game to check": check_game,
+    "a policy": Agent,
+    "an agent": exploitability,
+    "an opponent": lambda value: match(KUHN, value, hands=9),
+    "a game of OpenSpiel": lambda value: Agent.from_openspiel(value, None),
+} | {
+    f"{name} of a spot": lambda value, name=name: solve_spot(**(SPOT | {name: value}))  # type: ignore[misc]
+    for name in ("board", "sizes", "dealer", "big_blind", "agent", "line")
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_values_of_other_types_are_sentences(what: str) -> None:
+    for value in OTHERS:
+        with pytest.raises(DeepCFRError) as caught:
+            CALLS[what](value)
+        assert all(problem.endswith((".", "?")) for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    "value", ["x", [], {}, object(), np.zeros(3), float("nan")], ids=lambda value: type(value).__name__
+)
+def test_what_is_no_number_is_a_sentence(value: Any) -> None:
+    for name in ("pot", "stacks", "rake", "cap", "gap", "iterations", "threads", "min_bet"):
+        with pytest.raises(ConfigError):
+            solve_spot(**(SPOT | {name: value}))
+    for name in ("seed", "threads", "hands", "boards"):
+        with pytest.raises(ConfigError, match=f"'{name}' of a match must be a whole number"):
+            match(KUHN, KUHN, **{name: value})
+
+
+def test_lists_are_texts() -> None:
+    assert LEDUC.act(["Kc"], ["Qd"], ["rc", "c"]) == LEDUC.act("Kc", "Qd", "rc/c")
+    assert (LEDUC.ranges(["rc", "c"], ["Qd"]).reach == LEDUC.ranges("rc/c", "Qd").reach).all()
+    lists = {"board": ["Qs", "7h", "2c", "9d", "4s"], "sizes": ["allin"], "dealer": {"AA": 1, "KQs": np.float32(0.5)}}
+    facts = [solve_spot(**(SPOT | change), iterations=3).facts() for change in ({}, lists, {"big_blind": ["KK"]})]
+    for other in facts[1:]:
+        assert other["decisions"] == facts[0]["decisions"]
 
 
 def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:

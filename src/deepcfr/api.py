@@ -6,11 +6,13 @@ a `DeepCFRError` whose text says it in a sentence.
 
 from __future__ import annotations
 
+import reprlib
 import tomllib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from deepcfr.protocols.environment import GameEnv
 
 Doubles = npt.NDArray[np.float64]
+Texts = str | Sequence[str]
+"""A text, or its parts in a list: cards, or the betting of each round."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +81,25 @@ class Agent:
 
     policy: Player
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Player):
+            raise ConfigError(f"An agent plays a policy, as load('kuhn').policy is one, but {self.policy!r} is given.")
+
     @property
     def game(self) -> str:
         """The name of its game."""
         return self.policy.game.name
 
-    def act(self, hand: str, board: str = "", betting: str = "") -> dict[str, float]:
+    def act(self, hand: Texts, board: Texts = "", betting: Texts = "") -> dict[str, float]:
         """The probability of each legal action with a hand, by the action's name.
 
         `betting` has the actions of each round so far, with `/` between rounds, and `board` all public cards: `act("As Kd",
-        "Qs 7h 2c", "rc/")` is a flop after a raise and a call. The notation is that of `policies.query`. Raises
-        ConfigError if nobody is to act there or something cannot be read.
+        "Qs 7h 2c", "rc/")` is a flop after a raise and a call. Each may be a list too: `act(["As", "Kd"])`. The notation
+        is that of `policies.query`. Raises ConfigError if nobody is to act there or something cannot be read.
         """
         rules = poker_state(self.policy).rules
-        cards, fields = read_board(rules, board), [hand]
+        board, betting = _text("board", board), _text("betting", betting, "/")
+        cards, fields = read_board(rules, board), [_text("hand", hand)]
         rounds = betting.split("/")
         for new_cards in rules.board_cards:
             if not rounds and not cards:
@@ -105,7 +114,7 @@ class Agent:
             fields.pop()
         return query(self.policy, " / ".join(fields)).probabilities
 
-    def ranges(self, betting: str = "", board: str = "") -> Ranges:
+    def ranges(self, betting: Texts = "", board: Texts = "") -> Ranges:
         """Both ranges at a decision and the strategy there, with every hand that the board allows.
 
         The arguments are as in `act`. Raises ConfigError as it does, and GameError for more than two hole cards.
@@ -113,6 +122,7 @@ class Agent:
         rules = poker_state(self.policy).rules
         if rules.hole_cards > 2:
             raise GameError(f"Ranges need one or two hole cards, but {rules.name} deals {rules.hole_cards}.")
+        board, betting = _text("board", board), _text("betting", betting, "/")
         cards = read_board(rules, board)
         holes = free_holes(rules, cards)
         state, reach = reach_after(self.policy, betting, holes, cards)
@@ -136,7 +146,7 @@ class Agent:
         """The agent as a bot of OpenSpiel that plays as `player`. Raises what `to_openspiel` raises."""
         from deepcfr.protocols.openspiel import to_openspiel_bot
 
-        return to_openspiel_bot(self.policy, player, seed)
+        return to_openspiel_bot(self.policy, player, _whole("seed", seed))
 
     @classmethod
     def from_openspiel(cls, game: str, policy: Any) -> Agent:
@@ -148,7 +158,7 @@ class Agent:
         from deepcfr.games.openspiel import load_openspiel_game
         from deepcfr.protocols.openspiel import from_openspiel
 
-        return cls(from_openspiel(load_openspiel_game(game), policy))
+        return cls(from_openspiel(load_openspiel_game(_text("game", game)), policy))
 
 
 class Training(Iterator[Record]):
@@ -187,6 +197,9 @@ def load(name: str | Path, policy: str = "own", search: SearchConfig = DEFAULT_S
 
     Raises what `runs.players.load_players` raises.
     """
+    policy = _text("policy", policy)
+    if not isinstance(search, SearchConfig):
+        raise ConfigError(f"Settings of search are a SearchConfig, but {reprlib.repr(search)} is given.")
     (player,) = load_players((str(name),), policy, partial(warnings.warn, stacklevel=2), search=search)
     return Agent(player)
 
@@ -197,6 +210,7 @@ def train(game: str, **settings: Any) -> Training:
     `train("leduc", seed=1, cfr={"iterations": 50})` has the keys of the configuration files (docs/cli.md). For folders,
     checkpoints and reports there is the command. Raises ConfigError with every problem, GameError for unknown games.
     """
+    _text("solver", settings.get("solver", ""))
     default = default_config(game, settings.pop("solver", "deep-cfr"))
     base = tomllib.loads(config_to_toml(default))
     sampling = settings.get("sampling")
@@ -225,7 +239,7 @@ def exploitability(agent: Agent | Player, threads: int = 1) -> Exploitability:
 
     Raises GameError for games that are too large.
     """
-    return exact(listed(_policy_of(agent)), threads=threads)
+    return exact(listed(_policy_of(agent)), threads=_whole("number of threads", threads))
 
 
 def match(
@@ -241,19 +255,19 @@ def match(
 
     Raises ConfigError and GameError as `deepcfr match` does.
     """
-    return Terms(boards, hands, None, seed, threads).play(first.policy, second.policy)
+    return Terms(boards, hands, None, seed, threads).play(_policy_of(first), _policy_of(second))
 
 
 def solve_spot(
-    board: str,
-    sizes: str = SPOT_SIZES,
+    board: Texts,
+    sizes: Texts = SPOT_SIZES,
     *,
     pot: float | None = None,
     stacks: float | None = None,
-    dealer: str | None = None,
-    big_blind: str | None = None,
+    dealer: Texts | Mapping[str, float] | None = None,
+    big_blind: Texts | Mapping[str, float] | None = None,
     agent: Agent | Player | None = None,
-    line: str = "",
+    line: Texts = "",
     rake: float = 0.0,
     cap: float | None = None,
     min_bet: float = 0.0,
@@ -273,15 +287,18 @@ def solve_spot(
     mistakes, and GameError if the spot needs more than half of the machine's memory.
     """
     check_limits(gap, iterations, threads)
-    policy, ranges = _policy_of(agent) if agent else None, {"dealer": dealer, "big_blind": big_blind}
+    if on_progress is not None and not callable(on_progress):
+        raise ConfigError(f"on_progress must be a function of the iterations and the gap, but is {on_progress!r}.")
+    policy = None if agent is None else _policy_of(agent)
     spot = Spot.parse(
-        board,
-        sizes,
+        _text("board", board),
+        _text("sizes", sizes, ", "),
         pot=pot,
         stacks=stacks,
-        **ranges,
+        dealer=_range_text("dealer", dealer),
+        big_blind=_range_text("big blind", big_blind),
         policy=policy,
-        line=line,
+        line=_text("line", line, "/"),
         rake=rake,
         cap=cap,
         min_bet=min_bet,
@@ -293,4 +310,25 @@ def solve_spot(
 
 
 def _policy_of(agent: Agent | Player) -> Player:
-    return agent.policy if isinstance(agent, Agent) else agent
+    return (agent if isinstance(agent, Agent) else Agent(agent)).policy
+
+
+def _text(what: str, value: object, between: str = " ") -> str:
+    """A text, or the texts of a list as one with `between` between them. Raises ConfigError for anything else."""
+    parts = [value] if isinstance(value, str) else value
+    if isinstance(parts, list | tuple) and all(isinstance(part, str) for part in parts):
+        return between.join(parts)
+    raise ConfigError(f"The {what} must be a text or a list of texts, but is {reprlib.repr(value)}.")
+
+
+def _range_text(player: str, value: object) -> str | None:
+    """A range as a text: that of a mapping has weights by hand."""
+    if isinstance(value, Mapping) and all(isinstance(weight, Real) for weight in value.values()):
+        value = [f"{hand}:{float(weight):f}" for hand, weight in value.items()]
+    return None if value is None else _text(f"range of the {player}", value, ",")
+
+
+def _whole(what: str, value: object) -> int:
+    if not isinstance(value, Integral):
+        raise ConfigError(f"The {what} must be a whole number, but is {reprlib.repr(value)}.")
+    return int(value)

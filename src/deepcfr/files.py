@@ -74,7 +74,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises CheckpointError naming the file if it is missing or damaged.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"'{path}' cannot be read: {error}.") from error
     if not isinstance(value, dict):

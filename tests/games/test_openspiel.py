@@ -31,6 +31,7 @@ SMALL = ["kuhn_poker", "leduc_poker", "goofspiel(num_cards=3,imp_info=True)", "d
     ("name", "histories", "infosets", "actions"),
     [
         ("kuhn_poker", 58, 12, 2),
+        ("python_kuhn_poker", 58, 12, 2),
         ("leduc_poker", 9_457, 936, 3),
         (LIARS_DICE, 51_181, 5_120, 11),
         (GOOFSPIEL, 26_931, 2_124, 5),
@@ -165,6 +166,8 @@ def test_networks_refuse_a_game_that_they_cannot_see() -> None:
         ("kuhn_poker(cards=3)", r"^OpenSpiel refuses 'kuhn_poker\(cards=3\)': Unknown parameter 'cards'"),
         ("kuhn_poker(", r"^OpenSpiel refuses 'kuhn_poker\(': "),
         ("nfg_game", r"^OpenSpiel refuses 'nfg_game': "),
+        ("python_hangman", r"^'python_hangman' has 1 players, and two are supported\.\n.* is neither zero-sum"),
+        ("python_iterated_prisoners_dilemma", r" is neither zero-sum nor constant-sum\.\nOpenSpiel has no names"),
         ("matrix_pd", r"^'matrix_pd' is neither zero-sum nor constant-sum\.$"),
         ("backgammon", r"^OpenSpiel has no names .* for the infosets of 'backgammon'\.$"),
         ("chess", r"^'chess' has about \de\+1\d or more histories, and at most 20,000,000 can be compiled\.$"),
@@ -191,6 +194,12 @@ def test_several_problems_are_told_at_once() -> None:
     ) as caught:
         load_openspiel_game("negotiation")
     assert len(caught.value.problems) == 3
+
+
+def test_games_in_python_that_cannot_be_loaded_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "open_spiel.python.games", None)
+    with pytest.raises(GameError, match=r"no game 'kuhn' in C\+\+, and its games in Python cannot be loaded: "):
+        load_openspiel_game("kuhn")
 
 
 def test_compiling_stops_at_the_limit() -> None:

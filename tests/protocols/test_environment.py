@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,3 +154,40 @@ def test_an_agent_of_a_raise_ladder_answers_in_its_environment() -> None:
     hole = [card_text(PRESETS["hulh"], int(card)) for card in cards[:2].argmax(1)]
     asked = list(agent.act(" ".join(hole)).values())
     assert shares[shares > 0] == pytest.approx([share for share in asked if share > 0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda env: env.step(0),
+        lambda env: env.step(None),
+        lambda env: env.last(),
+        lambda env: env.observe("player_0"),
+        lambda env: env.agent_iter(),
+        lambda env: env.strategy(load("kuhn").policy),
+    ],
+)
+def test_nothing_is_played_before_a_reset(call: Callable[[GameEnv], object]) -> None:
+    with pytest.raises(GameError, match=r"^No hand has been dealt: reset the environment first"):
+        call(environment("kuhn"))
+
+
+@pytest.mark.parametrize("action", [0, 3, -1, 1.0, "1", None, [1], np.ones(2), np.int64(7)])
+def test_what_is_no_legal_action_is_refused(action: Any) -> None:
+    env = environment("kuhn")
+    env.reset()
+    with pytest.raises(GameError, match="is not legal for player_0 here"):
+        env.step(action)
+    env.step(np.int64(1))
+    assert env.agent_selection == "player_1"
+
+
+@pytest.mark.parametrize("name", [0, None, "player_2", ["player_0"], np.zeros(2)])
+def test_a_player_has_one_of_two_names(name: Any) -> None:
+    env = environment("kuhn")
+    env.reset()
+    for call in (env.observe, env.action_space, env.observation_space):
+        with pytest.raises(GameError, match=r"^A player is player_0 or player_1, but"):
+            call(name)
+    with pytest.raises(GameError, match="A seed is a whole number"):
+        env.reset(seed=name if not isinstance(name, int) and name is not None else 0.5)  # type: ignore[arg-type]

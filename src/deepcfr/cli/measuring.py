@@ -188,7 +188,7 @@ def _locks(path: Path | None) -> list[dict[str, Any]]:
     if path is None:
         return []
     try:
-        locks = json.loads(path.read_text(encoding="utf-8"))
+        locks = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise ConfigError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(locks, list):

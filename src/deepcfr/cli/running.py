@@ -70,7 +70,7 @@ def train_command(command: Train) -> None:
 def _note_game(command: Train | Solve) -> None:
     """Warn of settings that were written for another game."""
     if command.config:
-        game = tomllib.loads(command.config.read_text(encoding="utf-8")).get("game", command.game)
+        game = tomllib.loads(command.config.read_text(encoding="utf-8-sig")).get("game", command.game)
         if game != command.game:
             warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
 

@@ -44,14 +44,14 @@ def load_any_config(path: str | Path) -> AnyConfig:
     Raises ConfigError also for a text that does not match the checksum at its end (`signed_toml`), if it has one.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
         if _CHECKSUM in text and signed_toml(text) != text:
             raise ConfigError(
                 f"The configuration '{path}' is damaged: it does not match its checksum. If you changed it on purpose, "
                 "delete its last line."
             )
         table = tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
     try:
         return config_from_table(table) if "solve" not in table else solve_config_from_table(table)

@@ -139,6 +139,8 @@ def check_game(game: ListedGame, playouts: int = 255, seed: int = 0) -> None:
 
     Raises GameError with one sentence for every breach found.
     """
+    if lacks := [name for name in (*ListedGame.__annotations__, "encoding", "deal", "step") if not hasattr(game, name)]:
+        raise GameError(f"{game!r} is no game: it has no {', '.join(lacks)}.")
     problems = _array_problems(game) or _meaning_problems(game)
     if not problems:
         deals = game.deal(playouts, key(seed, "check"))

@@ -172,7 +172,7 @@ def ladder_rules(table: dict[str, Any], path: Path | str) -> LadderRules:
 def read_ladder(path: Path) -> LadderRules:
     """Read a ladder game from a TOML file; defaults are those of hold'em. Raises GameError as `ladder_rules` does."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise GameError(f"The ladder game '{path}' cannot be read: {error}.") from error
     return ladder_rules({"name": path.stem} | table, path)

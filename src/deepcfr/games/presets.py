@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,18 +37,26 @@ GameSource = PokerRules | LadderRules | OpenSpielSource
 """The source that a game is made from: plain data, unlike the game itself."""
 
 
+def _named(game: object) -> str:
+    """The name of a game, or the path of its file. Raises GameError for what is neither."""
+    if isinstance(game, str | Path):
+        return str(game)
+    raise GameError(f"A game is named by a text, such as 'kuhn', but {reprlib.repr(game)} is given.")
+
+
 def load_rules(game: str) -> PokerRules:
     """The rules of a preset such as `fhp`, or of the ACPC game-definition file at the path `game`.
 
     Raises GameError if neither exists, or if the file is malformed.
     """
+    game = _named(game)
     if game in PRESETS:
         return PRESETS[game]
     if game in LADDERS:
         raise GameError(f"'{game}' is a raise-ladder game, and limit or pot betting is needed here.")
     path = Path(game)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         known = ", ".join([*PRESETS, *LADDERS])
         raise GameError(f"'{game}' is neither a preset ({known}) nor a readable game definition: {error}.") from error
@@ -59,6 +68,7 @@ def load_source(game: str) -> GameSource:
 
     A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` does.
     """
+    game = _named(game)
     if game in LADDERS:
         return LADDERS[game]
     if game.endswith(".toml"):

@@ -5,12 +5,14 @@ Source of the interface: PettingZoo's AEC API (Terry et al. 2021).
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space
 from pettingzoo import AECEnv
+from pettingzoo.utils.env import AECIterable
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game, infosets_at
@@ -52,20 +54,21 @@ class GameEnv(AECEnv):  # type: ignore[misc]
             )
             for agent in AGENTS
         }
-        self._stream, self._number = key(seed, "environment"), 0
+        self._stream, self._number = _stream_of(seed), 0
+        self.agents: list[str] = []  # until the first reset
 
     def observation_space(self, agent: str) -> Space[dict[str, Any]]:
         """The space of a player's observations."""
-        return self.observation_spaces[agent]
+        return self.observation_spaces[_player(agent)]
 
     def action_space(self, agent: str) -> Space[Any]:
         """The space of a player's actions, legal or not."""
-        return self.action_spaces[agent]
+        return self.action_spaces[_player(agent)]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:  # noqa: ARG002
         """Deal the next hand; with a seed, the first one of that seed."""
         if seed is not None:
-            self._stream, self._number = key(seed, "environment"), 0
+            self._stream, self._number = _stream_of(seed), 0
         self._deals = self.game.deal(1, self._stream, self._number)
         self._number += 1
         self.agents = list(AGENTS)
@@ -79,13 +82,14 @@ class GameEnv(AECEnv):  # type: ignore[misc]
 
     def step(self, action: int | None) -> None:
         """Play an action of the player to act, None after the end. Raises GameError for an illegal one."""
-        agent = self.agent_selection
+        self._require_reset()
         if not self.agents:
             raise GameError("The hand is over: reset the environment.")
+        agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
-        known = action is not None and self.action_spaces[agent].contains(action)
+        known = isinstance(action, Integral) and self.action_spaces[agent].contains(int(action))
         if action is None or not known or not self.observe(agent)["action_mask"][action]:
             raise GameError(f"Action {action} is not legal for {agent} here.")
         chosen = torch.tensor([action], device=self.game.device)
@@ -93,7 +97,9 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         self._accumulate_rewards()
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """The observation of a player, as the class describes it."""
+        """The observation of a player, as the class describes it. Raises GameError for others, and before `reset`."""
+        _player(agent)
+        self._require_reset()
         mask = np.zeros(self.game.encoding.num_actions, np.int8)
         if agent == self.agent_selection and not self._over:
             mask[:] = self.game.legal[self._node][0].cpu().numpy()
@@ -104,6 +110,9 @@ class GameEnv(AECEnv):  # type: ignore[misc]
 
         Raises GameError for a policy of another game or with another encoding of cards, and after the end of the hand.
         """
+        self._require_reset()
+        if not isinstance(player, Player):
+            raise GameError(f"A strategy is that of a policy, as load('kuhn').policy is one, but {player!r} is given.")
         policy = listed(player)
         if policy.game.name != self.game.name:
             raise GameError(f"The policy plays {policy.game.name}, and the environment {self.game.name}.")
@@ -114,6 +123,21 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         row = policy.probabilities(self._infosets())[0].double()
         shares: np.ndarray[Any, np.dtype[np.float64]] = (row / row.sum()).cpu().numpy()
         return shares
+
+    def agent_iter(self, max_iter: int = 2**63) -> AECIterable:
+        """The players in the order in which they act. Raises GameError before `reset`."""
+        self._require_reset()
+        return super().agent_iter(max_iter)
+
+    def last(self, observe: bool = True) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
+        """What the player to act is told, as PettingZoo says. Raises GameError before `reset`."""
+        self._require_reset()
+        told: tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]] = super().last(observe)
+        return told
+
+    def _require_reset(self) -> None:
+        if not hasattr(self, "_deals"):
+            raise GameError("No hand has been dealt: reset the environment first.")
 
     @property
     def _over(self) -> bool:
@@ -144,3 +168,15 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         dealt = np.flatnonzero(cards != NO_CARD)
         shown[dealt, cards[dealt]] = 1
         self._seen[AGENTS[actor]] = np.concatenate([features, shown.reshape(-1)])
+
+
+def _player(name: object) -> str:
+    if not isinstance(name, str) or name not in AGENTS:
+        raise GameError(f"A player is {' or '.join(AGENTS)}, but {name!r} is named.")
+    return name
+
+
+def _stream_of(seed: int) -> int:
+    if not isinstance(seed, Integral):
+        raise GameError(f"A seed is a whole number, but is {seed!r}.")
+    return key(int(seed), "environment")

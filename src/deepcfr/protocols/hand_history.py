@@ -218,7 +218,7 @@ def load_histories(path: Path, rules: PokerRules) -> list[PlayedHand]:
     Raises ConfigError for a file that is not a history, and GameError for hands of another game or with hidden cards.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise ConfigError(f"'{path}' cannot be read as text: {error}.") from error
     return parse_histories(text, rules)

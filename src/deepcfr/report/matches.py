@@ -38,7 +38,8 @@ class Terms:
     def __post_init__(self) -> None:
         for name in ("boards", "hands", "lines", "seed", "threads"):
             value = getattr(self, name)
-            if value is None or (name == "boards" and value == "all"):
+            optional = name not in ("seed", "threads")
+            if (optional and value is None) or (name == "boards" and isinstance(value, str) and value == "all"):
                 continue
             if not isinstance(value, Integral):
                 raise ConfigError(f"'{name}' of a match must be a whole number, but is {value!r}.")

@@ -122,7 +122,12 @@ class Spot:
         for card in self.board:
             if self.board.count(card) > 1:
                 raise ConfigError(f"The card {card_text(HOLDEM, card)} is twice on the board.")
-        amounts = {"pot": self.pot, "stacks": self.stacks, "rake": self.rake, "cap": self.cap or 0}
+        amounts = {
+            "pot": self.pot,
+            "stacks": self.stacks,
+            "rake": self.rake,
+            "cap": 0 if self.cap is None else self.cap,
+        }
         for name, value in (amounts | {"smallest bet": self.min_bet}).items():
             if not isinstance(value, Real):
                 raise ConfigError(f"The {name} must be a number, but is {value!r}.")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import comb, inf
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -49,12 +50,12 @@ def memory_for_spots() -> float:
 
 
 def check_limits(gap: float, iterations: int, threads: int) -> None:
-    """Raise ConfigError for a gap below 0, and for less than one iteration or thread."""
-    if not gap >= 0:
-        raise ConfigError(f"The gap must be at least 0, but is {gap:g}.")
+    """Raise ConfigError for a gap below 0, for less than one iteration or thread, and for what is no number."""
+    if not isinstance(gap, Real) or not gap >= 0:
+        raise ConfigError(f"The gap must be at least 0, but is {gap!r}.")
     for name, value in (("iteration", iterations), ("thread", threads)):
-        if value < 1:
-            raise ConfigError(f"A spot needs at least 1 {name}, but {value} are given.")
+        if not isinstance(value, Integral) or value < 1:
+            raise ConfigError(f"A spot needs at least 1 {name}, but {value!r} are given.")
 
 
 class SpotSolver:
@@ -66,7 +67,7 @@ class SpotSolver:
     """
 
     def __init__(self, spot: Spot, most: float, threads: int = 1, locks: Sequence[dict[str, Any]] = ()) -> None:
-        if not all(isinstance(lock, dict) for lock in locks):
+        if not isinstance(locks, Sequence) or not all(isinstance(lock, dict) for lock in locks):
             raise ConfigError("Locks must be a list of decisions, as in 'decisions' of a solved spot.")
         self.spot = spot
         self.game = spot.game(merge=not any(lock.get("hands") for lock in locks))
