@@ -733,6 +733,19 @@ def test_kill_9_at_random_moments_does_not_change_the_run(tmp_path: Path, long_r
     assert {p.name for p in (path / "checkpoints").iterdir()} == {"0000058", "0000060", "latest"}
 
 
+@pytest.mark.parametrize("blow", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_that_end_a_process_save_too_and_are_its_status(tmp_path: Path, blow: signal.Signals) -> None:
+    path = tmp_path / "run"
+    config = replace(LONG, evaluation=EvaluationConfig(), runtime=replace(LONG.runtime, checkpoint_every=1000))
+    status, out, err = struck(blow, 4, *arguments(path, config))
+    assert status == 128 + blow
+    stopped = re.search(rf"Stopped after iteration (\d+) and saved\. Go on with: deepcfr resume {path}\n", out)
+    assert stopped
+    assert newest(path)[0] == f"{int(stopped[1]):07d}"
+    assert err.endswith(f"deepcfr: ended by {blow.name}.\n")
+    assert "Traceback" not in err
+
+
 def test_ctrl_c_in_the_terminal_saves_says_how_to_go_on_and_the_run_ends_the_same(tmp_path: Path) -> None:
     config = replace(LONG, evaluation=EvaluationConfig(), runtime=replace(LONG.runtime, checkpoint_every=1000))
     path = tmp_path / "run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import logging
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import tyro
 from tyro.conf import subcommand
@@ -39,6 +40,7 @@ from deepcfr.defaults import (
     network_solver,
 )
 from deepcfr.errors import ConfigError, DeepCFRError, HiddenAgent
+from deepcfr.signals import as_ctrl_c, received
 
 _as_python_does = warnings.showwarning
 DESCRIPTION = f"""\
@@ -89,14 +91,16 @@ def main() -> None:
             return
         command = parse_command(sys.argv[1:])
         handlers = dict(COMMANDS.values())
-        handlers[type(command)](command)
+        with as_ctrl_c():
+            handlers[type(command)](command)
+        if received:  # and the command has saved what it keeps
+            _exit_by_signal()
     except DeepCFRError as error:
         for problem in error.problems:
             print(f"deepcfr: {problem}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("deepcfr: interrupted.", file=sys.stderr)
-        sys.exit(130)
+        _exit_by_signal()
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -104,6 +108,13 @@ def main() -> None:
         where = f"'{error.filename}': " if error.filename else ""
         print(f"deepcfr: {where}{error.strerror or error}.", file=sys.stderr)
         sys.exit(2)
+
+
+def _exit_by_signal() -> NoReturn:
+    """Say what ended the command, and exit with 128 and the signal's number."""
+    number = received[0] if received else signal.SIGINT
+    print(f"deepcfr: {f'ended by {signal.Signals(number).name}' if received else 'interrupted'}.", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 class _Notes(logging.Handler):

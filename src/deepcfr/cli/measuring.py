@@ -144,6 +144,7 @@ def spot_command(command: SpotQuery) -> None:
         )
     if command.out:
         write_atomically(command.out, json.dumps(solution.facts()).encode())
+        console.print(f"Wrote {command.out}.")
     if command.json:
         print_json(solution.facts(hands=False))
     else:

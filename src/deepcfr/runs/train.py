@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Thread
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deepcfr.errors import CheckpointError, WorkerLost
@@ -19,6 +14,7 @@ from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
+from deepcfr.signals import catch_interrupt
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
 
@@ -48,34 +44,6 @@ class Summary:
     result: Exploitability | None  # of the last evaluation, None where exact evaluation is out of reach or not reached
 
 
-_STOPPING = "Stopping after this iteration, which is then saved. Ctrl-C once more stops at once and loses it."
-
-
-class Interrupt:
-    """Whether Ctrl-C was pressed: the first press asks the loop to stop after its iteration, the second stops at once."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.pressed, self._say = False, say
-
-    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
-        if self.pressed:
-            raise KeyboardInterrupt
-        self.pressed = True
-        # by a thread of its own: the signal may come in the middle of another print, which must not be entered again
-        Thread(target=self._say, args=(_STOPPING,)).start()
-
-
-@contextmanager
-def catch_interrupt(say: Callable[[str], None]) -> Iterator[Interrupt]:
-    """Collect Ctrl-C while the body runs, and say what it does."""
-    interrupt = Interrupt(say)
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 _ATTEMPTS = 3  # to get past a checkpoint
 
 
@@ -83,9 +51,9 @@ def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None)
     """Continue a run from its newest checkpoint to its last iteration, or to the end of its time.
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
-    Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C finishes the iteration, with its
-    evaluation if one is due, and saves. If a worker of the cluster is lost, the run goes on from its newest checkpoint
-    with others; what came after it is computed again, the same as before.
+    Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C, SIGTERM and SIGHUP let it finish the
+    iteration, with its evaluation if one is due, and save. If a worker of the cluster is lost, the run goes on from its
+    newest checkpoint with others; what came after it is computed again, the same as before.
     Raises CheckpointError, ConfigError, TrainingError, and ClusterError if workers were lost three times with no new
     checkpoint in between.
     """
