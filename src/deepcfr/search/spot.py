@@ -188,7 +188,7 @@ class Spot:
 
     @property
     def unraked(self) -> float:
-        """What the house leaves of the pot if nobody bets."""
+        """The part of the pot that the house leaves if nobody bets."""
         pot = 2 * self.half_pot / self.rules.unit_chips
         return pot - min(self.rake / 100 * pot, inf if self.cap is None else self.cap)
 
