@@ -100,6 +100,19 @@ def test_ranges_where_nobody_acts_are_refused(fhp: Agent, board: str, betting: s
         fhp.ranges(betting, board)
 
 
+def test_cards_are_read_as_people_write_them(fhp: Agent) -> None:
+    assert fhp.act("A♠ K♦", "[Qs,7h,2c]", "rc/") == fhp.act("As Kd", "Qs 7h 2c", "rc/")
+    assert fhp.ranges("rc/", "QS7H2C").hands == fhp.ranges("rc/", "Qs 7h 2c").hands
+
+
+def test_what_is_solved_otherwise_than_given_is_a_warning() -> None:
+    spot = {"dealer": "QQ+,AA:0.5", "big_blind": "KK", "pot": 10, "stacks": 40, "min_bet": 2}
+    with pytest.warns(UserWarning, match="the last one counts") as caught:
+        found = solve_spot("Qs 7h 2c 9d 4s", "river 10", **spot, iterations=1)
+    assert [str(one.message) for one in caught] == found.facts()["notes"]
+    assert "Where bet 10 would be less than the smallest legal bet" in found.facts()["notes"][1]
+
+
 def test_values_of_another_type_are_refused_in_a_sentence() -> None:
     with pytest.raises(ConfigError, match="kind"):
         train("kuhn", sampling={"kind": ["outcome"]})

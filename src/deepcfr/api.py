@@ -278,13 +278,15 @@ def solve_spot(
     threads: int = 2,
     on_progress: OnProgress | None = None,
 ) -> Solution:
-    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap in thousandths of a big blind or a number of iterations.
+    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap in thousandths of its unit or a number of iterations.
 
-    Pot and stacks are in big blinds, ranges and sizes are texts, for example `solve_spot("Qs 7h 2c 9d 4s", pot=10,
-    stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as `agent` has it after the betting
-    `line`. The house takes `rake` percent of the final pot from its winner, at most `cap` big blinds; the game is then not
-    zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. Raises ConfigError for
-    mistakes, and GameError if the spot needs more than half of the machine's memory.
+    Pot, stacks, `cap` and `min_bet` are in any unit, such as big blinds or chips; ranges and sizes are texts, for example
+    `solve_spot("Qs 7h 2c 9d 4s", pot=10, stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as
+    `agent` has it after the betting `line`. The house takes `rake` percent of the final pot from its winner, at most `cap`;
+    the game is then not zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. No bet
+    is below `min_bet`; `aggressor` is the player (dealer or big blind) who bet last on the street before, for donk bets.
+    Warns of what is solved otherwise than given. Raises ConfigError for mistakes, and GameError if the spot needs more
+    than half of the machine's memory.
     """
     check_limits(gap, iterations, threads)
     if on_progress is not None and not callable(on_progress):

@@ -224,6 +224,12 @@ def test_a_spot_is_the_same_in_any_unit(pot: float) -> None:
     assert bet.frequencies()[bet.actions[1]] == pytest.approx(2 / 3, abs=5e-3)
     assert facing.frequencies()["call"] == pytest.approx(2 / 3, abs=5e-3)
     assert found.spot.notes == []
+    facts = found.facts()
+    assert facts["hand_values"]["big blind"]["AdAc"] == pytest.approx(
+        4 / 3 * pot, rel=1e-2
+    )  # called two times of three
+    assert facts["decisions"][2]["pot"] == pytest.approx(1.5 * pot)
+    assert "0.000 of the pot" not in found.describe()
 
 
 @pytest.mark.parametrize(
@@ -490,7 +496,7 @@ ARGUMENTS = (
 def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     path = tmp_path / "spot.json"
     shown = deepcfr(*ARGUMENTS, "--out", path).out
-    assert "of a pot of 10 bb" in shown
+    assert "of a pot of 10: " in shown
     assert "big blind: check" in shown
     stored = json.loads(path.read_text())
     first = stored["decisions"][0]

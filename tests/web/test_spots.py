@@ -79,6 +79,17 @@ def test_a_spot_is_solved_as_from_python_and_kept_as_a_file(tmp_path: Path, pola
     assert again.get("/api/spots/polar").json() == client.get("/api/spots/polar").json()
 
 
+def test_a_spot_has_its_smallest_bet_and_donk_bets(somebody: TestClient) -> None:
+    wish = WISH | {"board": "[2♣,2♦,7h,9s]", "sizes": "turn 10, donk 90%", "aggressor": "dealer", "min_bet": 3}
+    somebody.post("/api/spots", json=wish | {"name": "donk", "iterations": 1})
+    wait(somebody, "donk")
+    found = somebody.get("/api/spots/donk").json()
+    assert (found["min_bet"], found["aggressor"], found["board"]) == (3, "dealer", "2c 2d 7h 9s")
+    assert list(found["decisions"][0]["frequencies"]) == ["check", "bet 9"]
+    assert list(found["decisions"][1]["frequencies"]) == ["check", "bet 3"]
+    assert found["notes"] == ["Where bet 10 would be less than the smallest legal bet or raise, is that."]
+
+
 def test_hands_at_a_decision_are_those_of_the_solution(polar: Solution) -> None:
     facts = SpotFacts.model_validate(polar.facts())
     for decision in polar.decisions:

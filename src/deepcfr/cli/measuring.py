@@ -175,7 +175,7 @@ def _with_parameters(command: SpotQuery, path: Path) -> SpotQuery:
     }
     pot = command.pot if command.pot is not None else found.pot
     if found.accuracy is not None and pot is not None:
-        values["gap"] = 10 * found.accuracy * pot  # thousandths, from percent
+        values["gap"] = 20 * found.accuracy * pot  # thousandths of both players' gains, from percent of their mean
     if found.dump and not command.out:
         warn(f"'{found.dump}' of '{path}' is not written: give --out for the solution.")
     default = SpotQuery()

@@ -73,8 +73,8 @@ class SpotQuery:
     """
 
     board: str | None = None  # three to five cards
-    pot: float | None = None  # big blinds in the pot
-    stacks: float | None = None  # big blinds that each player has left
+    pot: float | None = None  # chips in the pot, in any unit, such as big blinds
+    stacks: float | None = None  # chips that each player has left, in the same unit
     #: the dealer's range: 77+,A5s-A2s,KQo:0.5; a number after a colon is a weight from 0 to 1. It may be in a file NAME.txt
     dealer: str | None = None
     big_blind: str | None = None  # the range of the big blind
@@ -85,7 +85,7 @@ class SpotQuery:
     #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size
     sizes: str = SPOT_SIZES
     rake: float = 0.0  # percent of the final pot that the house takes from its winner
-    cap: float | None = None  # most of the rake, in big blinds
+    cap: float | None = None  # most of the rake, in chips
     min_bet: float = 0.0  # the smallest bet that is allowed; 0 for any
     #: who bet last on the street before, for donk bets; with --from as in --line
     aggressor: Literal["dealer", "big blind"] | None = None

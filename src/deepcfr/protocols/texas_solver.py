@@ -31,7 +31,7 @@ class Parameters:
     dealer: str | None
     big_blind: str | None
     sizes: str
-    accuracy: float | None  # percent of the pot
+    accuracy: float | None  # percent of the pot, the mean gain of both players' best responses
     iterations: int
     dump: str | None  # the file that TexasSolver would write
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from deepcfr.games.cards import cards_text
 from deepcfr.ranges.kernels import pair_weights
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, Cards, Doubles, hand_names, hand_rows
+from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.subgame import PLAYERS
 
 Floats = npt.NDArray[np.floating]
@@ -54,11 +56,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved spot; amounts are in big blinds."""
+    """A solved spot; amounts are in its unit."""
 
     spot: Spot
     iterations: int
-    gap: float  # thousandths of a big blind: gains of both players by best responses in the spot, added
+    gap: float  # thousandths of the unit: gains of both players by best responses in the spot, added
     # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
     values: tuple[float, float]
     equities: tuple[float, float]  # share of the pot if both check to the end
@@ -76,6 +78,11 @@ class Solution:
         return self.gap / (10 * self.spot.pot)
 
     @property
+    def places(self) -> int:
+        """The decimal places of amounts: four, and more in a pot below 1."""
+        return 4 + max(0, -floor(log10(self.spot.pot)))
+
+    @property
     def exploitability_percent(self) -> float:
         """Half the gap, the mean gain of both players' best responses, in percent of the pot."""
         return self.gap_percent / 2
@@ -84,12 +91,14 @@ class Solution:
         """The solution as text: gap, values, and the frequencies of the first decisions."""
         stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
         lines = [
-            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {self.spot.pot:g} bb: "
+            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {amount_text(self.spot.pot)}: "
             f"exploitability {self.exploitability_percent:.3g}% of the pot ({stop})"
         ]
         for player in PLAYERS:
             value, equity = self.values[player], self.equities[player]
-            lines.append(f"{NAMES[player]}: {value:.3f} bb of the pot; {equity:.3f} if both check to the end")
+            places = self.places - 1
+            shares = f"{value:.{places}f} of the pot; {equity:.{places}f} if both check to the end"
+            lines.append(f"{NAMES[player]}: {shares}")
         for decision in self.decisions[:_SHOWN]:
             shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
             nobody = "" if decision.reached else " (nobody gets here)"
@@ -104,15 +113,18 @@ class Solution:
         decisions = []
         for decision in self.decisions:
             row: dict[str, Any] = {"line": decision.line, "player": NAMES[decision.player]}
-            row |= {"pot": round(decision.pot, 4), "to_call": round(decision.to_call, 4), "reached": decision.reached}
+            row |= {name: round(getattr(decision, name), self.places) for name in ("pot", "to_call")}
+            row["reached"] = decision.reached
             for kind in ("range_values", "range_equities"):
                 means = getattr(decision, kind)
-                row[kind] = None if means is None else dict(zip(NAMES, np.round(means, 6).tolist(), strict=True))
+                row[kind] = (
+                    None if means is None else dict(zip(NAMES, np.round(means, self.places + 2).tolist(), strict=True))
+                )
             row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
             if hands:
                 shown = decision.shown
                 row["hands"] = _by_name(names, shown, decision.strategy)
-                row["values"] = _by_name(names, shown & ~np.isnan(decision.values).any(1), decision.values)
+                row["values"] = _by_name(names, shown & ~np.isnan(decision.values).any(1), decision.values, self.places)
                 for kind in ("hand_values", "hand_equities"):
                     row[kind] = {seat: self._by_hand(p, getattr(decision, kind)) for p, seat in enumerate(NAMES)}
             decisions.append(row)
@@ -128,6 +140,7 @@ class Solution:
             "values": dict(zip(NAMES, self.values, strict=True)),
             "equities": dict(zip(NAMES, self.equities, strict=True)),
             "decisions": decisions,
+            "notes": self.spot.notes,
         }
         if hands:
             facts |= self.spot.texts() | {"locks": list(self.locks)}
@@ -139,11 +152,11 @@ class Solution:
         """Values [P, H] of the hands in a player's range that can meet one of the opponent's."""
         ranges = np.stack(self.spot.ranges)[:, hand_rows(self.holes)]
         held = (pair_weights(self.holes, ranges, ranges, player)[0] > 0) & ~np.isnan(values[player])
-        return _by_name(hand_names(self.holes), held, values[player])
+        return _by_name(hand_names(self.holes), held, values[player], self.places)
 
 
-def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats) -> dict[str, Any]:
+def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats, places: int = 4) -> dict[str, Any]:
     """Rounded numbers [H, ...] of some hands, by their names; none is -0."""
     chosen = np.flatnonzero(which)
-    rounded = (np.round(numbers[chosen].astype(np.float64), 4) + 0.0).tolist()
+    rounded = (np.round(numbers[chosen].astype(np.float64), places) + 0.0).tolist()
     return dict(zip((names[h] for h in chosen), rounded, strict=True))

@@ -332,6 +332,7 @@ class SpotFacts(BaseModel):
     cap: float | None = None
     min_bet: float = 0.0
     aggressor: Seat | None = None
+    notes: list[str] = Field([], description="sentences on what was solved otherwise than given")
     iterations: int
     gap_mbb: float
     exploitability_percent: float = Field(0.0, description="half the gap in percent of the pot")
