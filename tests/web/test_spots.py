@@ -87,7 +87,9 @@ def test_a_spot_has_its_smallest_bet_and_donk_bets(somebody: TestClient) -> None
     assert (found["min_bet"], found["aggressor"], found["board"]) == (3, "dealer", "2c 2d 7h 9s")
     assert list(found["decisions"][0]["frequencies"]) == ["check", "bet 9"]
     assert list(found["decisions"][1]["frequencies"]) == ["check", "bet 3"]
-    assert found["notes"] == ["Where bet 10 would be less than the smallest legal bet or raise, is that."]
+    assert found["notes"] == [
+        "Where bet 10 would be less than the smallest legal bet or raise, the smallest one is solved."
+    ]
 
 
 def test_hands_at_a_decision_are_those_of_the_solution(polar: Solution) -> None:

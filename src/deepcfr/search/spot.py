@@ -177,8 +177,8 @@ class Spot:
             if abs(whole - value * chips) > _EXACT * value * chips
         ]
         if lifted := self.betting.lifted:
-            verb = "are" if len(lifted) > 1 else "is"
-            notes.append(f"Where {', '.join(lifted)} would be less than the smallest legal bet or raise, {verb} that.")
+            least = "the smallest legal bet or raise, the smallest one is solved."
+            notes.append(f"Where {', '.join(lifted)} would be less than {least}")
         return notes
 
     @cached_property
