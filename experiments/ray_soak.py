@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from typing import Any
 
 from deepcfr.files import checksum, read_json
 from deepcfr.runs.metrics import environment
+from deepcfr.runs.record import checkpoint_folders
 
 RUN = [
     "leduc", "--memory.shards", "4", "--sampling.traversals", "600",
@@ -122,8 +124,10 @@ def one(run: Path, draw: random.Random, usual: dict[str, Usual], most: int) -> d
             break  # it has ended
         kills.append({"process": killed, "after": after})
         if victim == "driver":
-            begun = (run / "config.toml").exists()
-            again = ["resume", str(run), "--ray", *RUNS[victim][1]] if begun else _command(victim, run)
+            saved = bool(checkpoint_folders(run))
+            if not saved:
+                shutil.rmtree(run, ignore_errors=True)
+            again = ["resume", str(run), "--ray", *RUNS[victim][1]] if saved else _command(victim, run)
             process = _deepcfr(run, *again)
     what = (
         f"{run.name}: a {victim} killed: {', '.join('{process} after {after:.1f} s'.format(**kill) for kill in kills)}"

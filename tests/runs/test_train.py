@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from command_line import deepcfr, problem
 from deepcfr.config import (
     AdvantageFitConfig,
     CFRConfig,
@@ -689,6 +690,31 @@ def test_a_run_without_an_average_network_is_not_exported(tmp_path: Path) -> Non
     assert not (tmp_path / "export").exists()
     export(run, tmp_path / "export", pytest.fail)  # whose snapshots can be played
     RunFolder.open(tmp_path / "export").load_policy("sd-cfr", pytest.fail)
+
+
+def test_an_export_that_is_cut_off_is_no_run_and_can_be_made_again(
+    tmp_path: Path, reference: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "export"
+    for place in ("save_checkpoint", "truncate_metrics", "write_atomically"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"deepcfr.runs.export.{place}", lambda *_, **__: crash())
+            patch.setattr("deepcfr.runs.export.shutil.rmtree", lambda *_, **__: None)  # nothing is tidied up
+            with pytest.raises(Crash):
+                export(RunFolder.open(reference), target, pytest.fail)
+        assert not target.exists()
+        assert list(tmp_path.glob("*/config.toml")) == []
+    export(RunFolder.open(reference), target, pytest.fail)
+    assert RunFolder.open(target).load_player("own", pytest.fail)
+
+
+def test_a_run_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", CONFIG)
+    before = contents(run.path)
+    sentence = problem(deepcfr("resume", run.path))
+    assert "has no checkpoint to go on from: remove it and start again with 'deepcfr train kuhn --out" in sentence
+    assert contents(run.path) == before
+    assert "holds a run, which has no checkpoint: remove it" in problem(deepcfr("train", "kuhn", "--out", run.path))
 
 
 # In a process of its own, with real signals

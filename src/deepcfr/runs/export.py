@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
-from deepcfr.files import write_atomically
+from deepcfr.files import cannot_write, write_atomically
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder, Warn
 from deepcfr.runs.metrics import truncate_metrics
@@ -31,14 +32,28 @@ def export(run: RunFolder, target: Path, warn: Warn, keep_networks: int = 1) -> 
     solver.thin(keep_networks)
     if not any(_has_policy(solver, which) for which in ("average", "sd-cfr")):
         run.played(solver, "average")  # says what is missing
-    for name in ("config.toml", "game.json", "environment.json", "metrics.jsonl"):
-        if (run.path / name).is_file():
-            write_atomically(target / name, (run.path / name).read_bytes())
-    if (target / "metrics.jsonl").is_file():
-        truncate_metrics(target / "metrics.jsonl", solver.iteration)  # a run in training has later lines
+    beside = target.absolute().with_name(f"{target.absolute().name}.{os.getpid()}.tmp")
+    try:
+        _write(run, beside, solver, seconds)
+        if target.exists():  # and is empty; only some systems replace it
+            target.rmdir()
+        os.replace(beside, target)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write(run: RunFolder, target: Path, solver: Solver, seconds: float) -> None:
+    """Write the copy; `config.toml`, which makes a folder a run, comes last."""
+    save_checkpoint(target, solver, run.fingerprint, seconds, keep=1, memories=False)
     if run.abstraction_path:
         shutil.copytree(run.abstraction_path, target / "abstraction")
-    save_checkpoint(target, solver, run.fingerprint, seconds, keep=1, memories=False)
+    for name in ("metrics.jsonl", "game.json", "environment.json", "config.toml"):
+        if (run.path / name).is_file():
+            write_atomically(target / name, (run.path / name).read_bytes())
+            if name == "metrics.jsonl":
+                truncate_metrics(target / name, solver.iteration)  # a run in training has later lines
 
 
 def _has_policy(solver: Solver, which: str) -> bool:

@@ -41,7 +41,7 @@ from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save
 from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import environment, read_metrics
-from deepcfr.runs.record import RunRecord
+from deepcfr.runs.record import RunRecord, checkpoint_folders
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.sampled import SampledSolver
@@ -120,6 +120,10 @@ class RunFolder(RunRecord):
 
     def _require_free(self) -> None:
         if (self.path / "config.toml").exists():
+            if not checkpoint_folders(self.path):
+                raise CheckpointError(
+                    f"'{self.path}' already holds a run, which has no checkpoint: remove it, or choose another folder."
+                )
             raise CheckpointError(
                 f"'{self.path}' already holds a run: go on with 'deepcfr resume {self.path}', or choose another folder."
             )
