@@ -32,7 +32,7 @@ MAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {
         "config", "minutes", "seed", "json", "solve.algorithm", "solve.iterations", "solve.abstraction",
         "evaluation.every", "runtime.threads",
     ),
-    "spot": ("pot", "stacks", "dealer", "big_blind", "sizes", "gap", "out", "threads", "json"),
+    "spot": ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "gap", "out", "threads", "json"),
     "match": ("boards", "hands", "seed", "policy", "threads", "json"),
     "tournament": ("styles", "against_first", "boards", "hands", "seed", "policy", "threads", "json"),
     "lbr": ("boards", "rounds", "hands", "seed", "policy", "threads", "json"),

@@ -82,7 +82,8 @@ class SpotQuery:
     line: str = ""  # the betting of --from before, rounds apart by /, such as rc or rc/ccrc, with sizes r2.5 c/c
     policy: PolicyName = "own"  # policy of --from
     search: SearchConfig = field(default_factory=SearchConfig)  # of --from
-    #: bets of each street, raises, all in percent of the pot (of a raise: after a call), and allin as a further size
+    #: bets by street and raises in percent of the pot (of a raise: after a call), such as "river 33 75, raise 2.5x, allin";
+    #: all words are in docs/search.md
     sizes: str = SPOT_SIZES
     rake: float = 0.0  # percent of the final pot that the house takes from its winner
     cap: float | None = None  # most of the rake, in chips
