@@ -135,23 +135,25 @@ def test_every_command_has_a_section_with_an_example() -> None:
         assert any(command.partition(" ")[0] == name for command in commands(section)), name
 
 
-def blocks_to_run(text: str) -> list[tuple[str, str]]:
-    """Language and text of the fenced blocks that are marked `tested`."""
-    return re.findall(r"^<!-- tested -->\n```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+def blocks_to_run(text: str) -> list[tuple[str, str, str]]:
+    """File to save it in, if any, language and text of each fenced block that is marked `tested`."""
+    return re.findall(r"^<!-- tested(?:: (\S+))? -->\n```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["docs/cli.md", "docs/tutorial.md"])
 def test_blocks_that_are_marked_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "runs").mkdir()
     names: dict[str, Any] = {}
     blocks = blocks_to_run(text_of(name))
     assert len(blocks) >= 8
-    for language, block in blocks:
-        if language == "python":
+    for file, language, block in blocks:
+        if file:
+            Path(file).write_text(block, encoding="utf-8")
+        elif language == "python":
             exec(compile(block, name, "exec"), names)
-            continue
-        for line in block.splitlines():
+        for line in block.splitlines() if language == "bash" else ():
             before, _, target = line.partition(" > ")
             program, *arguments = shlex.split(before, comments=True)
             assert program == "deepcfr"
@@ -160,8 +162,12 @@ def test_blocks_that_are_marked_run(name: str, tmp_path: Path, monkeypatch: pyte
             if target:
                 Path(target).write_text(outcome.out, encoding="utf-8")
     if name == "docs/tutorial.md":  # its own game is solved: 1/3, 1 and 2/3, where NashConv is 0
-        assert (names["low"], names["high"], names["answer"]) == pytest.approx((1 / 3, 1, 2 / 3), abs=0.2)
-        assert 0 <= names["first"] + names["second"] < 0.2
+        low, high, answer = names["low"], names["high"], names["answer"]
+        assert (low, high, answer) == pytest.approx((1 / 3, 1, 2 / 3), abs=0.2)
+        first = 0.5 * max(1, 1 + answer) + 0.5 * max(-1, 1 - 3 * answer)
+        second = 0.5 * (1 - low) - 0.5 * (1 - high) + max(-0.5 * (low + high), low - high)
+        assert names["found"].nash_conv == pytest.approx(1000 * (first + second), abs=1e-3)
+        assert 0 <= names["found"].nash_conv < 200
 
 
 def test_the_game_definition_is_the_game_that_the_page_says(tmp_path: Path) -> None:

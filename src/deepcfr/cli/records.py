@@ -79,7 +79,7 @@ class Train:
     """
 
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-200), a game-definition file (.toml for a raise
-    #: ladder), or openspiel:NAME
+    #: ladder), openspiel:NAME, or module:Class
     game: Positional[str]
     out: Folder  # the run folder to create
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
@@ -122,7 +122,7 @@ class Solve:
     """
 
     #: a preset (kuhn, leduc, fhp, fhp-mini, hulh, fhp-pot, hunl-pot, hunl-ladder, hunl-200), a game-definition file (.toml
-    #: for a raise ladder), or openspiel:NAME
+    #: for a raise ladder), openspiel:NAME, or module:Class
     game: Positional[str]
     out: Folder  # the run folder to create
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package

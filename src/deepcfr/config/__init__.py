@@ -26,6 +26,7 @@ from deepcfr.config.records import (
     SolveConfig,
     TabularConfig,
     ValueFitConfig,
+    names_class,
     sampling_of,
 )
 from deepcfr.config.self_play import NFSPConfig, PPOConfig
@@ -74,6 +75,7 @@ __all__ = [
     "load_any_config",
     "load_config",
     "load_solve_config",
+    "names_class",
     "sampling_of",
     "settings_by_name",
     "signed_toml",

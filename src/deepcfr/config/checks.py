@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from deepcfr.config.records import (
-    OPENSPIEL,
     AnyConfig,
     FitConfig,
     NetworkSolver,
@@ -16,6 +15,7 @@ from deepcfr.config.records import (
     RunConfig,
     SolveConfig,
     TabularConfig,
+    lists_histories,
 )
 from deepcfr.errors import ConfigError
 
@@ -124,10 +124,10 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     if isinstance(config, SolveConfig):
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for tabular solvers, but is {config.evaluation.policy}."
-        if config.solve.algorithm in ("xfp", "egt") and not config.game.startswith(OPENSPIEL):
+        if config.solve.algorithm in ("xfp", "egt") and not lists_histories(config.game):
             yield (
-                f"'solve.algorithm' is {config.solve.algorithm}, which is for games of OpenSpiel such as "
-                f"openspiel:leduc_poker, but the game is {config.game}."
+                f"'solve.algorithm' is {config.solve.algorithm}, which is for games of OpenSpiel and classes, such "
+                f"as openspiel:leduc_poker, but the game is {config.game}."
             )
         yield from _solve_problems(config.solve, config.game)
     elif config.solver != "deep-cfr":
@@ -335,8 +335,11 @@ def _solve_problems(settings: TabularConfig, game: str) -> Iterator[str]:
         yield f"{baseline} is learned in one copy of the tables, but 'solve.parts' is {settings.parts}."
     if settings.reward_shape != "y1" and settings.reward_on == "payoff":
         yield f"{baseline} needs both players to learn from the same payoffs: set 'solve.reward_on' to regret."
-    if settings.baseline == "history" and not game.startswith(OPENSPIEL):
-        yield f"{baseline} is for games of OpenSpiel, whose histories are listed, but the game is {game}: use infoset."
+    if settings.baseline == "history" and not lists_histories(game):
+        yield (
+            f"{baseline} is for games of OpenSpiel and classes, whose histories are listed, but the game is {game}: use "
+            "infoset."
+        )
 
 
 def _numbers(config: AnyConfig) -> Iterator[tuple[str, str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, get_args
@@ -12,6 +13,17 @@ Weighting = Literal["linear", "uniform", "quadratic", "discounted"]  # the weigh
 _PLUS = {"uniform": "CFR", "linear": "LinearCFR", "discounted": "DCFR"}  # clipped variants, by weighting
 PolicyName = Literal["own", "average", "current", "sd-cfr"]  # a strategy of a run; own is what evaluation.policy names
 OPENSPIEL = "openspiel:"  # prefix of the names of OpenSpiel games
+_CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+def names_class(game: str) -> bool:
+    """Whether a game's name is `module:Class`, a game written in Python."""
+    return bool(_CLASS.fullmatch(game)) and not game.startswith(OPENSPIEL)
+
+
+def lists_histories(game: str) -> bool:
+    """Whether a game's name is that of one whose histories are listed."""
+    return game.startswith(OPENSPIEL) or names_class(game)
 
 
 @dataclass(frozen=True)
@@ -239,7 +251,7 @@ NamedSolver = Literal[
 class RunConfig:
     """All settings of a run."""
 
-    game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
+    game: str = "fhp"  #: a preset, the path of a game definition, openspiel:NAME, or module:Class
     seed: int = 0
     solver: NetworkSolver = "deep-cfr"  #: nfsp and ppo use their own sections and not those of Deep CFR
     cfr: CFRConfig = field(default_factory=CFRConfig)
@@ -353,7 +365,7 @@ class TabularConfig:
 class SolveConfig:
     """All settings of a run of a tabular solver."""
 
-    game: str = "fhp"  #: a preset, the path of a game definition, or openspiel:NAME
+    game: str = "fhp"  #: a preset, the path of a game definition, openspiel:NAME, or module:Class
     seed: int = 0  #: seed of sampling and of random rounding
     solve: TabularConfig = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import torch
 
@@ -99,6 +99,19 @@ class ListedGame(Game, Protocol):
     deals_before: torch.Tensor
 
 
+class DealtGame(ListedGame, Protocol):
+    """A game that lists its deals, so that all of its histories can be listed, and exact values be computed."""
+
+    def deals(self) -> tuple[Deals, torch.Tensor]:
+        """Every deal once, and their probabilities, float [D]."""
+        ...
+
+
+def lists_deals(game: Game) -> TypeGuard[DealtGame]:
+    """Whether a game has the optional method `deals`."""
+    return callable(getattr(game, "deals", None))
+
+
 def infosets_at(game: Game, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> Infosets:
     """The infosets of the acting players at `node` [M] of traversals `row` [M]."""
     return Infosets(game.infoset[node], deals.views[row, game.actor[node], game.round[node]])
@@ -146,6 +159,8 @@ def check_game(game: ListedGame, playouts: int = 255, seed: int = 0) -> None:
         deals = game.deal(playouts, key(seed, "check"))
         later = game.deal(playouts - playouts // 2, key(seed, "check"), first=playouts // 2)
         problems = _deal_problems(game, deals, later) or _playout_problems(game, deals, later, seed)
+        if not problems and lists_deals(game):
+            problems = _listing_problems(game, deals)
     if problems:
         raise GameError([f"The game '{game.name}' breaks the contract: {problem}" for problem in problems])
 
@@ -212,6 +227,24 @@ def _deal_problems(game: ListedGame, deals: Deals, later: Deals) -> list[str]:
         problems.append("deal() must number its traversals from `first`.")
     if not torch.equal(deals.views[half:], later.views):
         problems.append("deal() must give a traversal the same deal in any chunking.")
+    return problems
+
+
+def _listing_problems(game: DealtGame, deals: Deals) -> list[str]:
+    """What is wrong with the list of all deals, some of which are `deals`."""
+    listed, chance = game.deals()
+    problems = _mismatch("views of deals()", listed.views, (len(listed), *deals.views.shape[1:]), torch.uint8)
+    if tuple(chance.shape) != (len(listed),) or not (chance > 0).all() or abs(float(chance.sum()) - 1) > 1e-5:
+        problems.append("deals() must list deals with as many positive probabilities, which add up to 1.")
+    if problems:
+        return problems
+    _, view = torch.unique(torch.cat([listed.views, deals.views]).flatten(1), dim=0, return_inverse=True)
+    share = torch.zeros(int(view.max()) + 1, dtype=torch.float64)
+    share = share.scatter_add(0, view[: len(listed)].cpu(), chance.double().cpu())
+    drawn = torch.bincount(view[len(listed) :].cpu(), minlength=len(share)) / len(deals)
+    # six standard errors of a frequency, and one deal for shares that are nearly 0
+    if bool(((drawn - share).abs() > 6 * (share * (1 - share) / len(deals)).sqrt() + (share > 0) / len(deals)).any()):
+        problems.append("deals() must list what deal() draws, with its probabilities.")
     return problems
 
 

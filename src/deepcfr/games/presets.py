@@ -1,4 +1,4 @@
-"""Load games by name: a preset, the path of a game-definition file, or `openspiel:NAME`."""
+"""Load games by name: a preset, the path of a game-definition file, `openspiel:NAME`, or `module:Class`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from deepcfr.config import OPENSPIEL
+from deepcfr.config import OPENSPIEL, names_class
 from deepcfr.errors import GameError
 from deepcfr.games.acpc_definition import parse_game_definition
 from deepcfr.games.ladder import LADDERS, LadderRules, read_ladder
 from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
-    from deepcfr.games.openspiel import FromOpenSpiel
     from deepcfr.games.poker import PokerGame, Suits
+    from deepcfr.games.tree_game import NotPoker, TreeGame
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,19 @@ class OpenSpielSource:
         return self.openspiel
 
 
-GameSource = PokerRules | LadderRules | OpenSpielSource
+@dataclass(frozen=True)
+class ClassSource:
+    """A game written as a class, by the name `module:Class`."""
+
+    python: str
+    milli_unit: str
+
+    @property
+    def name(self) -> str:
+        return self.python
+
+
+GameSource = PokerRules | LadderRules | OpenSpielSource | ClassSource
 """The source that a game is made from: plain data, unlike the game itself."""
 
 
@@ -64,24 +76,30 @@ def load_rules(game: str) -> PokerRules:
 
 
 def load_source(game: str) -> GameSource:
-    """Load what `build_game` needs: rules as in `load_rules`, a raise-ladder game, or the name of a game of OpenSpiel.
+    """Load what `build_game` needs: rules as in `load_rules`, a raise-ladder game, or the name of a game of another kind.
 
-    A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` does.
+    A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` and `load_class` do.
     """
     game = _named(game)
     if game in LADDERS:
         return LADDERS[game]
     if game.endswith(".toml"):
         return read_ladder(Path(game))
-    return OpenSpielSource(game.removeprefix(OPENSPIEL)) if game.startswith(OPENSPIEL) else load_rules(game)
+    if game.startswith(OPENSPIEL):
+        return OpenSpielSource(game.removeprefix(OPENSPIEL))
+    if names_class(game) and not Path(game).exists():
+        from deepcfr.games.class_game import load_class
+
+        return ClassSource(game, load_class(game).milli_unit)
+    return load_rules(game)
 
 
 def cards_of(source: GameSource) -> PokerRules:
     """The rules of a game's cards; those of a raise-ladder game omit its betting.
 
-    Raises GameError for games of OpenSpiel.
+    Raises GameError for games without poker hands.
     """
-    if isinstance(source, OpenSpielSource):
+    if isinstance(source, OpenSpielSource | ClassSource):
         raise GameError(f"Abstractions are for poker games, and '{source.name}' is not one.")
     return source.deck
 
@@ -115,7 +133,7 @@ def game_in_words(source: GameSource) -> tuple[str, str]:
 
 def is_poker(source: GameSource) -> bool:
     """Whether a game is a poker game, with any betting."""
-    return not isinstance(source, OpenSpielSource)
+    return not isinstance(source, OpenSpielSource | ClassSource)
 
 
 def count_histories(source: GameSource, most: float) -> float:
@@ -127,6 +145,8 @@ def count_histories(source: GameSource, most: float) -> float:
         from deepcfr.games.openspiel import estimate_openspiel_histories
 
         return estimate_openspiel_histories(source.openspiel)
+    if isinstance(source, ClassSource):
+        return _class_game(source.python, "cpu").explicit.num_nodes
     deals = _deals(source.deck)
     if deals[-1] > most:
         return math.inf
@@ -154,11 +174,11 @@ def _deals(rules: PokerRules) -> list[int]:
     return found[2:]
 
 
-def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | FromOpenSpiel:
+def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | NotPoker:
     """The playable game.
 
-    Games of OpenSpiel have no suits and raise the errors of `load_openspiel_game`. Raises GameError for a raise-ladder game
-    that is too large to list.
+    Games of OpenSpiel and classes have no suits and raise the errors of `load_openspiel_game` and `load_class`. Raises
+    GameError for a raise-ladder game that is too large to list.
     """
     if isinstance(source, LadderRules):
         from deepcfr.games.listed_ladder import ListedLadder
@@ -168,15 +188,25 @@ def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cp
         from deepcfr.games.poker import PokerGame
 
         return PokerGame(source, suits, device)
+    if isinstance(source, ClassSource):
+        return _class_game(source.python, device)
     return _openspiel_game(source.openspiel, device)
 
 
 @lru_cache(maxsize=1)
-def _openspiel_game(name: str, device: str) -> FromOpenSpiel:
+def _openspiel_game(name: str, device: str) -> NotPoker:
     """Cached: compiling takes long, and a run needs the game for its cost estimate and for its solver."""
     from deepcfr.games.openspiel import playable_openspiel_game
 
     return playable_openspiel_game(name, device)
+
+
+@lru_cache(maxsize=1)
+def _class_game(name: str, device: str) -> TreeGame:
+    """Cached, as `_openspiel_game` is."""
+    from deepcfr.games.class_game import ClassGame, load_class
+
+    return ClassGame(load_class(name), name, device)
 
 
 def load_game(game: str, suits: Suits = "canonical", device: str = "cpu") -> PokerGame:

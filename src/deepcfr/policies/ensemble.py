@@ -16,6 +16,7 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.class_game import ClassGame
 from deepcfr.games.openspiel import FromOpenSpiel
 from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame
@@ -101,6 +102,8 @@ def _require_same_view(first: Game, second: Game) -> None:
         same = (first.rules, first.suits) == (second.rules, second.suits)
     elif isinstance(first, FromOpenSpiel) and isinstance(second, type(first)):
         same = same_game(first.spiel_game, second.spiel_game)
+    elif isinstance(first, ClassGame) and isinstance(second, ClassGame):
+        same = first.source == second.source
     else:
         same = first is second
     if not same:

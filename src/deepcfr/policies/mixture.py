@@ -25,9 +25,9 @@ from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import FromOpenSpiel, OpenSpielGame
 from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.tree_game import NotPoker, TreeGame
 from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals
 from deepcfr.policies.liars_dice import dice_average
 from deepcfr.policies.phantom import phantom_average
@@ -53,9 +53,9 @@ class MixturePolicy(Policy):
     whole_rounds = True
 
     def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
-        if not isinstance(game, PokerGame | FromOpenSpiel):
+        if not isinstance(game, PokerGame | NotPoker):
             raise GameError(
-                f"Policies can be averaged in poker and OpenSpiel games only, but '{game.name}' is neither."
+                f"Policies can be averaged in poker games and games with listed histories, but '{game.name}' is neither."
             )
         self.game: Game = game
         self.kind = kind
@@ -95,7 +95,7 @@ class MixturePolicy(Policy):
             return dice_average(game, self.policies, self.weights, self.kind)
         if isinstance(game, PhantomGame):
             return phantom_average(game, self.policies, self.weights, self.kind)
-        assert isinstance(game, OpenSpielGame)
+        assert isinstance(game, TreeGame)
         form, legal = game.sequences, game.explicit.legal
         plain, reached = np.zeros(legal.shape), np.zeros(legal.shape)
         for policy, weight in zip(self.policies, self.weights, strict=True):

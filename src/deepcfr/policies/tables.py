@@ -12,9 +12,10 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, extend_board, pack_cards
+from deepcfr.games.class_game import ClassGame, tree_game
 from deepcfr.games.explicit import Floats
-from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.kernels import match_regrets
@@ -31,7 +32,7 @@ class TreePolicy(Policy):
     Columns beyond the legal actions of an infoset are 0. Raises GameError for a table that is not a policy of `game`.
     """
 
-    def __init__(self, game: OpenSpielGame, table: Floats, kind: str = "table") -> None:
+    def __init__(self, game: TreeGame, table: Floats, kind: str = "table") -> None:
         self.game: Game = game
         self.kind = kind
         self._positions = game.positions
@@ -58,20 +59,26 @@ class TreePolicy(Policy):
 
 
 def table_of(policy: Policy) -> Floats:
-    """The table [K, L] of any policy of an OpenSpiel game, with rows that sum to 1 in double precision.
+    """The table [K, L] of any policy of a game whose histories can be listed, with rows that sum to 1 in double precision.
 
     Raises GameError for a policy of another kind of game.
     """
-    game = policy.game
-    if not isinstance(game, OpenSpielGame):
-        raise GameError(f"Tables over explicit trees are for OpenSpiel games only, but '{game.name}' is not one.")
     if isinstance(policy, TreePolicy):
         return policy.table
+    game = tree_game(policy.game)
+    own = (
+        game is policy.game
+    )  # else the policy knows the game by its own infosets, and its actions by their own numbers
+    columns = game.columns if own else torch.from_numpy(game.explicit.infoset_action_ids.clip(min=0)).to(game.device)
     table = np.zeros(game.explicit.legal.shape)
     for start in range(0, len(table), _ROWS):
         nodes = torch.arange(start, min(start + _ROWS, len(table)), device=game.device)
-        cards = torch.empty(len(nodes), 0, dtype=torch.uint8, device=game.device)
-        rows = policy.probabilities(Infosets(nodes, cards)).double().gather(1, game.columns[nodes])
+        if own:
+            asked = Infosets(nodes, torch.empty(len(nodes), 0, dtype=torch.uint8, device=game.device))
+        else:
+            assert isinstance(game, ClassGame)
+            asked = game.own[nodes]
+        rows = policy.probabilities(asked).double().gather(1, columns[nodes])
         table[start : start + _ROWS] = rows.cpu().numpy()
     table *= game.explicit.legal
     table /= table.sum(1, keepdims=True)  # network outputs are in single precision

@@ -20,10 +20,10 @@ from deepcfr.games import strength
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import FromOpenSpiel, OpenSpielGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
+from deepcfr.games.tree_game import NotPoker, TreeGame
 from deepcfr.ladder import solver as ladder
 from deepcfr.machine import physical_memory
 from deepcfr.ranges.boards import keeps_all
@@ -35,7 +35,7 @@ from deepcfr.solvers.build import Solver, require_listed
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 
-AnyGame = PokerGame | FromOpenSpiel | LadderGame
+AnyGame = PokerGame | NotPoker | LadderGame
 
 
 def cost_notes(
@@ -59,7 +59,7 @@ def cost_notes(
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = 0 if elsewhere else _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
-    if isinstance(poker, FromOpenSpiel):
+    if isinstance(poker, NotPoker):
         return [poker.size, *unread_settings(config)]
     assert isinstance(poker, PokerGame)
     notes = []
@@ -146,9 +146,9 @@ def _tabular_notes(
         buckets = _abstraction_bytes(source, abstraction)
     else:
         made = game()
-        assert isinstance(made, FromOpenSpiel)
+        assert isinstance(made, NotPoker)
         listed = require_listed(made)
-        assert isinstance(listed, OpenSpielGame | LiarsDice)
+        assert isinstance(listed, TreeGame | LiarsDice)
         notes = [listed.size]
         if isinstance(listed, LiarsDice):
             needed = liars_dice.memory_bytes(listed)

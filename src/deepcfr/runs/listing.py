@@ -13,7 +13,7 @@ from deepcfr.games.betting import PublicTree, build_tree
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.ladder_tree import ladder_tree
-from deepcfr.games.presets import OpenSpielSource, load_source
+from deepcfr.games.presets import ClassSource, OpenSpielSource, load_source
 from deepcfr.games.rules import PRESETS, PokerRules
 
 
@@ -25,7 +25,7 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
     facts = []
     for name in [*PRESETS, *LADDERS, *definitions]:
         source = load_source(name)
-        if isinstance(source, OpenSpielSource):
+        if isinstance(source, OpenSpielSource | ClassSource):
             raise GameError(f"'{name}' is no game definition.")
         rules, tree = source.deck, _tree(source)
         facts.append(

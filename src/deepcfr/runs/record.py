@@ -9,7 +9,7 @@ from deepcfr.config import AnyConfig, load_any_config
 from deepcfr.errors import CheckpointError, GameError
 from deepcfr.files import read_json
 from deepcfr.games.ladder import ladder_rules
-from deepcfr.games.presets import GameSource, OpenSpielSource
+from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource
 from deepcfr.games.rules import PokerRules
 from deepcfr.runs.models import run_path, shipped_agents
 
@@ -72,4 +72,6 @@ def _source(stored: dict[str, Any], path: Path) -> GameSource:
     """The game source in `game.json`; raises the errors of the sources."""
     if "ladder" in stored:
         return ladder_rules(stored, path)
-    return OpenSpielSource(**stored) if "openspiel" in stored else PokerRules(**stored)
+    kinds: dict[str, type[OpenSpielSource | ClassSource]] = {"openspiel": OpenSpielSource, "python": ClassSource}
+    kind = next((kinds[word] for word in kinds if word in stored), PokerRules)
+    return kind(**stored)

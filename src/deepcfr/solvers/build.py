@@ -10,9 +10,9 @@ from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import FromOpenSpiel, OpenSpielGame
 from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.tree_game import NotPoker, TreeGame
 from deepcfr.memory.state import SavedState, State
 from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
@@ -91,7 +91,7 @@ class Solver(Protocol):
 
 
 def build_solver(
-    game: PokerGame | FromOpenSpiel,
+    game: PokerGame | NotPoker,
     config: AnyConfig,
     abstraction: Abstraction | None = None,
     collecting: Collecting | None = None,
@@ -121,14 +121,14 @@ def build_solver(
     return kind(game, settings)
 
 
-def require_listed(game: PokerGame | FromOpenSpiel) -> PokerGame | OpenSpielGame | LiarsDice:
+def require_listed(game: PokerGame | NotPoker) -> PokerGame | TreeGame | LiarsDice:
     """The same game; ConfigError if it is one whose histories or positions no tabular solver holds."""
     if isinstance(game, PhantomGame):
         raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
     return game
 
 
-def _texture(game: PokerGame | OpenSpielGame) -> TextureBuckets:
+def _texture(game: PokerGame | TreeGame) -> TextureBuckets:
     if not isinstance(game, PokerGame):
         raise ConfigError(f"Texture buckets are for poker games, and '{game.name}' has no poker hands.")
     return TextureBuckets(game.rules)

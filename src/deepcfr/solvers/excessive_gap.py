@@ -22,7 +22,7 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.tabular import FullWidthSolver
 from deepcfr.solvers.tree_cfr import match_positive
@@ -35,9 +35,9 @@ class ExcessiveGap(FullWidthSolver):
     """The state of a run: iterate over `iterations()` to advance it. The newest plans are the result."""
 
     name = "excessive-gap"
-    game: OpenSpielGame
+    game: TreeGame
 
-    def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
+    def __init__(self, game: TreeGame, config: TabularConfig) -> None:
         super().__init__(game, config)
         form = game.sequences
         with np.errstate(divide="ignore"):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.tabular import FullWidthSolver
 from deepcfr.solvers.tree_cfr import match_positive
@@ -23,9 +23,9 @@ class FictitiousPlay(FullWidthSolver):
     """The state of a run: iterate over `iterations()` to advance it. Uniform play is the first strategy in the average."""
 
     name = "fictitious-play"
-    game: OpenSpielGame
+    game: TreeGame
 
-    def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
+    def __init__(self, game: TreeGame, config: TabularConfig) -> None:
         super().__init__(game, config)
         form = game.sequences
         self.average = self._plan(game.explicit.uniform())  # [K, L], sums of realization plans

@@ -36,8 +36,8 @@ from deepcfr.abstraction.texture import Buckets
 from deepcfr.config import OPENSPIEL, TabularConfig
 from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
-from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.memory.state import Array
 from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
@@ -60,7 +60,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def memory_bytes(
-    game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None, precision: str, baseline: str = "none"
+    game: PokerGame | TreeGame, counts: tuple[int, ...] | None, precision: str, baseline: str = "none"
 ) -> int:
     """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
 
@@ -69,13 +69,13 @@ def memory_bytes(
     """
     entries = _entries(game, counts)
     values = {"none": 0, "infoset": entries}
-    if isinstance(game, OpenSpielGame):
+    if isinstance(game, TreeGame):
         values["history"] = game.explicit.num_nodes
     return 2 * entries * np.dtype(precision).itemsize + 8 * values.get(baseline, 0)
 
 
-def _entries(game: PokerGame | OpenSpielGame, counts: tuple[int, ...] | None) -> int:
-    if isinstance(game, OpenSpielGame):
+def _entries(game: PokerGame | TreeGame, counts: tuple[int, ...] | None) -> int:
+    if isinstance(game, TreeGame):
         return int(game.explicit.infoset_actions.sum())
     rules = game.rules
     if counts is None:
@@ -92,14 +92,14 @@ class MCCFR(SampledSolver):
     abstraction of another game.
     """
 
-    game: PokerGame | OpenSpielGame
+    game: PokerGame | TreeGame
     name = "mccfr"
     most_chunk = 4_096
     trial = 10_000
 
     def __init__(
         self,
-        game: PokerGame | OpenSpielGame,
+        game: PokerGame | TreeGame,
         config: TabularConfig,
         seed: int = 0,
         threads: int = 1,
@@ -202,8 +202,8 @@ def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
     return np.where(total > 0, table / np.where(total > 0, total, 1), tree.uniform())
 
 
-def _require_abstraction_of(game: PokerGame | OpenSpielGame, abstraction: Buckets) -> None:
-    if isinstance(game, OpenSpielGame):
+def _require_abstraction_of(game: PokerGame | TreeGame, abstraction: Buckets) -> None:
+    if isinstance(game, TreeGame):
         raise GameError(f"Abstractions are for poker games, and '{game.name}' is not one.")
     if abstraction.rules != game.rules:
         raise GameError(f"An abstraction of {abstraction.rules.name} cannot be used for {game.name}.")

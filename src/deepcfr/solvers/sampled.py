@@ -16,8 +16,8 @@ from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.config import SolveConfig, TabularConfig, solve_config_from_table
 from deepcfr.errors import ConfigError
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.sampling.mccfr import SHAPES, Learning
@@ -57,7 +57,7 @@ class SampledSolver(TabularSolver):
     Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
     """
 
-    game: PokerGame | OpenSpielGame | LadderGame
+    game: PokerGame | TreeGame | LadderGame
     most_chunk: ClassVar[int]  # traversals that a thread runs at a time
     trial: ClassVar[int]  # traversals of the trial for a forecast
 

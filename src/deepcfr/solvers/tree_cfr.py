@@ -17,14 +17,14 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
 from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.tabular import MatchingSolver
 
 PLAYERS = (0, 1)
 
 
-def memory_bytes(game: OpenSpielGame) -> int:
+def memory_bytes(game: TreeGame) -> int:
     """Bytes of a solver's regrets, averages and predictions: float64 [K, L] each."""
     return 3 * 8 * game.explicit.legal.size
 
@@ -38,9 +38,9 @@ class TreeCFR(MatchingSolver):
     """
 
     name = "tree-cfr"
-    game: OpenSpielGame
+    game: TreeGame
 
-    def __init__(self, game: OpenSpielGame, config: TabularConfig) -> None:
+    def __init__(self, game: TreeGame, config: TabularConfig) -> None:
         super().__init__(game, config, game.explicit.legal.shape)  # [K, L]
 
     def _iterate(self) -> int:

@@ -19,9 +19,9 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import refusal_of
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
+from deepcfr.games.class_game import tree_game
 from deepcfr.games.explicit import realization
 from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.parallel import Workers
@@ -55,14 +55,13 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
 
 
 def _gains_on_tree(first: Policy, second: Policy, threads: int, on_part: OnBoard | None) -> tuple[float, float]:
-    """Gains in both seats in an OpenSpiel game, from all of its histories."""
+    """Gains in both seats from all histories of a game that is no poker."""
     if isinstance(first.game, PhantomGame):
         with Workers(threads) as workers:
             return phantom_gains(first, second, workers, on_part)
     if isinstance(first.game, LiarsDice):
         return dice_gains(first, second)
-    assert isinstance(first.game, OpenSpielGame)
-    form = first.game.sequences
+    form = tree_game(first.game).sequences
     mine, theirs = (realization(table_of(policy), form.parent, form.num_actions) for policy in (first, second))
     zero, one = form.sequences
     return float((form.payoff * mine[zero] * theirs[one]).sum()), -float((form.payoff * theirs[zero] * mine[one]).sum())

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
+from deepcfr.games.class_game import ClassGame
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.games.openspiel import FromOpenSpiel
@@ -100,6 +101,10 @@ def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> No
         if same_game(first.spiel_game, second.spiel_game):
             return
         problem = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
+    elif isinstance(first, ClassGame) and isinstance(second, ClassGame):
+        if first.source == second.source:
+            return
+        problem = f"'{first.name}' and '{second.name}' are two different classes"
     else:
         problem = (
             f"'{first.name}' ({type(first).__name__}) and '{second.name}' ({type(second).__name__}) are not the same"
