@@ -117,8 +117,14 @@ def test_relative_links_resolve(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "command"), [(name, command) for name in NAMES for command in commands(text_of(name))]
 )
-def test_commands_in_code_blocks_parse(name: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_in_code_blocks_parse(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert name in NAMES  # in the test's name, to be found again
+    monkeypatch.syspath_prepend(tmp_path)
+    for file, _, block in blocks_to_run(text_of(name)):
+        if file:
+            (tmp_path / file).write_text(block, encoding="utf-8")
     parse(command, monkeypatch)
 
 
