@@ -121,6 +121,8 @@ def game_in_words(source: GameSource) -> tuple[str, str]:
     """Return the name of a game, and its cards and bets in a few words."""
     if isinstance(source, OpenSpielSource):
         return source.name, "a game of OpenSpiel"
+    if isinstance(source, ClassSource):
+        return source.name, "a game written in Python"
     deck, stack = source.deck, f"{source.stack / source.unit_chips:g} {source.unit}"
     board = sum(deck.board_cards)
     cards = f"{deck.num_cards} cards, {deck.hole_cards} in each hand, {board or 'none'} on the board"

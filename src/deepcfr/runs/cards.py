@@ -15,7 +15,7 @@ from deepcfr.config import AnyConfig, RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError
 from deepcfr.files import read_json
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.presets import GameSource, OpenSpielSource, game_in_words
+from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource, game_in_words
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.models import models_in, shipped_agents
 from deepcfr.runs.pace import duration
@@ -85,15 +85,16 @@ def run_facts(run: RunRecord, name: str) -> dict[str, Any]:
 
 def _rank(source: GameSource, exact: float | None, at_least: list[float] | None) -> tuple[float, ...]:
     gained = exact / 2 if exact is not None else at_least[0] if at_least else float("inf")
-    if isinstance(source, OpenSpielSource):
+    if isinstance(source, OpenSpielSource | ClassSource):
         return 1, 0, 0, 0, gained
     return 0, -isinstance(source, LadderRules), -sum(source.deck.board_cards), -source.deck.num_cards, gained
 
 
 def _strength(source: GameSource, exact: float | None, at_least: list[float] | None) -> str:
     """Tell what a perfect opponent wins from the agent, beside what it wins from somebody who always folds."""
-    unit, folder = ("points", "") if isinstance(source, OpenSpielSource) else (source.deck.unit, "")
-    if not isinstance(source, OpenSpielSource):
+    unit, folder = "points", ""
+    if not isinstance(source, OpenSpielSource | ClassSource):
+        unit = source.deck.unit
         lost = sum(source.deck.blinds) / 2 / source.deck.unit_chips
         folder = f" Always folding loses {_HANDS * lost:g}."
     milli = source.milli_unit
