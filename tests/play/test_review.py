@@ -11,7 +11,6 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.cards import cards_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.play import costs as play_costs
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import Hand, adjusted_result, agents_range, decisions, free_holes
 from deepcfr.policies.base import Policy
@@ -101,13 +100,13 @@ def test_values_of_first_decisions_make_up_the_exact_best_response(name: str) ->
         others = [card for card in range(deck) if card != mine]
         opening = costs.at(hand_of(name, [mine, *others[: 1 + rest]], 0, [1]), 0)
         assert opening is not None
-        first += max(opening.values()) / deck
-        for action in opening:  # of the agent, who now acts first
+        first += max(opening.actions.values()) / deck
+        for action in opening.actions:  # of the agent, who now acts first
             answer = hand_of(name, [others[0], mine, *others[1 : 1 + rest]], 1, [action, 1])
             reply = costs.at(answer, 1)
             assert reply is not None
             chance = answer.chances(free_holes(game.rules, (mine,)), 1).mean()
-            second += chance * max(reply.values()) / deck
+            second += chance * max(reply.actions.values()) / deck
     assert 1000 * first == pytest.approx(exact.best_response_values[0], abs=1e-9)
     assert 1000 * second == pytest.approx(exact.best_response_values[1], abs=1e-9)
 
@@ -123,9 +122,10 @@ def test_the_value_of_a_last_call_is_the_adjusted_result(seed: int) -> None:
             hand.act(1)
         else:
             hand.act(1 if len(hand.steps) % 2 else max(choice.action for choice in hand.choices()))
-    values = costs.at(hand, ours)
+    found = costs.at(hand, ours)
     assert hand.state.showdown
-    assert values is not None
+    assert found is not None
+    values = found.actions
     if ours == len(hand.steps) - 1:
         assert values[1] == pytest.approx(adjusted_result(hand))
     assert min(values.values()) >= -sum(hand.chips)
@@ -142,24 +142,127 @@ def test_no_cost_is_negative_and_the_best_choice_costs_nothing() -> None:
     assert costs.at(hand, 0) is None  # the first round is not computed yet
     costs.prepare_soon()
     for decision in decisions(hand):
-        values = costs.at(hand, decision.step)
+        found = costs.at(hand, decision.step)
+        assert found is not None
+        assert set(found.actions) == set(decision.agent) == set(decision.names)
+        assert found.cost == max(found.actions.values()) - found.actions[decision.action] >= 0
+
+
+def test_the_last_round_agrees_with_the_sweep_over_all_boards() -> None:
+    # The call after check and bet ends the first round, and the person begins the second one.
+    costs = Costs(GAMES["leduc"], Uneven(GAMES["leduc"]))
+    costs.prepare()
+    reached = later = 0.0
+    for board in (1, 2, 3, 5):
+        hand = hand_of("leduc", [4, 0 if board else 1, board], 0, [1, 2, 1, 1, 1])
+        value = costs.at(hand, 3)
+        assert value is not None
+        assert value.exact
+        chance = float(hand.chances(free_holes(hand.rules, (4, board)), 3).sum())
+        reached, later = reached + chance, later + chance * max(value.actions.values())
+    hand = hand_of("leduc", [4, 1, 0], 0, [1, 2, 1, 1, 1])
+    value, call = costs.at(hand, 3), costs.at(hand, 2)
+    assert value is not None
+    assert call is not None
+    chance = float(hand.chances(free_holes(hand.rules, (4, 0)), 3).sum())
+    reached, later = reached + chance, later + chance * max(value.actions.values())
+    assert call.actions[1] == pytest.approx(later / reached)
+
+
+def played_on(hand: Hand, step: int, action: int) -> float:
+    """The person's mean gain after an action if both play on as the agent does, over all cards that fit."""
+    mine, board = hand.hole(0), hand.board_at(hand.steps[step].round)
+    total = weight = 0.0
+    for rest in permutations([card for card in range(hand.rules.num_cards) if card not in mine], 2):
+        dealt = Hand(hand.policy, hand.seed, hand.number, np.array([[*mine, *rest]], np.uint8))
+        chance = float(hand.chances(np.array([rest[:1]], np.uint8), step)[0])
+        assert not board
+        weight += chance
+        for one in hand.steps[:step]:
+            dealt.act(one.action)
+        dealt.act(action)
+        total += chance * _mean(dealt)
+    return total / weight
+
+
+def _mean(hand: Hand) -> float:
+    if hand.over:
+        return hand.won
+    total = 0.0
+    for action, share in hand.probabilities().items():
+        after = hand.again(len(hand.steps))
+        after.act(action)
+        total += share * _mean(after)
+    return total
+
+
+@pytest.fixture
+def estimating(monkeypatch: pytest.MonkeyPatch) -> Costs:
+    """Costs in Leduc that estimate the first round, as in a game with too many boards."""
+    costs = Costs(GAMES["leduc"], Uneven(GAMES["leduc"]))
+    monkeypatch.setattr(costs, "_small", False)
+    return costs
+
+
+def test_an_estimate_is_unbiased_and_its_intervals_cover(estimating: Costs) -> None:
+    right = covered = count = 0
+    exact: dict[int, float] = {}
+    for seed in range(40):
+        hand = Hand(estimating.policy, seed, 0, np.array([[4, 1, 2]], np.uint8))
+        for action in (1, 2, 1, 1, 1):
+            hand.act(action)
+        exact = exact or {action: played_on(hand, 2, action) for action in (0, 1, 2)}
+        found = estimating.at(hand, 2, deals=400)
+        assert found is not None
+        assert not found.exact
+        best = max(exact.values())
+        for action, value in exact.items():
+            right += abs(found.actions[action] - value) < 1.5 * found.halves[action] + 1e-9
+            covered += abs(found.actions[action] - value) <= found.halves[action] + 1e-9
+            count += 1
+        assert found.actions[0] == pytest.approx(exact[0])
+        assert found.halves[0] == pytest.approx(0)
+        assert abs(found.cost - (best - exact[1])) < 2 * found.cost_half
+    assert count == 120
+    assert covered >= 110
+    assert right >= 118
+
+
+def test_an_estimate_depends_on_the_seed_and_the_hand_only(estimating: Costs) -> None:
+    def estimate(seed: int) -> object:
+        hand = Hand(estimating.policy, seed, 0, np.array([[4, 1, 2]], np.uint8))
+        for action in (1, 2, 1, 1, 1):
+            hand.act(action)
+        return estimating.at(hand, 0, deals=50)
+
+    assert estimate(3) == estimate(3)
+    assert estimate(3) != estimate(4)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_decisions_of_large_games_are_exact_on_the_river_and_estimated_before(seed: int) -> None:
+    game = PokerGame(PRESETS["hulh"])
+    costs, hand = Costs(game, Uneven(game)), Hand(Uneven(game), seed, seed)
+    while not hand.over:
+        hand.act(1)
+    assert not costs.quick
+    for step in (step for step, taken in enumerate(hand.steps) if taken.player == hand.person):
+        values = costs.at(hand, step, deals=200)
         assert values is not None
-        assert set(values) == set(decision.agent) == set(decision.names)
-        assert values[decision.action] <= max(values.values())
+        assert values.exact == (hand.steps[step].round == 3)
+        assert (values.cost_half == 0) == values.exact
+        assert all((half == 0) == (values.exact or action == 0) for action, half in values.halves.items())
+    last = costs.at(hand, len(hand.steps) - 1 - (hand.steps[-1].player != hand.person))
+    assert last is not None
+    if hand.steps[-1].player == hand.person:
+        assert last.actions[1] == pytest.approx(adjusted_result(hand))
 
 
-def test_a_board_is_computed_once_for_all_decisions_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs, asked, compute = Costs(GAMES["leduc"], Uneven(GAMES["leduc"])), [], Costs._values_on  # type: ignore[arg-type]
-    monkeypatch.setattr(Costs, "_values_on", lambda self, cards: asked.append(cards) or compute(self, cards))
-    monkeypatch.setattr(play_costs, "KEPT_BOARDS", 1)
-    hand = hand_of("leduc", [4, 0, 2], 0, [1, 1, 1, 2, 2, 1])
-    ours = [decision.step for decision in decisions(hand)][1:]
-    assert len(ours) == 2
-    first = [costs.at(hand, step) for step in ours]
-    assert asked == [(2,)]
-    costs.at(hand_of("leduc", [4, 0, 3], 0, [1, 1, 1, 1]), 2)
-    assert [costs.at(hand, step) for step in ours] == first
-    assert asked == [(2,), (3,), (2,)]
+def test_a_hand_that_the_agent_cannot_have_played_has_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand = hand_of("leduc", [4, 0, 2], 0, [1, 2, 1, 1, 1])
+    monkeypatch.setattr(Hand, "chances", lambda _, holes, __: np.zeros(len(holes)))
+    costs = Costs(GAMES["leduc"], hand.policy)
+    assert costs.at(hand, 3) is None
 
 
 def test_decisions_are_those_of_the_person_with_what_the_agent_would_do() -> None:
@@ -170,18 +273,6 @@ def test_decisions_are_those_of_the_person_with_what_the_agent_would_do() -> Non
     for decision, text in zip(found, texts, strict=True):
         expected = query(hand.policy, text).probabilities
         assert {decision.names[a]: p for a, p in decision.agent.items()} == pytest.approx(expected)
-
-
-def test_games_out_of_reach_say_so() -> None:
-    game = PokerGame(PRESETS["hulh"])
-    costs = Costs(game, Uneven(game))  # type: ignore[arg-type]
-    assert costs.reason is not None
-    assert "enumerates at most" in costs.reason
-    assert not costs.quick
-    hand = Hand(costs.policy, 3, 0)
-    hand.act(0)
-    assert costs.at(hand, 0) is None
-    assert hand.won == -0.5
 
 
 def test_the_agents_range_leaves_out_known_cards_and_sums_to_one() -> None:

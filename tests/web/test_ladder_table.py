@@ -1,4 +1,4 @@
-"""Bots of raise-ladder games at the table: sizes as buttons, whole hands by forms, reviews without costs, ranges."""
+"""Bots of raise-ladder games at the table: sizes as buttons, whole hands by forms, reviews, ranges."""
 
 import io
 import re
@@ -130,24 +130,29 @@ def test_the_terminal_asks_for_any_size(bot: NamedRun) -> None:
     assert "You: raise to 2.5" in shown.getvalue()
 
 
-def test_a_review_has_what_the_agent_would_do_and_says_why_there_are_no_costs(person: TestClient) -> None:
+def test_a_review_is_exact_in_the_last_round_and_an_estimate_before(person: TestClient) -> None:
     person.post("/play/bot/new", data={"seed": "2"})
     while not state_of(person)["over"]:
         choose(person, "c")
     answer = person.get("/api/play/bot/review", params={"hand": 0}).json()
-    assert answer["decisions"]
+    assert {decision["exact"] for decision in answer["decisions"]} == {True, False}
     for decision in answer["decisions"]:
         assert sum(decision["agent"].values()) == pytest.approx(1)
-        assert (decision["values"], decision["cost"]) == (None, None)
+        assert decision["exact"] == (decision["round"] == "round 2")
+        assert decision["cost"] == max(decision["values"].values()) - decision["values"][decision["action"]] >= 0
+        assert set(decision["intervals"]) == set(decision["values"])
+        assert (decision["cost_interval"] == 0) == decision["exact"]
     assert sum(hand["probability"] for hand in answer["range"]) == pytest.approx(1)
-    assert answer["note"] == "Exact costs are not computed in raise-ladder games."
+    assert "Values before the round 2 are means over 5,000 random deals" in answer["note"]
     waiting = person.get("/play/bot").text
     assert "…" in waiting
     assert "Values:" in waiting
     loaded = person.get("/play/bot/review", params={"hand": 0, "part": True}).text
     assert "…" not in loaded
-    assert "Values:" not in loaded
     assert answer["note"] in loaded
+    (estimate, *_) = (decision for decision in answer["decisions"] if not decision["exact"])
+    assert f"cost {estimate['cost']:.3f} ± {estimate['cost_interval']:.3f}" in loaded
+    assert person.get("/api/play/bot/review", params={"hand": 0}).json() == answer
 
 
 def test_a_review_says_that_a_bet_was_translated(person: TestClient) -> None:
@@ -156,8 +161,9 @@ def test_a_review_says_that_a_bet_was_translated(person: TestClient) -> None:
         choose(person, f"r{size}")
         while not state_of(person)["over"]:
             choose(person, "c")
-        note = person.get("/api/play/bot/review", params={"hand": 0}).json()["note"]
-        assert ("is none that the agent knows" in note) == told
+        review = person.get("/api/play/bot/review", params={"hand": 0}).json()
+        assert ("is none that the agent knows" in review["note"]) == told
+        assert any(decision["values"] is None for decision in review["decisions"]) == told
 
 
 def test_any_size_is_a_field_of_the_form(person: TestClient) -> None:

@@ -1,32 +1,41 @@
-"""Exact costs of a person's decisions against one agent, in games that are small enough to enumerate.
+"""Costs of a person's decisions against one agent.
 
-The value of an action is the largest mean gain that the person can reach after it. The mean is over the agent's range
-at that point and all future public cards. From then on the person plays a best response, which knows the agent's
-strategy but not its cards. The cost of a decision is the best action's value minus the chosen action's value, in the
-game's unit.
+In the last round, and in the first one of games that are small enough to enumerate, the value of an action is the largest
+mean gain that the person can reach after it. The mean is over the agent's range at that point and all future public cards.
+From then on the person plays a best response, which knows the agent's strategy but not its cards. At other decisions the
+value is an estimate from random deals: the mean gain if the person then plays on as the agent would. The cost of a
+decision is the best action's value minus the chosen action's value, in the game's unit.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.limits import refusal
+from deepcfr.games.base import infosets_at
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.listed_ladder import can_be_listed
+from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.public_state import ListedState
+from deepcfr.games.public_state import ListedState, PublicState
+from deepcfr.ladder.listed import listed
 from deepcfr.parallel import Workers
-from deepcfr.play.hand import Cards, Floats, Hand, free_holes
-from deepcfr.policies.base import Policy, boards_for
+from deepcfr.play.hand import Floats, Hand, free_holes
+from deepcfr.policies.base import LadderPolicy, Player, Policy, boards_for
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, SampledBoards, count_boards
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.rng import key
+from deepcfr.sampling.selfplay import last_nodes
 
-KEPT_BOARDS = 8  # most recent boards to cache, for further decisions of the same hand
 FEW_BOARDS = 200  # a game with at most this many boards is swept while the person waits
+DEALS = 5_000  # random deals of an estimate
 RESPONSES = ((0, True), (1, True))  # (player, best response?) for each value that a pass computes
 
 
@@ -60,27 +69,61 @@ class Responder:
         return play.up(RESPONSES, deal)[:, play.tree.entries]
 
 
+@dataclass(frozen=True)
+class Values:
+    """The value of every legal action at a decision, in units, and half the width of 95 % intervals, 0 where exact."""
+
+    actions: dict[int, float]
+    halves: dict[int, float]
+    cost: float
+    cost_half: float
+    exact: bool
+
+    @classmethod
+    def exactly(cls, actions: dict[int, float], chosen: int) -> Values:
+        """Exact values."""
+        return cls(actions, dict.fromkeys(actions, 0.0), max(actions.values()) - actions[chosen], 0.0, exact=True)
+
+    @classmethod
+    def estimated(cls, gains: dict[int, Floats], chosen: int) -> Values:
+        """The means of gains in the same deals after each action.
+
+        The cost reaches up to the highest end of the intervals of differences from the chosen action, deal by deal.
+        """
+
+        def half(numbers: Floats) -> float:
+            return float(NORMAL_95 * numbers.std(ddof=1) / np.sqrt(len(numbers)))
+
+        means = {action: float(gain.mean()) for action, gain in gains.items()}
+        halves = {action: half(gain) for action, gain in gains.items()}
+        lost = [gain - gains[chosen] for gain in gains.values()]
+        cost = max(float(each.mean()) for each in lost)
+        most = max(float(each.mean()) + half(each) for each in lost)
+        return cls(means, halves, cost, most - cost, exact=False)
+
+
 class Costs:
     """Values of actions against one policy of a poker game; thread-safe.
 
-    Values of the last round are computed for the board that was dealt. Values of the first round need every possible
-    board, so `prepare` computes them once. Rounds between the first and the last have no values.
+    Values of the first round of a small game need every possible board, so `prepare` computes them once.
     """
 
-    def __init__(self, game: PokerGame, policy: Policy) -> None:
+    def __init__(self, game: PokerGame | LadderGame, policy: Player) -> None:
         self.game, self.policy = game, policy
-        self.reason = refusal(game.rules)  # why the game has no exact costs, as a sentence
+        self._poker = game if isinstance(game, PokerGame) and isinstance(policy, Policy) else None
+        self._small = self._poker is not None and refusal(self._poker.rules) is None
         self.progress = (0, 0)  # boards done and boards in all, while the first round is computed
         self._first: tuple[Board, Floats] | None = None
         self._thread: threading.Thread | None = None
-        self._once, self._one_board = threading.Lock(), threading.Lock()  # two: `prepare` blocks no player
-        self._kept: OrderedDict[Cards, tuple[Board, Floats]] = OrderedDict()  # values of the last round by public cards
+        self._once = threading.Lock()
 
     @property
     def quick(self) -> bool:
         """Whether `prepare` takes little time."""
-        merge = self.game.suits == "canonical"
-        return self.reason is None and count_boards(self.game.rules, merge=merge)[-1] <= FEW_BOARDS
+        poker = self._poker
+        if not self._small or poker is None:
+            return False
+        return count_boards(poker.rules, merge=poker.suits == "canonical")[-1] <= FEW_BOARDS
 
     @property
     def ready(self) -> bool:
@@ -88,9 +131,10 @@ class Costs:
         return self._first is not None
 
     def prepare(self) -> None:
-        """Compute the first round's values if they have not been computed."""
+        """Compute the first round's values if they are exact and have not been computed."""
         with self._once:
-            if self._first is None and self.has_round(0):
+            if self._first is None and self.needs_all_boards(0):
+                assert isinstance(self.policy, Policy)
                 boards = boards_for(self.policy)
                 (board,) = boards.children(boards.root)
                 responder, reach = Responder(boards, self.policy.on_board), np.ones((2, 1, len(board)))
@@ -107,65 +151,146 @@ class Costs:
     def _tell(self, done: int, total: int) -> None:
         self.progress = done, total
 
-    def has_round(self, round_: int) -> bool:
-        """Whether decisions of a round have values, now or once `prepare` is done."""
-        rules = self.game.rules
-        first = round_ == 0 and not rules.board_cards[0]
-        return self.reason is None and (first or round_ == rules.num_rounds - 1)
+    def needs_all_boards(self, round_: int) -> bool:
+        """Whether values of a round are exact and known only once `prepare` is done."""
+        rules = self._poker.rules if self._poker else None
+        return self._small and rules is not None and round_ == 0 < rules.num_rounds - 1 and not rules.board_cards[0]
 
-    def at(self, hand: Hand, step: int) -> dict[int, float] | None:
-        """The value of every legal action at a decision of the person, in units; None if not (yet) known.
+    def at(self, hand: Hand, step: int, deals: int = DEALS) -> Values | None:
+        """The values at a decision of the person; None if not (yet) known.
 
-        `step` is the decision's position among the hand's actions.
+        `step` is the decision's position among the hand's actions. An estimate is from `deals` deals, which depend on the
+        hand's seed and number only. There is none where the agent's actions have no probability, a bet has a size that the
+        agent does not know, the betting cannot be listed, or the agent searches.
         """
-        tree = self.game.tree
-        assert isinstance(hand.state, ListedState)
-        node, _ = tree.path(hand.state.node)[step]
-        round_ = int(tree.round[node])
-        if not self.has_round(round_):
-            return None
-        if round_ == self.game.rules.num_rounds - 1:
-            board, values = self._on_board(hand, round_)
+        round_, chosen = hand.steps[step].round, hand.steps[step].action
+        if round_ == hand.rules.num_rounds - 1:
+            exact = _last_round_values(hand, step)
+        elif not self.needs_all_boards(round_):
+            gains = self._gains(hand, step, deals)
+            return Values.estimated(gains, chosen) if gains else None
         elif self._first is not None:
-            board, values = self._first
+            exact = self._first_round_values(hand, step, *self._first)
         else:
             return None
-        return self._action_values(hand, step, node, board, values)
+        return Values.exactly(exact, chosen) if exact else None
 
     @cached_property
     def _dealt(self) -> SampledBoards:
-        return SampledBoards(self.game)
+        assert self._poker is not None
+        return SampledBoards(self._poker)
 
-    def _on_board(self, hand: Hand, round_: int) -> tuple[Board, Floats]:
-        """The last round's board of a hand and the values at its slots. Both depend on the public cards only."""
-        cards = hand.board_at(round_)
-        with self._one_board:
-            if cards not in self._kept:
-                self._kept[cards] = self._values_on(cards)
-                if len(self._kept) > KEPT_BOARDS:
-                    self._kept.popitem(last=False)
-            return self._kept[cards]
-
-    def _values_on(self, cards: Cards) -> tuple[Board, Floats]:
-        # tables are stored by canonical board, whereas single infosets can be queried on any board
-        strategy = partial(Policy.on_board, self.policy) if self.policy.boards else self.policy.on_board
-        responder = Responder(self._dealt, strategy)
-        boards = self._dealt.runout(cards)
-        reach = np.ones((2, 1, len(boards[0])))
-        for board, after in pairwise(boards):
-            reach = np.ascontiguousarray(responder.down(board, reach).reach_at_exits()[:, :, after.up])
-        return boards[-1], responder.values(boards[-1], reach)
-
-    def _action_values(self, hand: Hand, step: int, node: int, board: Board, values: Floats) -> dict[int, float]:
-        """The value of each action at `node`, divided by the total reach of the agent's possible hands there."""
+    def _first_round_values(self, hand: Hand, step: int, board: Board, values: Floats) -> dict[int, float]:
+        """The value of each action, divided by the total reach of the agent's possible hands there."""
+        assert isinstance(hand.state, ListedState)
+        assert self._poker is not None
+        node, _ = self._poker.tree.path(hand.state.node)[step]
         tree = self._dealt.rounds[board.round]
         place = int(np.flatnonzero(tree.nodes == node)[0])
         hole = np.sort(np.array(hand.hole(hand.person), np.uint8))
         view = board.view_of[int(np.flatnonzero((self._dealt.holes == hole).all(1))[0])]
-        public = hand.board_at(board.round)
-        total = float(hand.chances(free_holes(hand.rules, (*hand.hole(hand.person), *public)), step).sum())
+        total = float(hand.chances(free_holes(hand.rules, hand.hole(hand.person)), step).sum())
         edges = range(int(tree.first_edge[place]), int(tree.first_edge[place + 1]))
         return {
             int(tree.edge_action[edge]): float(values[hand.person, tree.edge_slot[edge], view]) / total
             for edge in edges
         }
+
+    def _gains(self, hand: Hand, step: int, count: int) -> dict[int, Floats]:
+        """The person's gain after each action in `count` random deals, [count]; empty if there is no estimate."""
+        policy, after = self._listed_choices(hand, step)
+        cards = _deals_at(hand, step, count) if policy else None
+        if policy is None or cards is None or hand.steps[step].action not in after:
+            return {}
+        game = policy.game
+        assert isinstance(game, PokerGame)
+        deals = game.deals_of(cards)
+
+        @torch.no_grad()
+        def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+            return policy.probabilities(infosets_at(game, node, row, deals))
+
+        stream, found = key(hand.seed, "review", "action", hand.number, step), {}
+        for action, node in after.items():
+            start = torch.full((count,), node, dtype=torch.int64, device=game.device)
+            ends = last_nodes(game, deals, (strategy, strategy), stream, start)
+            paid = game.payoff(ends, torch.arange(count, device=game.device), deals).double().cpu().numpy()
+            found[action] = -paid if hand.person else paid
+        return found
+
+    def _listed_choices(self, hand: Hand, step: int) -> tuple[Policy | None, dict[int, int]]:
+        """The agent by listed nodes, and the node after each real action; none where there is no estimate."""
+        if self.policy.most_deals is not None:  # a search for every deal takes too long
+            return None, {}
+        if self._poker is not None:
+            assert isinstance(self.policy, Policy)
+            state = hand.again(step).state
+            assert isinstance(state, ListedState)
+            return self.policy, {action: self._poker.node_of(state.after(action)) for action in state.legal()}
+        policy = self._listed
+        if policy is None or hand.translation is None:
+            return None, {}
+        actions = [each.action for each in hand.steps[:step]]
+        shadow = hand.translation.follow(actions, 1 - hand.person, hand.number)
+        if shadow.lost or shadow.translated:
+            return None, {}
+        game, now = policy.game, hand.again(step).state
+        assert isinstance(game, PokerGame)
+        assert isinstance(now, NoLimitState)
+        choices = hand.translation.choices(shadow, now.now)
+        return policy, {real: game.node_of(shadow.own.after(own)) for own, real in choices.items()}
+
+    @cached_property
+    def _listed(self) -> Policy | None:
+        """The policy of a raise-ladder game by listed nodes; None if it has none."""
+        policy = self.policy
+        assert isinstance(policy, LadderPolicy)
+        return listed(policy) if can_be_listed(policy.game.rules) and not policy.draws else None
+
+
+def _last_round_values(hand: Hand, step: int) -> dict[int, float]:
+    """The exact value of each action at a decision of the last round; empty if the agent's actions have no probability."""
+    state = hand.again(step).state
+    holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board_at(state.round)))
+    results, reach = hand.showdowns(holes), hand.chances(holes, step)
+    total = float(reach.sum())
+    if total == 0:
+        return {}
+
+    def best(at: PublicState, reach: Floats) -> float:
+        """The person's largest gain, weighted by the agent's `reach` [H]."""
+        if at.showdown:
+            return float(reach @ hand.gains(at, results))
+        if at.over:
+            return float(reach.sum() * at.gain(hand.person, 0))
+        if at.actor == hand.person:
+            return max(best(at.after(action), reach) for action in at.legal())
+        shares = hand.strategies(hand.policy, at, holes)
+        return sum(best(at.after(action), reach * share) for action, share in shares.items() if (reach * share).any())
+
+    actions = sorted({hand.steps[step].action, *state.legal(), *hand.strategies(hand.policy, state, holes[:1])})
+    return {action: best(state.after(action), reach) / total for action in actions}
+
+
+def _deals_at(hand: Hand, step: int, count: int) -> npt.NDArray[np.uint8] | None:
+    """`count` random deals given what the person knows at a decision, uint8 [count, slots] as in `Hand.cards`.
+
+    The agent's hands are drawn systematically by their probability, and the cards to come uniformly from the rest. None if
+    the agent's actions have no probability.
+    """
+    rules, own = hand.rules, hand.hole(hand.person)
+    board = hand.board_at(hand.steps[step].round)
+    holes = free_holes(rules, (*own, *board))
+    reach = hand.chances(holes, step).cumsum()
+    if reach[-1] == 0:
+        return None
+    draw = np.random.default_rng(key(hand.seed, "review", "deal", hand.number, step))
+    points = (np.arange(count) + draw.random()) / count * reach[-1]
+    theirs = holes[np.searchsorted(reach, points, side="right").clip(max=len(holes) - 1)]
+    order = draw.random((count, rules.num_cards))
+    order[:, [*own, *board]] = 2.0  # known cards come last
+    np.put_along_axis(order, theirs.astype(np.int64), 2.0, 1)
+    later = order.argsort(1)[:, : sum(rules.board_cards) - len(board)]
+    mine, public = (np.tile(np.array(cards, np.uint8), (count, 1)) for cards in (own, board))
+    hands = (theirs, mine) if hand.person else (mine, theirs)
+    return np.concatenate([*hands, public, later.astype(np.uint8)], axis=1)

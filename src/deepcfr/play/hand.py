@@ -187,9 +187,9 @@ class Hand:
     def _own(self, policy: Player) -> dict[int, float]:
         """A policy's strategy for the player to act, with this player's cards."""
         hole = np.array([self.hole(self.state.actor)], np.uint8)
-        return {action: float(shares[0]) for action, shares in self._strategies(policy, self.state, hole).items()}
+        return {action: float(shares[0]) for action, shares in self.strategies(policy, self.state, hole).items()}
 
-    def _strategies(self, policy: Player, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Floats]:
+    def strategies(self, policy: Player, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Floats]:
         """The probability of each action at a state with each of `holes` [H], each [H]."""
         # an ensemble that draws one of its policies uses the same one through the whole hand
         draw, board = (self.number, key(self.seed, "play", "draw")), self.board_at(state.round)
@@ -209,24 +209,35 @@ class Hand:
         result, replay = np.ones(len(holes)), self.again()
         for step in self.steps[:steps]:
             if step.player != self.person:
-                result *= self._strategies(self.policy, replay.state, holes).get(step.action, 0.0)
+                result *= self.strategies(self.policy, replay.state, holes).get(step.action, 0.0)
             replay.act(step.action)
         return result
 
     def wins(self, holes: npt.NDArray[np.uint8]) -> Floats:
         """The person's gain in the finished hand against each of `holes`, [H]."""
-        if not self.state.showdown:
-            return np.full(len(holes), self.won)
+        return self.gains(self.state, self.showdowns(holes)) if self.state.showdown else np.full(len(holes), self.won)
+
+    def showdowns(self, holes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        """The person's result on the whole dealt board against each of `holes`: 0 loses, 1 draws, 2 wins, [H]."""
         board, suits = np.array(self.board, np.uint8), self.rules.num_suits
         mine = board_strengths(np.array([self.hole(self.person)], np.uint8), board, suits)[0]
         theirs = board_strengths(holes, board, suits)
-        by_result = np.array([self.state.gain(0, result) for result in range(3)])  # the same in both seats
-        gains: Floats = by_result[1 + (mine > theirs).astype(np.int64) - (mine < theirs)]
+        results: npt.NDArray[np.int64] = 1 + (mine > theirs).astype(np.int64) - (mine < theirs)
+        return results
+
+    @staticmethod
+    def gains(state: PublicState, results: npt.NDArray[np.int64]) -> Floats:
+        """The person's gain at the end `state` of a showdown, for each of `results` [H] as in `showdowns`."""
+        by_result = np.array([state.gain(0, result) for result in range(3)])  # the same in both seats
+        gains: Floats = by_result[results]
         return gains
 
-    def again(self) -> Hand:
-        """A copy of this hand before its first action."""
-        return Hand(self.policy, self.seed, self.number, self.cards)
+    def again(self, steps: int = 0) -> Hand:
+        """A copy of this hand after its first `steps` actions."""
+        copy = Hand(self.policy, self.seed, self.number, self.cards)
+        for step in self.steps[:steps]:
+            copy.act(step.action)
+        return copy
 
 
 def adjusted_result(hand: Hand) -> float:

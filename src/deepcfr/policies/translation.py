@@ -145,10 +145,13 @@ class Translation:
             return {CALL: np.ones(len(holes))}
         rows = hand_strategy(policy, shadow.own, holes, board, *draw)
         found: dict[int, Floats] = {}
-        for action in shadow.own.legal():
-            real_action = self._real(shadow.own, real, action)
+        for action, real_action in self.choices(shadow, real).items():
             found[real_action] = found.get(real_action, 0.0) + rows[:, action]
         return dict(sorted(found.items()))
+
+    def choices(self, shadow: Shadow, real: BettingState) -> dict[int, int]:
+        """The real action for each legal one of the agent's game."""
+        return {action: self._real(shadow.own, real, action) for action in shadow.own.legal()}
 
     def _real(self, own: PublicState, real: BettingState, action: int) -> int:
         """The real action for one of the policy's game."""

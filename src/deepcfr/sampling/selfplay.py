@@ -16,13 +16,15 @@ def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], 
     return game.payoff(node, torch.arange(len(deals), device=node.device), deals)
 
 
-def last_nodes(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int) -> torch.Tensor:
-    """Play one game of every deal; returns the terminal nodes, int64 [B].
+def last_nodes(
+    game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int, start: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Play one game of every deal, from its node of `start` [B] or from the beginning; returns terminal nodes, int64 [B].
 
     `strategies[p]` is player p's; actions use the uniforms addressed by (traversal, node) in `stream`, so a game is the
     same in any batch, and two games of one deal differ only where their strategies do.
     """
-    node = game.start(deals)
+    node = game.start(deals) if start is None else start
     while True:
         live = (game.actor[node] != TERMINAL).nonzero()[:, 0]
         if not len(live):

@@ -139,7 +139,7 @@ def _table_page(site: Site, seat: Seat) -> HTMLResponse:
 
 def _review(seat: Seat, hand: int, exact: bool) -> dict[str, Any]:
     costs = seat.costs
-    if exact and costs and costs.has_round(0) and not costs.ready:
+    if exact and costs and costs.needs_all_boards(0) and not costs.ready:
         costs.prepare_soon()
     return seat.review(hand, exact)
 

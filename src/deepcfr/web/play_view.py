@@ -159,6 +159,11 @@ def _score(state: dict[str, Any]) -> list[dict[str, str]]:
     return rows
 
 
+def _half(width: float) -> str:
+    """The half-width of an interval as text; empty for an exact value."""
+    return f" ± {width:.3f}" if width else ""
+
+
 def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
     """Data of the page of a review; `waiting`: its exact part is not ready yet."""
     waiting = not review["range"]
@@ -171,8 +176,13 @@ def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]
             decision
             | {
                 "bars": bars(decision["agent"]),
-                "cost_text": None if decision["cost"] is None else f"{decision['cost']:.3f}",
-                "value_texts": {name: signed(value, 3) for name, value in (decision["values"] or {}).items()},
+                "cost_text": None
+                if decision["cost"] is None
+                else f"{decision['cost']:.3f}" + _half(decision["cost_interval"]),
+                "value_texts": {
+                    name: signed(value, 3) + _half(decision["intervals"][name])
+                    for name, value in (decision["values"] or {}).items()
+                },
                 "best": None if decision["values"] is None else max(decision["values"], key=decision["values"].get),
             }
             for decision in review["decisions"]

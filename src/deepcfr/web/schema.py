@@ -156,9 +156,13 @@ class ReviewedDecision(BaseModel):
     action: str
     agent: Probabilities
     values: Probabilities | None = Field(
-        description="the most that can be won on average after each action, against the agent's exact range"
+        description="the mean gain after each action against the agent's range: the most that can be won where it is "
+        "exact, else an estimate if both play on as the agent does; null if it is not known"
     )
     cost: float | None = Field(description="the best action's value less that of the one chosen")
+    exact: bool | None = Field(description="whether values are exact; null without values")
+    intervals: dict[str, float] | None = Field(description="half the width of each value's 95 % interval, 0 if exact")
+    cost_interval: float | None = Field(description="half the width of the cost's 95 % interval, 0 if it is exact")
 
 
 class RangeHand(BaseModel):

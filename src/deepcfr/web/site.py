@@ -11,6 +11,7 @@ from pathlib import Path
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import is_poker
@@ -42,7 +43,7 @@ class Agent:
     """A run's policy, with the costs of actions against it and its advantages."""
 
     policy: Player
-    costs: Costs | None  # costs of actions against it; None in raise-ladder games
+    costs: Costs | None  # costs of actions against it; None in games that are no poker
     advantages: Advantages | None  # None for runs without advantage networks and for styles
 
 
@@ -106,7 +107,7 @@ class NamedRun:
         plain, solver = self.folder.load_player(self.which, self.warn)
         policy = made_of(self.player, plain, self.search) if self.player else plain
         game = policy.game
-        costs = Costs(game, policy) if isinstance(policy, Policy) and isinstance(game, PokerGame) else None
+        costs = Costs(game, policy) if isinstance(game, PokerGame | LadderGame) else None
         newest = solver.current_policy() if isinstance(solver, DeepCFR) and policy is plain else None
         return Agent(policy, costs, advantages_of(newest) if newest else None)
 
