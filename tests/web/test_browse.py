@@ -235,6 +235,13 @@ def test_what_a_run_compresses_is_known_from_what_its_networks_were_fitted_to() 
         assert (other.table, other.policy.compressed) == (False, compressed)
 
 
+@pytest.mark.parametrize("path", ["/api/agents/leduc/range", "/api/agents/leduc/range.csv", "/strategy/leduc"])
+def test_cards_are_read_as_people_write_them(reader: TestClient, path: str) -> None:
+    plain, other = (reader.get(path, params={"betting": "rc/", "board": board}) for board in ("Kd", "[k♦]"))
+    assert plain.status_code == other.status_code == 200
+    assert other.text == plain.text
+
+
 def test_the_table_has_what_the_json_has(reader: TestClient) -> None:
     where = {"betting": "rc/", "board": "Kd"}
     facts = reader.get("/api/agents/leduc/range", params=where).json()

@@ -66,9 +66,9 @@ class Sizes:
         parts: dict[Place, tuple[Size, ...]] = {}
         limits: dict[str, float] = {}
         last: Place | None = None
-        plain = re.sub(r"\s+(?=%)", "", text.lower().replace("all in", "all-in").replace("\ufeff", ""))
+        plain = re.sub(r"\s+(?=%)", "", text.replace("\ufeff", ""))
         for part in filter(None, map(str.strip, re.split(r"[,;\n]", plain))):
-            words = part.replace("big blind", "bb").split()
+            words = part.lower().replace("big blind", "bb").replace("all in", "all-in").split()
             if words[0] in _ALL_IN or words[0] in _LIMITS:
                 name = "allin" if words[0] in _ALL_IN else words[0]
                 if name in limits:
