@@ -39,7 +39,7 @@ def network_solver(name: NamedSolver) -> NetworkSolver:
 
 
 def size_of(source: GameSource) -> Size:
-    """How large a game is, by its histories; games of OpenSpiel that are not tiny count as small."""
+    """Return the size of a game by its histories; one that is no poker and not tiny counts as small."""
     histories = count_histories(source, _MOST["small"])
     if histories <= _MOST["tiny"]:
         return "tiny"

@@ -231,7 +231,7 @@ def _deal_problems(game: ListedGame, deals: Deals, later: Deals) -> list[str]:
 
 
 def _listing_problems(game: DealtGame, deals: Deals) -> list[str]:
-    """What is wrong with the list of all deals, some of which are `deals`."""
+    """Find what is wrong with the list of all deals, some of which are `deals`."""
     listed, chance = game.deals()
     problems = _mismatch("views of deals()", listed.views, (len(listed), *deals.views.shape[1:]), torch.uint8)
     if tuple(chance.shape) != (len(listed),) or not (chance > 0).all() or abs(float(chance.sum()) - 1) > 1e-5:
