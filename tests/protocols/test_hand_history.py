@@ -144,7 +144,7 @@ _board_cards = [0, 3]
         ("p1 f", "p2 f", "where fhp does not allow it"),
         (", 'p1 f # what else'", "", "ends before the hand has ended"),
         ("p1 f # what else'", "p1 f', 'p2 cc'", "continues with 'p2 cc'"),
-        ("2c3d", "????", r"has the cards '\?\?\?\?': all cards must be known"),
+        ("2c3d", "2c??", r"has the cards '2c\?\?': write ranks 2 to A"),
         ("2c3d", "Ac3d", "deals Ac twice"),
         ("2c3d", "2c", "deals 1 and 2 hole cards and 0 board cards"),
         ("p1 f #", "p1 sd #", "'p1 sd', which is not a line"),
@@ -197,3 +197,80 @@ def test_rules_with_three_bet_sizes_have_no_history() -> None:
     rules: PokerRules = replace(PRESETS["hulh"], raise_size=(100, 100, 200, 300))
     with pytest.raises(GameError, match="one or two bet sizes"):
         parse_histories(GOOD, rules)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("p2 cbr 200", "  p2  cbr\\t200 "),
+        ("'p2 cbr 200'", "'p2 cbr 200.0'"),
+        ("_board_cards", "_mine = 3\nmine_too = 'x'\n_board_cards"),
+        ("[0, 3]\n", "[0, 3]\n[_mine]\nx = 1\n[_mine.too]\ny = [\n[1],\n]\n"),
+        ("variant", "\ufeffvariant"),
+        ("antes = [0, 0]", "antes = [\n0,\n0.0]"),
+    ],
+)
+def test_what_people_write_is_read_as_it_is_meant(tmp_path: Path, old: str, new: str) -> None:
+    assert old in GOOD
+    (tmp_path / "hand.phh").write_text(
+        GOOD.replace(old, new).replace("'  p2", '"  p2').replace("200 '", '200 "'), "utf-8"
+    )
+    assert load_histories(tmp_path / "hand.phh", PRESETS["fhp"]) == parse_histories(GOOD, PRESETS["fhp"])
+
+
+def test_a_table_of_the_users_own_beside_several_hands_is_no_hand() -> None:
+    several = "[_about]\nx = 1\n" + "".join(f"[{number}]\n{GOOD}hand = {number}\n" for number in (1, 2))
+    assert [hand.number for hand in parse_histories(several, PRESETS["fhp"])] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x = 1", "[_about]\nx = 1", "[1]\nx = 2"])
+def test_a_text_without_a_hand_says_so(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^The text is not a hand history in PHH: it holds no hand, for a hand has"):
+        parse_histories(text, PRESETS["fhp"])
+
+
+CENTS = """variant = 'NT'
+antes = [0, 0]
+blinds_or_straddles = [0.25, 0.50]
+min_bet = 0.50
+starting_stacks = [64.10, 50.00]
+finishing_stacks = [14.10, 98.50]
+actions = ['d dh p1 ????', 'd dh p2 ????', 'p2 cbr 1.25', 'p1 cbr 64.10', 'p2 cc', 'p1 sm 2c3d', 'p2 sm AcAs',
+  'd db 4c5s9h', 'd db Jd', 'd db Kd']
+players = ['a', 'b']
+currency = 'USD'
+"""
+NO_LIMIT = replace(PRESETS["hunl-pot"], betting="no-limit", stack=10_000)
+
+
+def test_real_hands_have_cents_other_stacks_rake_and_hands_that_are_shown_late() -> None:
+    """A raise to 64.10 against 50 dollars is all-in for 50, which are 10,000 chips where the big blind is 100."""
+    (hand,) = parse_histories(CENTS, NO_LIMIT)
+    assert NO_LIMIT.blinds == (50, 100)
+    assert hand.actions == (250, 10_000, 1)
+    assert gains(NO_LIMIT, hand) == (10_000, -10_000)
+
+
+def test_a_hand_that_nobody_saw_has_no_cards() -> None:
+    (hand,) = parse_histories(CENTS.replace("'p1 sm 2c3d', ", "'p1 sm -', "), NO_LIMIT)
+    assert hand.holes == ((48, 51), ())
+    with pytest.raises(GameError, match="has no result without both hands"):
+        gains(NO_LIMIT, hand)
+    (folded,) = parse_histories(GOOD.replace("2c3d", "????"), PRESETS["fhp"])
+    assert (folded.holes[1], gains(PRESETS["fhp"], folded)) == ((), (100, -100))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("50.00]", "40.00]", r"starting_stacks = \[64.10, 40.00\], but in hunl-pot the shorter one is 50\.$"),
+        ("[0.25, 0.50]", "[0.20, 0.50]", r"blinds_or_straddles = \[0.20, 0.50\], but hunl-pot has \[50, 100\]\.$"),
+        ("1.25", "1.253", r"'p2 cbr 1.253', but a raise of hunl-pot is to"),
+        ("14.10, 98.50", "14.60, 98.50", "ends with p1 gaining -9900 chips, but its actions and cards bring -10000"),
+        ("14.10, 98.50", "114.10, 0", "ends with p1 gaining 10000 chips"),
+    ],
+)
+def test_real_hands_of_another_game_are_refused(old: str, new: str, sentence: str) -> None:
+    assert old in CENTS
+    with pytest.raises(GameError, match=sentence):
+        parse_histories(CENTS.replace(old, new), NO_LIMIT)

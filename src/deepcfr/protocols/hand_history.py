@@ -9,8 +9,12 @@ Source: Kim, "Recording and Describing Poker Hands" (2024), and pokerkit.
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from pokerkit import (
     State,
     Street,
     parse_action,
+    parse_value,
 )
 
 from deepcfr.errors import ConfigError, GameError
@@ -58,10 +63,11 @@ _AUTOMATIONS = (
     Automation.CHIPS_PULLING,
 )
 _CARD = re.compile(r"[2-9TJQKA][cdhs]")
-_ACTION = re.compile(r"p([12]) (?:(f|cc)|cbr ([0-9]{1,18}))")
+_ACTION = re.compile(r"p([12]) (?:(f|cc)|cbr ([0-9]{1,18}(?:\.[0-9]{1,18})?))")
 _HOLES = re.compile(r"d dh p([12]) (\S+)")
 _BOARD = re.compile(r"d db (\S+)")
-_SHOWN = re.compile(r"p[12] sm\b.*")
+_SHOWN = re.compile(r"p([12]) sm(?: (\S+))?")
+_UNKNOWN = "????"  # a hand that nobody saw
 
 
 def require_history(rules: PokerRules) -> None:
@@ -215,7 +221,9 @@ def _table(rules: PokerRules) -> State:
 def load_histories(path: Path, rules: PokerRules) -> list[PlayedHand]:
     """The hands in a `.phh` file or in a `.phhs` file of several.
 
-    Raises ConfigError for a file that is not a history, and GameError for hands of another game or with hidden cards.
+    A hand that nobody saw, `????`, has no cards. No-limit hands may be in another unit than chips, such as dollars: their
+    big blind is that of `rules`. Of two stacks the shorter one counts, which must be that of `rules`. Raises ConfigError
+    for a file that is not a history, and GameError for hands of another game.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -228,32 +236,48 @@ def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:
     """The hands in the text of a history, or of several under headings; errors as in `load_histories`."""
     require_history(rules)
     try:
-        several = re.search(r"^\s*\[", text, re.MULTILINE) is not None
-        histories = list(HandHistory.loads_all(text)) if several else [HandHistory.loads(text)]
-        return [_parse_history(history, rules, index) for index, history in enumerate(histories)]
+        table = tomllib.loads(text, parse_float=parse_value)
+        # tables with an underscore are the user's own, in a history or beside several
+        several = [value for name, value in table.items() if isinstance(value, dict) and not name.startswith("_")]
+        histories = several if "actions" not in table and several else [table]
+        return [_parse_history(_history(fields), rules, index) for index, fields in enumerate(histories)]
     except (ValueError, TypeError, KeyError, AttributeError) as error:  # bad text, or fields of other types than PHH's
         raise ConfigError(f"The text is not a hand history in PHH: {error}.") from error
 
 
+def _history(table: dict[str, Any]) -> HandHistory:
+    """A history; fields that PHH does not have are the user's own. Raises ValueError if the table holds no hand."""
+    if "actions" not in table:
+        raise ValueError("it holds no hand, for a hand has 'actions'")
+    known = {field.name for field in dataclasses.fields(HandHistory)} & table.keys()
+    own = {name: value for name, value in table.items() if name not in known}
+    return HandHistory(**({"user_defined_fields": own} | {name: table[name] for name in known}))
+
+
 def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> PlayedHand:
     where = f"Hand {history.hand if history.hand is not None else index + 1}"
-    _require_same_rules(history, rules, where)
+    unit = _unit(history, rules)
+    _require_same_rules(history, rules, unit, where)
     holes: tuple[list[int], list[int]] = ([], [])
     board: list[int] = []
     actions: list[int] = []
     state, base = first_state(rules), 0
     for raw in history.actions:
-        line = str(raw).partition("#")[0].strip()
+        line = " ".join(str(raw).partition("#")[0].split())
         if (found := _HOLES.fullmatch(line)) is not None:
-            holes[_seat(int(found[1]))].extend(_read_cards(found[2], rules, where))
+            if found[2] != _UNKNOWN:
+                holes[_seat(int(found[1]))].extend(_read_cards(found[2], rules, where))
         elif (found := _BOARD.fullmatch(line)) is not None:
             board.extend(_read_cards(found[1], rules, where))
         elif (found := _ACTION.fullmatch(line)) is not None:
-            actions.append(_read_action(found, state, base, rules, where))
+            actions.append(_read_action(found, state, base, rules, unit, where))
             after = next_state(rules, state, actions[-1])
             base = max(after.chips) if after.round > state.round else base
             state = after
-        elif line and not _SHOWN.fullmatch(line):
+        elif (found := _SHOWN.fullmatch(line)) is not None:
+            if found[2] not in (None, "-", _UNKNOWN) and not holes[_seat(int(found[1]))]:
+                holes[_seat(int(found[1]))].extend(_read_cards(found[2], rules, where))
+        elif line:
             raise GameError(f"{where} holds {line!r}, which is not a line of a two-player hold'em hand.")
     names = history.players if history.players and len(history.players) == 2 else ["p1", "p2"]
     hand = PlayedHand(
@@ -264,27 +288,56 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
         tuple(actions),
     )
     _require_whole(hand, state, rules, where)
-    _require_chips(hand, history, rules, where)
+    _require_chips(hand, history, state, unit, rules, where)
     return hand
 
 
-def _require_same_rules(history: HandHistory, rules: PokerRules, where: str) -> None:
-    expected = _game_fields(rules)
-    if rules.betting != "limit":
-        expected["starting_stacks"] = [rules.stack] * 2
-    for field, value in expected.items():
-        if getattr(history, field) != value:
-            raise GameError(f"{where} has {field} = {getattr(history, field)!r}, but {rules.name} has {value!r}.")
+def _unit(history: HandHistory, rules: PokerRules) -> Fraction:
+    """Chips of `rules` in the history's unit, in which no-limit hands may be played."""
+    blinds: Any = history.blinds_or_straddles
+    if rules.betting == "limit" or len(blinds) != 2 or not blinds[1]:
+        return Fraction(1)
+    return rules.blinds[1] / _amount(blinds[1])
+
+
+def _amount(value: object) -> Fraction:
+    """An amount of a history, exactly. Raises TypeError for what is no number."""
+    if not isinstance(value, int | Decimal):
+        raise TypeError(f"{value!r} is no amount")
+    return Fraction(value)
+
+
+def _require_same_rules(history: HandHistory, rules: PokerRules, unit: Fraction, where: str) -> None:
+    for field, value in _game_fields(rules).items():
+        given = getattr(history, field)
+        there: Any = None
+        if isinstance(value, list):
+            there = [unit * _amount(amount) for amount in given]
+        elif given is not None:
+            there = unit * _amount(given) if isinstance(value, int) else given
+        if there != value:
+            raise GameError(f"{where} has {field} = {_plain(given)}, but {rules.name} has {value!r}.")
+    shorter = unit * min(map(_amount, history.starting_stacks))
+    if rules.betting != "limit" and shorter != rules.stack:
+        there, here = _plain(history.starting_stacks), float(rules.stack / unit)
+        raise GameError(f"{where} has starting_stacks = {there}, but in {rules.name} the shorter one is {here:g}.")
     rounds = history.user_defined_fields.get(BOARD_CARDS, list(TEXAS))
     if rounds != list(rules.board_cards):
         raise GameError(f"{where} deals {rounds!r} board cards by round, but {rules.name} {list(rules.board_cards)!r}.")
+
+
+def _plain(value: Any) -> str:
+    """A field as a history writes it."""
+    return (
+        f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value) if value is None else repr(value)
+    )
 
 
 def _read_cards(text: str, rules: PokerRules, where: str) -> list[int]:
     names = _CARD.findall(text)
     if "".join(names) != text:
         raise GameError(
-            f"{where} has the cards {text!r}: all cards must be known, as ranks 2 to A with suits c, d, h or s."
+            f"{where} has the cards {text!r}: write ranks 2 to A and suits c, d, h or s, or {_UNKNOWN} for a hand."
         )
     try:
         return [card_number(rules, name) for name in names]
@@ -292,7 +345,9 @@ def _read_cards(text: str, rules: PokerRules, where: str) -> list[int]:
         raise GameError(f"{where}: {error}") from error
 
 
-def _read_action(found: re.Match[str], state: BettingState, base: int, rules: PokerRules, where: str) -> int:
+def _read_action(
+    found: re.Match[str], state: BettingState, base: int, rules: PokerRules, unit: Fraction, where: str
+) -> int:
     if state.ended != NOT_TERMINAL:
         raise GameError(f"{where} continues with {found[0]!r} after its betting has ended.")
     action = RAISE if found[3] else FOLD if found[2] == "f" else CALL
@@ -301,11 +356,13 @@ def _read_action(found: re.Match[str], state: BettingState, base: int, rules: Po
         raise GameError(f"{where} has {found[0]!r} where {rules.name} does not allow it.")
     if action < RAISE:
         return action
-    total, (least, most) = int(found[3]) + base, raise_range(rules, state)
-    if not least <= total <= most:
+    total, (least, most) = unit * Fraction(found[3]) + base, raise_range(rules, state)
+    if rules.stack:
+        total = min(total, Fraction(rules.stack))  # what the shorter stack cannot call comes back
+    if total.denominator > 1 or not least <= total <= most:
         sizes = f"{least - base}" if least == most else f"{least - base} to {most - base}"
         raise GameError(f"{where} has {found[0]!r}, but a raise of {rules.name} is to {sizes} there.")
-    return total if rules.betting == "no-limit" else RAISE
+    return int(total) if rules.betting == "no-limit" else RAISE
 
 
 def _require_whole(hand: PlayedHand, state: BettingState, rules: PokerRules, where: str) -> None:
@@ -317,16 +374,24 @@ def _require_whole(hand: PlayedHand, state: BettingState, rules: PokerRules, whe
         raise GameError(f"{where} deals {card_name(rules, twice)} twice.")
     dealt = sum(rules.board_cards[: state.round + 1])
     counts: Sequence[int] = (len(hand.holes[0]), len(hand.holes[1]), len(hand.board))
-    if counts != (2, 2, dealt):
+    if not {counts[0], counts[1]} <= {0, 2} or counts[2] != dealt:
         found = f"{counts[1]} and {counts[0]} hole cards and {counts[2]} board cards"
         raise GameError(f"{where} deals {found}, but must deal 2, 2 and {dealt}.")
 
 
-def _require_chips(hand: PlayedHand, history: HandHistory, rules: PokerRules, where: str) -> None:
-    """Raise GameError if the final stacks of a history, where given, do not agree with its actions."""
-    if history.finishing_stacks is None:
+def _require_chips(
+    hand: PlayedHand, history: HandHistory, state: BettingState, unit: Fraction, rules: PokerRules, where: str
+) -> None:
+    """Raise GameError if the final stacks of a history, where given, do not agree with its actions.
+
+    The house may have taken a part of what the winner gained. Showdowns with an unknown hand cannot be checked.
+    """
+    if history.finishing_stacks is None or (state.ended == SHOWDOWN and not all(hand.holes)):
         return
     won = gains(rules, hand)
-    moved = [end - start for start, end in zip(history.starting_stacks, history.finishing_stacks, strict=True)]
-    if moved != [won[1], won[0]]:
-        raise GameError(f"{where} ends with p1 gaining {moved[0]} chips, but its actions and cards bring {won[1]}.")
+    stacks = zip(history.starting_stacks, history.finishing_stacks, strict=True)
+    moved = [unit * (_amount(end) - _amount(start)) for start, end in stacks]
+    raked = sum(moved) < 0 and min(moved) == min(won) and moved.index(min(moved)) == 1 - won.index(min(won))
+    if moved != [won[1], won[0]] and not raked:
+        first = moved[0] if moved[0].denominator == 1 else float(moved[0])
+        raise GameError(f"{where} ends with p1 gaining {first} chips, but its actions and cards bring {won[1]}.")

@@ -47,12 +47,17 @@ def gains(rules: PokerRules, hand: PlayedHand) -> tuple[int, int]:
 def gains_at(
     rules: PokerRules, state: BettingState, holes: tuple[tuple[int, ...], tuple[int, ...]], board: tuple[int, ...]
 ) -> tuple[int, int]:
-    """Both players' gains at the end `state` of a hand; a folded pot needs no cards. Raises GameError before the end."""
+    """Both players' gains at the end `state` of a hand; a folded pot needs no cards.
+
+    Raises GameError before the end, and for a showdown with a hand that is unknown, ().
+    """
     if state.ended == NOT_TERMINAL:
         raise GameError(f"A hand of {rules.name} has no result before it is over.")
     if state.ended == FOLDED:
         won = state.chips[1 - state.actor]
         return (won, -won) if state.actor == 0 else (-won, won)
+    if not all(holes):
+        raise GameError(f"A showdown of {rules.name} has no result without both hands.")
     first, second = (strength(np.array([*hole, *board], np.uint8), rules.num_suits) for hole in holes)
     won = state.chips[0] * ((first > second) - (first < second))
     return won, -won
