@@ -19,7 +19,6 @@ from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, card_text
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.ladder.policies import ladder_scripted
@@ -33,6 +32,7 @@ from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.types import Infosets
+from leaning import Leaning
 
 MODELS = Path(__file__).parents[2] / "models"
 RIVER = "2c 2d 7h 9s Kc"
@@ -304,21 +304,6 @@ def test_a_spot_as_text_is_the_spot() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-class Leaning(Policy):
-    """Acts by the numbers of its cards."""
-
-    kind = "leaning"
-
-    def __init__(self, game: PokerGame) -> None:
-        self.game = game
-
-    def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        weights = 1 + torch.stack([(infosets.cards.long() * (action + 3)).sum(1) % 7 for action in range(3)], 1)
-        legal = torch.from_numpy(self.game.tree.legal)[infosets.node.long()]
-        chosen = torch.where(legal, weights, 0).double()
-        return chosen / chosen.sum(1, keepdim=True)
-
-
 @pytest.mark.parametrize("name, line", [("fhp", "rc"), ("hulh", "rrc/crc/cc")])
 def test_ranges_of_a_run_are_its_strategy_along_the_line(name: str, line: str) -> None:
     policy = Leaning(load_game(name))
@@ -564,6 +549,19 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
     np.testing.assert_allclose(everyone.decisions[0].strategy[everyone.decisions[0].reach > 0, 1], 0.75, atol=1e-6)
 
 
+def test_a_single_hand_is_locked_and_the_others_are_solved() -> None:
+    """Of three value hands one checks, so the others can be joined by 2 * 10 / 20 bluffs only."""
+    lock = {"line": "", "hands": {"KsKd": [1.0, 0.0]}}
+    found = SpotSolver(spot(RIVER, *POLAR, "river 100"), 1e9, locks=[lock]).solve(0.5, 3_000)
+    first, facing = (next(d for d in found.decisions if d.line == line) for line in ("", "all-in"))
+    played = found.facts()["decisions"][0]["hands"]
+    assert played["KsKd"] == pytest.approx([1, 0], abs=1e-4)
+    assert played["KsKh"] == pytest.approx([0, 1], abs=0.01)
+    assert first.frequencies()["all-in"] == pytest.approx((2 + 1) / 7, abs=5e-3)
+    assert facing.frequencies()["call"] == pytest.approx(1 / 2, abs=1e-2)
+    assert 0 <= found.gap <= 0.5  # best responses follow the lock, but only with the hand that is locked
+
+
 @pytest.mark.parametrize(
     "lock, sentence",
     [
@@ -571,7 +569,7 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
         ({"line": "", "frequencies": {"check": 1}}, "actions after '' are check, all-in, not check"),
         ({"line": "", "frequencies": {"check": 0.5, "all-in": 0.6}}, "do not sum to 1"),
         ({"line": "", "frequencies": {"check": "a", "all-in": 0.6}}, "do not sum to 1"),
-        ({"line": "", "hands": {"KsKd": [0, 1]}}, "neither frequencies nor the probabilities of every hand"),
+        ({"line": ""}, "neither frequencies nor the probabilities of a hand"),
         ({"line": "", "hands": {"QsQd": [0, 1]}}, "QsQd is no hand"),
         ({"line": "", "hands": {"KsKd": 1}}, "KsKd is no hand"),
         ({"line": "", "frequencies": {"check": 10**400, "all-in": 0}}, "do not sum to 1"),

@@ -66,18 +66,31 @@ Visit = Callable[..., Page]
 
 @pytest.fixture
 def visit(browser: Browser, base: str) -> Iterator[Visit]:
-    """Open a page; the test fails if anything leaves this machine, the console has an error, or an answer is 4xx or 5xx."""
+    """Open a page; the test fails if anything leaves this machine, the console has an error, or an answer is 4xx or 5xx.
+
+    With `mistakes` answers may be 400.
+    """
     wrong: list[str] = []
     contexts = []
 
-    def open_page(path: str, *, width: int = 1280, height: int = 900, **settings: object) -> Page:
+    def open_page(
+        path: str, *, width: int = 1280, height: int = 900, mistakes: bool = False, **settings: object
+    ) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **settings)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: _note(wrong, urlsplit(request.url).hostname != "127.0.0.1", request.url))
-        page.on("response", lambda answer: _note(wrong, answer.status >= 400, f"{answer.status} {answer.url}"))
-        page.on("console", lambda message: _note(wrong, message.type in ("error", "warning"), message.text))
+        page.on(
+            "response", lambda answer: _note(wrong, answer.status >= 400 + mistakes, f"{answer.status} {answer.url}")
+        )
+        told = "status of 400" if mistakes else "nothing"
+        page.on(
+            "console",
+            lambda message: _note(
+                wrong, message.type in ("error", "warning") and told not in message.text, message.text
+            ),
+        )
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(base + path)
         return page
@@ -196,7 +209,9 @@ def parts(address: str) -> dict[str, str]:
 
 
 def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
-    page = visit("/spots")
+    page = visit("/spots", mistakes=True)
+    page.locator("#dealer").fill("")
+    page.locator("[data-paint=dealer] [data-kind=AA][aria-pressed=false]").wait_for()
     for name, text in (("board", "2c 2d 7h 9s Kc"), ("pot", "10"), ("stacks", "10"), ("sizes", "river 100")):
         page.locator(f"#{name}").fill(text)
     page.locator("#big_blind").fill("KK,4s3s:0.5")
@@ -233,14 +248,60 @@ def test_a_spot_is_painted_solved_walked_and_locked(visit: Visit) -> None:
     page.get_by_role("heading", name="QQ").wait_for()
     assert page.locator(".hands tbody tr").count() == 6
     page.locator("summary", has_text="Lock this decision").click()
-    page.locator("#share-1").fill("100")
-    page.locator("#share-2").fill("0")
+    assert page.locator("#hands").input_value() == "QQ"  # the cell that is shown
+    page.locator("#share-fold").fill("often")
+    page.get_by_role("button", name="Lock and solve").click()
+    page.get_by_text("'often' is not a share").wait_for()
+    assert page.evaluate("document.activeElement.id") == "share-fold"
+    assert page.locator("#hands").input_value() == "QQ"
+    page.locator("#share-fold").fill("2")
+    page.locator("#share-call").fill("0")
     with page.expect_navigation():
         page.get_by_role("button", name="Lock and solve").click()
     page.wait_for_url(f"**{address}-locked")
     page.locator(".history .here").get_by_role("link", name="all-in").click()
     page.locator(".history .here", has_text="locked").wait_for()
-    assert page.locator(".legend").inner_text().split("\n") == ["fold 100 %", "call 0 %"]
+    assert page.locator("#dealer-by-hand-QQ").get_attribute("aria-label").startswith("QQ: fold 100 %")
+    page.get_by_role("button", name="Unlock and solve").click()
+    page.wait_for_url(f"**{address}-unlocked")
+    page.locator(".history .here").wait_for()
+
+
+def test_a_mistake_in_the_form_is_shown_at_its_field(visit: Visit) -> None:
+    page = visit("/spots", mistakes=True)
+    page.locator("#dealer").fill("AA,QQQ")
+    page.locator("#mistake-dealer", has_text="'QQQ' is not a part of a range").wait_for()  # while it is written
+    page.locator("#pot").fill("much")
+    page.get_by_role("button", name="Solve").click()
+    page.get_by_role("alert").wait_for()
+    assert page.evaluate("document.activeElement.id") == "pot"
+    assert page.locator("#mistake-pot").inner_text() == "'much' is not a number."
+    assert page.locator("#dealer").get_attribute("aria-invalid") == "true"
+    assert [page.locator(f"#{name}").input_value() for name in ("pot", "dealer", "stacks")] == ["much", "AA,QQQ", "40"]
+    page.locator("#dealer").fill("AA")
+    page.locator("#pot").fill("10")
+    page.get_by_role("button", name="Solve").click()
+    page.locator(".history .here").wait_for()
+
+
+def test_a_swipe_over_a_range_scrolls_and_a_tap_paints(visit: Visit) -> None:
+    page = visit("/spots", width=390, height=800, has_touch=True, is_mobile=True)
+    page.locator("#dealer").fill("AA")
+    page.locator("[data-paint=dealer] [data-kind=KK][aria-pressed=false]").wait_for()
+    cell = page.locator("[data-paint=dealer] [data-kind='72o']")
+    cell.scroll_into_view_if_needed()
+    box = cell.bounding_box()
+    assert box is not None
+    y = page.evaluate("scrollY")
+    x, start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    session = page.context.new_cdp_session(page)
+    for kind, up in (("touchStart", 0), *(("touchMove", 20 * step) for step in range(1, 11)), ("touchEnd", None)):
+        points = [] if up is None else [{"x": x, "y": start + up}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    page.wait_for_function("before => scrollY < before - 50", arg=y)
+    for painted in ("AA", "AA,72o", "AA"):
+        assert page.locator("#dealer").input_value() == painted
+        cell.tap()
 
 
 PAGES = {

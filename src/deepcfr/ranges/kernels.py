@@ -307,15 +307,17 @@ def pull_values(
 ) -> None:
     """Carry `values` [S, U] from the leaves, already filled in, to all decision nodes of the round.
 
-    At the player's own nodes the value is that of the best action if the node is in `free` [n], otherwise the
+    At the player's own nodes the value is that of the best action where `free` [n, U] (or [n, 1]), otherwise the
     strategy's mean. At the opponent's nodes it is the sum over actions, since values include the opponent's reach.
     Leaves are not changed, so one array of values can be used for several `free` in turn.
     """
     for node in range(len(actor) - 1, -1, -1):
         first, last = first_edge[node], first_edge[node + 1]
         own = actor[node] == player
-        if own and not free[node]:
+        if own and not free[node].all():
             mean_value(first, last, edge_slot, node, strategy, values)
+            if free[node].any():
+                best_value(first, last, edge_slot, node, free[node], values)
             continue
         value = values[node]
         value[:] = values[edge_slot[first]]
@@ -334,6 +336,16 @@ def mean_value(first: int, last: int, edge_slot: Ints, node: int, strategy: Floa
         probability, child = strategy[edge], values[edge_slot[edge]]
         for u in range(len(value)):
             value[u] += probability[u] * child[u]
+
+
+@nb.njit(cache=True, nogil=True)
+def best_value(first: int, last: int, edge_slot: Ints, node: int, free: npt.NDArray[np.bool_], values: Floats) -> None:
+    """The best of the edges `first` .. `last` - 1 of `node` for the views that are `free` [U], into its row of `values`."""
+    value = values[node]
+    for u in np.flatnonzero(free):
+        value[u] = values[edge_slot[first], u]
+        for edge in range(first + 1, last):
+            value[u] = max(value[u], values[edge_slot[edge], u])
 
 
 @nb.njit(cache=True, nogil=True)

@@ -26,7 +26,7 @@ BoardStrategy = Callable[[RoundTree, Board], Floats]
 """(round, board) to the probability of every edge of the round with every view of the board, [E, U]."""
 Aims = Sequence[tuple[int, bool | npt.NDArray[np.bool_]]]
 """K pairs (player, best): the player whose values to compute, and whether it plays a best response or its strategy; or the
-decisions [n] at which it plays a best response."""
+decisions [n], or the views at them [n, U], at which it plays a best response."""
 EVERYTHING: Aims = ((0, True), (1, True), (0, False), (1, False))
 
 
@@ -115,13 +115,14 @@ class RoundPass:
     def pull(self, player: int, free: bool | npt.NDArray[np.bool_], values: Doubles) -> None:
         """Carry one player's `values` [S, U] from the leaves to all decisions.
 
-        The player plays the best action at the nodes in `free` [n] (a bool means all or none), and its strategy
-        elsewhere.
+        The player plays the best action at the nodes in `free` [n], or with the views there in `free` [n, U] (a bool means
+        all or none), and its strategy elsewhere.
         """
         tree = self.tree
         if isinstance(free, bool):
             free = np.full(len(tree.nodes), free)
-        pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, free, self.sigma, values)
+        views = free.reshape(len(tree.nodes), -1)
+        pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, views, self.sigma, values)
 
 
 def showdowns(board: Board, reach: Floats, scratch: Scratch) -> Doubles:

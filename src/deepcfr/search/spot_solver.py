@@ -193,11 +193,9 @@ class SpotSolver:
                     hint = f"is no hand of the ranges with {len(actions)} probabilities"
                     raise ConfigError(f"After {line!r}, {name} {hint}.")
                 fixed[:, column[name]] = _distribution(line, name, shares)
-            if np.isnan(fixed[:, self._reach[acting, 0] > 0]).any():
-                raise ConfigError(
-                    f"The lock after {line!r} names neither frequencies nor the probabilities of every hand."
-                )
-            yield node, np.nan_to_num(fixed, nan=1 / len(actions))
+            if np.isnan(fixed[0]).all():
+                raise ConfigError(f"The lock after {line!r} names neither frequencies nor the probabilities of a hand.")
+            yield node, fixed
 
     def _reach_at(self, tree: RoundTree, strategy: Floats) -> Doubles:
         """Both players' reach at the decisions of the board's round by a strategy [E, U], [P, n, U]."""

@@ -34,8 +34,8 @@ from deepcfr.solvers.vector_cfr import update
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 PLAYERS = (0, 1)
-NO_NODES: Ints = np.zeros(0, np.int64)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
 _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of it in 16 bits
@@ -85,18 +85,17 @@ def values_at_root(
     reach: Floats,
     aims: Aims,
     workers: Workers | None = None,
-    locked: Ints = NO_NODES,
+    locked: Mask | None = None,
     *,
     whole_round: bool = False,
 ) -> Doubles:
     """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
 
     With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `ranges`, they are sums over the
-    opponent's hands, weighted by its reach. A best response follows the strategy at the nodes `locked` of the first board.
+    opponent's hands, weighted by its reach. A best response follows the strategy where the first board is `locked` [n, U].
     """
     scratch = Scratch()
-    free = ~np.isin(np.arange(len(boards.rounds[boards.root.round].nodes)), locked)
-    at_first = [(player, free if best is True else best) for player, best in aims]
+    at_first = [(player, ~locked if best is True and locked is not None else best) for player, best in aims]
 
     def visit(board: Board, at_entries: Floats, deal: Deal) -> Floats:
         tree, first = boards.rounds[board.round], board.round == boards.root.round
@@ -247,14 +246,15 @@ class SubgameSolver:
             small = compact and round_ > boards.root.round
             for tables in self._tables:
                 tables.append(Int16Table(tree, kept) if small else Table(tree, kept, np.float32))
-        self._locked = NO_NODES
+        root = boards.root
+        self._locked = np.zeros((len(boards.rounds[root.round].nodes), len(root)), np.bool_)
 
     def lock(self, node: int, strategy: Floats) -> None:
-        """Fix the strategy [actions, U] at a node of the first board; call it before `run`."""
+        """Fix the strategy [actions, U] at a node of the first board but where it is nan; call it before `run`."""
         board = self.boards.root
-        tree = self.boards.rounds[board.round]
-        self._tables[0][board.round].load(board)[tree.first_edge[node] : tree.first_edge[node + 1]] = strategy * _LOCKED
-        self._locked = np.append(self._locked, node)
+        tree, regrets = self.boards.rounds[board.round], self._tables[0][board.round].load(board)
+        regrets[tree.first_edge[node] : tree.first_edge[node + 1]] = np.nan_to_num(strategy) * _LOCKED
+        self._locked[node] = ~np.isnan(strategy).any(0)
 
     def run(self, iterations: int) -> None:
         """Do so many more iterations of both players."""

@@ -21,6 +21,7 @@ from deepcfr.web.pages import render
 from deepcfr.web.site import Refusal, Site, shorten
 
 MOST_BODY = 131_072  # most bytes of a request
+MOST_FILE = 32_000_000  # of a file that is sent
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 _HEADERS = (
     (
@@ -129,7 +130,7 @@ class OwnForms:
 
 
 class SmallBodies:
-    """Answers requests whose body is larger than `MOST_BODY` with status 413 without reading it."""
+    """Answers requests whose body is larger than `MOST_BODY`, or `MOST_FILE` for a file, with status 413, unread."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -138,17 +139,19 @@ class SmallBodies:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
-        body, more = b"", True
-        while more and len(body) <= MOST_BODY:
+        most = MOST_FILE if scope["method"] == "PUT" else MOST_BODY
+        body, more = bytearray(), True
+        while more and len(body) <= most:
             message = await receive()
             if message["type"] != "http.request":
                 return  # the client has disconnected
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        if len(body) > MOST_BODY:
-            sentence = f"The request is larger than {MOST_BODY:,} bytes, which is the most that this server takes."
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        if len(body) > most:
+            sentence = f"The request is larger than {most:,} bytes, which is the most that this server takes."
             await JSONResponse({"error": sentence}, 413)(scope, receive, send)
             return
-        whole: Message = {"type": "http.request", "body": body, "more_body": False}
+        whole: Message = {"type": "http.request", "body": bytes(body), "more_body": False}
         given = False
 
         async def replay() -> Message:

@@ -113,6 +113,38 @@ def difference(first: HandTable, second: HandTable, link: Link, selected: str = 
     return _rows(first, link, selected, shown, mine.keys() & theirs.keys())
 
 
+def value_difference(
+    first: tuple[HandTable, Mapping[str, Floats]],
+    second: tuple[HandTable, Mapping[str, Floats]],
+    link: Link,
+    selected: str = "",
+) -> dict[str, Any]:
+    """The grid of the difference of two tables' "EV": the mean of the first one less that of the second, by kind."""
+    means = []
+    for table, columns in (first, second):
+        known = ~np.isnan(columns["EV"])
+        found = {}
+        for cell in table.cells:
+            weight = table.weight[cell.members] * known[cell.members]
+            if weight.any():
+                found[cell.label] = float(weight @ np.nan_to_num(columns["EV"][cell.members]) / weight.sum())
+        means.append(found)
+    mine, theirs = means
+    shifts = {label: mine[label] - theirs[label] for label in mine.keys() & theirs.keys()}
+    most = max(map(abs, shifts.values()), default=0.0) or 1.0
+
+    def shown(label: str) -> dict[str, Any]:
+        shift = shifts[label]
+        return {
+            "apart": signed(shift, 2),
+            "kind": "call" if shift >= 0 else "raise-1",
+            "opacity": f"{abs(shift) / most:.3f}",
+            "said": f"{label}: EV {mine[label]:.3f}, {signed(shift, 3)}",
+        }
+
+    return _rows(first[0], link, selected, shown, shifts.keys())
+
+
 def _rows(
     found: HandTable, link: Link, selected: str, shown: Callable[[str], dict[str, Any]], kinds: Set[str] | None = None
 ) -> dict[str, Any]:

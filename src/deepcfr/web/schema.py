@@ -251,7 +251,7 @@ class SpotLock(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     line: str = Field(max_length=400)
-    player: Seat | None = Field(None, description="who acts there; anybody else is refused")
+    player: Seat | None = Field(default=None, description="who acts there; anybody else is refused")
     frequencies: Probabilities | None = None
     hands: dict[Hand, list[float]] | None = None
 
@@ -274,18 +274,32 @@ class SpotWish(_Request):
     min_bet: float = Field(0.0, description="the smallest bet that is allowed, in big blinds; 0 for any")
     aggressor: Seat | None = Field(None, description="who bet last on the street before, for donk bets")
     gap: float = Field(SPOT_GAP, ge=0, description="stop at this gap, in thousandths of a big blind")
+    exploitability: float | None = Field(
+        None, ge=0, description="stop at half such a gap, in percent of the pot; it takes the place of `gap`"
+    )
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
     locks: list[SpotLock] = Field([], description="decisions that are played as given, as in `deepcfr spot --lock`")
     name: str = Field("", max_length=100)
 
 
+class NewName(_Request):
+    """The new name of a spot."""
+
+    name: str = Field(min_length=1, max_length=100)
+
+
 class SpotState(BaseModel):
-    """A spot of this server that is being solved, or was."""
+    """A spot of this server that waits, is being solved, or was."""
 
     name: str
     solved: bool
     iterations: int
     gap_mbb: float | None
+    exploitability_percent: float | None = Field(default=None, description="half the gap, in percent of the pot")
+    waits: int = Field(default=0, description="its place among the spots that wait; 0 if it is being solved, or was")
+    seconds: float = Field(default=0.0, description="how long it has been solved")
+    seconds_left: float | None = Field(default=None, description="estimate; null before the gap was measured")
+    stopping: bool = False
     problem: str = ""
 
 
@@ -298,6 +312,8 @@ class RangeKind(BaseModel):
 
 class SpotDecision(BaseModel):
     """A decision on a spot's board."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     line: str
     player: Seat
@@ -326,8 +342,10 @@ class SpotDecision(BaseModel):
 class SpotFacts(BaseModel):
     """A solved spot, the file of `deepcfr spot --out`; amounts are in big blinds."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     board: str
-    pot: float
+    pot: float = Field(gt=0)
     stacks: float
     dealer: str
     big_blind: str
@@ -355,4 +373,5 @@ class SpotFacts(BaseModel):
             raise ValueError("the first decision is not the one before all actions")
         if any(self.hand_values[seat].keys() != self.hand_equities[seat].keys() for seat in self.hand_values):
             raise ValueError("hands with a value and hands with an equity differ")
+        self.exploitability_percent = self.exploitability_percent or self.gap_mbb / (20 * self.pot)
         return self

@@ -1,9 +1,10 @@
-"""The solved spots of a server, and the one that it is solving."""
+"""The solved spots of a server, the one that it is solving, and those that wait."""
 
 from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
@@ -17,6 +18,7 @@ from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.web.schema import SpotFacts, SpotState
 
 MOST_SPOTS = 50  # in memory
+MOST_JOBS = 10  # that wait or are being solved
 MOST_ROWS = 400_000  # strategies of single hands in a spot
 _LARGEST = 100_000_000  # most bytes of a file that is read
 _NAME_LENGTH = 60
@@ -25,19 +27,58 @@ _SUFFIX = ".json"
 
 @dataclass
 class Job:
-    """A spot that is being solved, or that could not be."""
+    """A spot that waits or is being solved, or that could not be."""
 
+    solver: SpotSolver
     size: str  # in words
     gap: float  # the one to stop at, in thousandths of a big blind
     iterations: int  # the most
     done: int = 0
-    now: float | None = None  # the gap so far
+    now: float | None = None  # the newest gap
+    measured: int = 0  # the iteration that has it
+    began: float | None = None  # on the clock `time.monotonic`; None of a spot that waits
     problem: str = ""
     stopped: bool = False
 
-    def state(self, name: str) -> SpotState:
-        """Its progress."""
-        return SpotState(name=name, solved=False, iterations=self.done, gap_mbb=self.now, problem=self.problem)
+    @property
+    def waits(self) -> bool:
+        """Whether it is not being solved yet."""
+        return self.began is None and not self.problem
+
+    @property
+    def percent(self) -> float:
+        """What a gap of one thousandth of a big blind is as exploitability, in percent of the pot."""
+        return 1 / (20 * self.solver.spot.pot)
+
+    def progress(self, done: int, gap: float) -> bool:
+        """Note how far it is; whether to stop there."""
+        self.done = done
+        if isfinite(gap) and gap != self.now:
+            self.now, self.measured = gap, done
+        return self.stopped
+
+    def state(self, name: str, waits: int = 0) -> SpotState:
+        """Its progress, with its place among those that wait."""
+        seconds = 0.0 if self.began is None else time.monotonic() - self.began
+        return SpotState(
+            name=name,
+            solved=False,
+            iterations=self.done,
+            gap_mbb=self.now,
+            exploitability_percent=None if self.now is None else self.now * self.percent,
+            waits=waits,
+            seconds=seconds,
+            seconds_left=self._left(seconds),
+            stopping=self.stopped,
+            problem=self.problem,
+        )
+
+    def _left(self, seconds: float) -> float | None:
+        """An estimate of the seconds that are left, if the gap falls as 1 / t^2; None before it was measured."""
+        if self.now is None or not self.done:
+            return None
+        needed = self.measured * (self.now / self.gap) ** 0.5 if self.gap > 0 else self.iterations
+        return max(min(needed, self.iterations) - self.done, 0) * seconds / self.done
 
 
 class SpotShelf:
@@ -50,7 +91,8 @@ class SpotShelf:
     def __init__(self, folder: Path | None = None, warn: Callable[[str], None] = print) -> None:
         self.folder = folder
         self._spots: dict[str, SpotFacts] = {}
-        self._jobs: dict[str, Job] = {}
+        self._files: dict[str, Path] = {}  # of the spots that have one
+        self._jobs: dict[str, Job] = {}  # in the order in which they came
         self._lock = threading.Lock()
         if folder is None:
             return
@@ -60,31 +102,41 @@ class SpotShelf:
             raise cannot_write(folder, error) from error
         for path in sorted(folder.glob(f"*{_SUFFIX}")):
             try:
-                self._spots[self._unused(path.stem)] = read_spot(path)
+                spot, name = read_spot(path), self._unused(path.stem)
             except CheckpointError as error:
                 warn(str(error))
+            else:
+                self._spots[name], self._files[name] = spot, path
 
     def everything(self) -> tuple[dict[str, SpotFacts], list[SpotState]]:
         """All solved spots by name, and how far the others are."""
         with self._lock:
-            return dict(self._spots), [job.state(name) for name, job in self._jobs.items()]
+            return dict(self._spots), [job.state(name, self._place(job)) for name, job in self._jobs.items()]
 
     def find(self, name: str) -> SpotFacts | Job | None:
         """The solved spot of a name, or its job."""
         with self._lock:
             return self._spots.get(name) or self._jobs.get(name)
 
+    def place(self, job: Job) -> int:
+        """The place of a job among those that wait, from 1; 0 if it does not wait."""
+        with self._lock:
+            return self._place(job)
+
+    def _place(self, job: Job) -> int:
+        waiting = [each for each in self._jobs.values() if each.waits]
+        return waiting.index(job) + 1 if job in waiting else 0
+
     def require_room(self) -> None:
-        """Raise ConfigError if a spot is being solved, or there are too many."""
+        """Raise ConfigError if there are too many spots, or too many of them wait."""
         with self._lock:
             self._require_room()
 
     def _require_room(self) -> None:
-        for name, job in self._jobs.items():
-            if not job.problem:
-                raise ConfigError(f"The spot '{name}' is being solved: wait for it, or stop it.")
-        if len(self._spots) >= MOST_SPOTS:
-            raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most.")
+        if sum(not job.problem for job in self._jobs.values()) >= MOST_JOBS:
+            raise ConfigError(f"{MOST_JOBS} spots wait or are being solved, which is the most: stop one of them.")
+        if len(self._spots) + len(self._jobs) >= MOST_SPOTS:
+            raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most: delete one of them.")
 
     def _unused(self, wanted: str, suffix: str = "") -> str:
         """A name without characters that are special in addresses, with a number if a spot has it.
@@ -101,9 +153,9 @@ class SpotShelf:
         return bool(suffix and self.folder and (self.folder / (name + suffix)).exists())
 
     def start(self, wanted: str, solver: SpotSolver, gap: float, iterations: int) -> str:
-        """Solve a spot in the background and return its name.
+        """Solve a spot in the background, when those before it are solved, and return its name.
 
-        Raises ConfigError if another one is being solved, or there are too many, or the spot has too many decisions.
+        Raises ConfigError if there are too many spots, or this one has too many decisions.
         """
         if solver.rows > MOST_ROWS:
             raise ConfigError(
@@ -113,34 +165,84 @@ class SpotShelf:
         with self._lock:
             self._require_room()
             name = self._unused(wanted, _SUFFIX)
-            self._jobs[name] = Job(solver.describe(), gap, iterations)
-        threading.Thread(target=self._solve, args=(name, solver), daemon=True).start()
+            self._jobs[name] = Job(solver, solver.describe(), gap, iterations)
+        self._begin_next()
         return name
 
     def stop(self, name: str) -> None:
-        """Stop solving a spot, if it is being solved, and keep what there is."""
-        if job := self._jobs.get(name):
-            job.stopped = True
+        """Stop solving a spot, if it is being solved, and keep what there is; one that waits is taken away."""
+        with self._lock:
+            if job := self._jobs.get(name):
+                job.stopped = True
+                if job.waits:
+                    del self._jobs[name]
 
-    def _solve(self, name: str, solver: SpotSolver) -> None:
-        job = self._jobs[name]
+    def add(self, wanted: str, facts: SpotFacts) -> str:
+        """Keep a solved spot, and return its name. Raises ConfigError if there are too many spots."""
+        with self._lock:
+            self._require_room()
+            name = self._unused(wanted, _SUFFIX)
+            self._keep(name, facts)
+        return name
 
-        def progress(done: int, gap: float) -> bool:
-            job.done, job.now = done, gap if isfinite(gap) else None
-            return job.stopped
+    def rename(self, name: str, wanted: str) -> str:
+        """Give a solved spot another name, with a number if a spot has it, and return it."""
+        with self._lock:
+            if wanted == name:
+                return name
+            new = self._unused(wanted, _SUFFIX)
+            if path := self._files.get(name):
+                try:
+                    self._files[new] = path.rename(path.with_name(f"{new}{_SUFFIX}"))
+                except OSError as error:
+                    raise cannot_write(path, error) from error
+                del self._files[name]
+            self._spots[new] = self._spots.pop(name)
+        return new
 
+    def delete(self, name: str) -> None:
+        """Delete a solved spot and its file, or a spot that could not be solved."""
+        with self._lock:
+            if path := self._files.get(name):
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise cannot_write(path, error) from error
+                del self._files[name]
+            self._spots.pop(name, None)
+            if name in self._jobs and self._jobs[name].problem:
+                del self._jobs[name]
+
+    def _keep(self, name: str, facts: SpotFacts) -> None:
+        if self.folder:
+            path = self.folder / f"{name}{_SUFFIX}"
+            write_atomically(path, facts.model_dump_json().encode())
+            self._files[name] = path
+        self._spots[name] = facts
+
+    def _begin_next(self) -> None:
+        """Begin with the first spot that waits, unless one is being solved."""
+        with self._lock:
+            if any(job.began and not job.problem for job in self._jobs.values()):
+                return
+            found = next(((name, job) for name, job in self._jobs.items() if job.waits), None)
+            if found is None:
+                return
+            found[1].began = time.monotonic()
+        threading.Thread(target=self._solve, args=found, daemon=True).start()
+
+    def _solve(self, name: str, job: Job) -> None:
         try:
-            facts = SpotFacts.model_validate(solver.solve(job.gap, job.iterations, progress).facts())
-            if self.folder:
-                write_atomically(self.folder / f"{name}{_SUFFIX}", facts.model_dump_json().encode())
+            facts = SpotFacts.model_validate(job.solver.solve(job.gap, job.iterations, job.progress).facts())
             with self._lock:
-                self._spots[name] = facts
+                self._keep(name, facts)
                 del self._jobs[name]
         except (DeepCFRError, MemoryError) as error:
             job.problem = " ".join(error.problems) if isinstance(error, DeepCFRError) else "There is too little memory."
         finally:  # a mistake of ours must not keep others from solving
             if name in self._jobs and not job.problem:
                 job.problem = "Solving failed, and the output of the server says why."
+            self._begin_next()
 
 
 def read_spot(path: Path) -> SpotFacts:

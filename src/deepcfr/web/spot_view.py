@@ -17,11 +17,12 @@ from deepcfr.play.hand import Floats
 from deepcfr.ranges.kernels import pair_weights
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
-from deepcfr.web.browse_view import detail, difference, grid, reach_grid
+from deepcfr.web.browse_view import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
-from deepcfr.web.ranges import HandTable
+from deepcfr.web.ranges import HandTable, by_name
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import Refusal, shorten
+from deepcfr.web.spot_form import SHARE
 
 SEATS: tuple[Seat, Seat] = ("dealer", "big blind")
 _HOLES = all_hands(HOLDEM.num_cards, HOLDEM.hole_cards)
@@ -79,24 +80,23 @@ def _place(name: str) -> int:
     return int(hand_rows(np.array([sorted(parse_board(name))], np.uint8))[0])
 
 
-def worth(spot: SpotFacts, decision: SpotDecision, player: Seat, strategy: Floats) -> dict[str, Floats]:
-    """The worth of each hand of `table_at` at a decision, [H], in big blinds, by the title of the column.
+def worth(decision: SpotDecision, player: Seat, names: list[str], strategy: Floats) -> dict[str, Floats]:
+    """The worth of the hands `names` of a player at a decision, [H], by the title of the column; nan where it is unknown.
 
-    Those of the player to act, who plays `strategy` [H, A], are from here on, and nan for hands without a value. Of
-    the other player's values and of equities those at the start are known only, so there are none later.
+    EVs are from here on, of the player to act by its `strategy` [H, A]; equities are in percent of the pot.
     """
-    names = list(decision.hands if decision.player == player else spot.hand_values[player])
-    columns = {}
     if decision.player == player:
         unknown = [np.nan] * len(decision.frequencies)
         values = np.array([decision.values.get(name, unknown) for name in names])
         columns = {"EV": (strategy * values).sum(1)}
         columns |= {f"EV of {action}": values[:, place] for place, action in enumerate(decision.frequencies)}
-    elif not decision.line:
-        columns = {"EV": np.array(list(spot.hand_values[player].values()))}
-    if not decision.line:
-        columns["Equity"] = np.array([spot.hand_equities[player][name] for name in names])
-    return columns
+    else:
+        columns = {"EV": _numbers(decision.hand_values, player, names)}
+    return columns | {"Equity %": 100 * _numbers(decision.hand_equities, player, names)}
+
+
+def _numbers(of: Mapping[Seat, Mapping[str, float]], player: Seat, names: list[str]) -> Floats:
+    return np.array([of.get(player, {}).get(name, np.nan) for name in names])
 
 
 def address(name: str, line: str = "", cell: str = "", other: str = "", prefix: str = "/spots") -> str:
@@ -127,40 +127,61 @@ def crumbs(name: str, spot: SpotFacts, line: str, other: str) -> list[dict[str, 
     return parts
 
 
-def page_of(name: str, spots: Mapping[str, SpotFacts], line: str, cell: str, other: str) -> dict[str, Any]:
-    """The values of the template for a decision of the spot `name`, beside the spot `other` if there is one."""
+def page_of(
+    name: str,
+    spots: Mapping[str, SpotFacts],
+    line: str,
+    cell: str,
+    other: str,
+    form: Mapping[str, str] | None = None,
+    mistakes: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The values of the template for a decision of the spot `name`, beside the spot `other` if there is one.
+
+    `form` has the fields of its lock, if they were sent, and `mistakes` a sentence for each that is wrong.
+    """
     spot, decision = spots[name], decision_at(spots[name], line)
 
     def link(label: str) -> str:
         return address(name, line, label, other)
 
-    shown, tables = [], {}
-    for title in filter(None, (name, other)):
-        for player in sorted(SEATS, key=lambda one: one != decision.player):
-            table = table_at(spots[title], line, player)
-            columns = worth(spots[title], decision_at(spots[title], line), player, table.strategy)
-            acts = player == decision.player
-            if acts:
-                tables[title] = table
-            shown.append(
-                {
-                    "title": f"{title}: {player}" if other else player,
-                    "acts": acts,
-                    "grid": (grid if acts else reach_grid)(table, link, cell),
-                    "detail": detail(table, cell, columns) if cell else None,
-                }
-            )
+    seats = sorted(SEATS, key=lambda one: one != decision.player)
+    titles = [title for title in (name, other) if title]
+    tables = {(title, player): _valued(spots[title], line, player) for title in titles for player in seats}
+    shown = []
+    for (title, player), (table, columns) in tables.items():
+        acts = player == decision.player
+        if other and title == name:
+            columns[f"EV more than {other}"] = _more(*tables[name, player], *tables[other, player])
+        shown.append(
+            {
+                "title": f"{title}: {player}" if other else player,
+                "acts": acts,
+                "grid": (grid if acts else reach_grid)(table, link, cell),
+                "detail": detail(table, cell, columns) if cell else None,
+            }
+        )
+    mine = tables[name, decision.player][0]
+    apart = []
+    if other:
+        apart = [("played otherwise", difference(mine, tables[other, decision.player][0], link, cell))]
+        pairs = [(player, [tables[title, player] for title in (name, other)]) for player in seats]
+        apart += [(f"EV of the {player}", value_difference(two[0], two[1], link, cell)) for player, two in pairs]
+    chosen = mine.cell(cell)
+    shares = by_name(mine.names, chosen.shares if chosen else mine.whole)
     return {
         "page": "spots",
         "name": name,
         "spot": spot,
-        "players": SEATS,
         "board": [card_face(text) for text in spot.board.split()],
         "decision": decision,
         "locked": any(lock.line == line for lock in spot.locks),
         "crumbs": crumbs(name, spot, line, other),
         "shown": shown,
-        "apart": difference(tables[name], tables[other], link, cell) if other else None,
+        "apart": apart,
+        "ranges": [
+            _range_row(player, decision, decision_at(spots[other], line) if other else None) for player in seats
+        ],
         "cell": cell,
         "other": other,
         "others": [
@@ -170,7 +191,39 @@ def page_of(name: str, spots: Mapping[str, SpotFacts], line: str, cell: str, oth
         ],
         "as_json": f"/api/spots/{name}",
         "as_csv": address(f"{name}/decision.csv", line, prefix="/api/spots"),
+        "lock": form
+        or {"hands": cell if chosen else ""} | {SHARE + key: f"{100 * x:.2f}" for key, x in shares.items()},
+        "mistakes": mistakes or {},
+        "share": SHARE,
     }
+
+
+def _valued(spot: SpotFacts, line: str, player: Seat) -> tuple[HandTable, dict[str, Floats]]:
+    """A player's hands at a decision, and what they are worth."""
+    table = table_at(spot, line, player)
+    return table, worth(decision_at(spot, line), player, _names(table), table.strategy)
+
+
+def _names(table: HandTable) -> list[str]:
+    """The hands of a table, named as in the spot's JSON."""
+    return [table.hand(h).replace(" ", "") for h in range(len(table.holes))]
+
+
+def _more(table: HandTable, columns: Mapping[str, Floats], other: HandTable, others: Mapping[str, Floats]) -> Floats:
+    """The EV of each hand of a table less its EV in another one, [H]."""
+    there = dict(zip(_names(other), others["EV"].tolist(), strict=True))
+    more: Floats = columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
+    return more
+
+
+def _range_row(player: Seat, here: SpotDecision, there: SpotDecision | None) -> dict[str, Any]:
+    """What a player's range is worth at a decision, and how much more than in another spot; None where unknown."""
+    value, equity = ((of or {}).get(player) for of in (here.range_values, here.range_equities))
+    before = ((there.range_values if there else None) or {}).get(player)
+    percent = None if value is None or not here.pot else 100 * value / here.pot
+    more = None if value is None or before is None else value - before
+    position = "IP" if player == "dealer" else "OOP"
+    return {"player": player, "position": position, "value": value, "percent": percent, "equity": equity, "more": more}
 
 
 def comparable(decision: SpotDecision, other: SpotFacts) -> bool:
@@ -183,13 +236,13 @@ def comparable(decision: SpotDecision, other: SpotFacts) -> bool:
 def decision_csv(spot: SpotFacts, line: str) -> str:
     """The decision after a line as CSV: a line for each hand of the player to act, named as in the spot's JSON."""
     decision = decision_at(spot, line)
-    table = table_at(spot, line, decision.player)
-    columns = worth(spot, decision, decision.player, table.strategy)
+    table, columns = _valued(spot, line, decision.player)
+    names = _names(table)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["hand", "kind", "reach", "weight", *table.names, *columns])
     for h, kind in enumerate(table.labels):
         worths = ["" if np.isnan(values[h]) else float(values[h]) for values in columns.values()]
-        own = [table.hand(h).replace(" ", ""), kind, table.reach[h], table.weight[h]]
+        own = [names[h], kind, table.reach[h], table.weight[h]]
         writer.writerow([*own, *table.strategy[h].tolist(), *worths])
     return file.getvalue()

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from pydantic import ValidationError
 
-from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
-from deepcfr.errors import ConfigError
+from deepcfr.errors import DeepCFRError
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.rules import PokerRules
-from deepcfr.search.spot import Spot
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, kind_texts, kind_weights, parse_range
-from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 from deepcfr.web import schema
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS, Form
 from deepcfr.web.ranges import grid_labels
 from deepcfr.web.site import NamedRun, Refusal, Site, shorten
+from deepcfr.web.spot_form import (
+    EXAMPLE,
+    EXPLOITABILITY,
+    kept_of,
+    locked_by,
+    mistakes,
+    solver_of,
+    spot_of,
+    values_like,
+    wish_of,
+)
 from deepcfr.web.spot_shelf import Job, SpotShelf
 from deepcfr.web.spot_view import comparable, decision_at, decision_csv, page_of
 
-THREADS = 2  # of a solution
-_SHARE = "share "  # of the fields with the shares of a locked decision; the action follows
 Line = Annotated[str, Query(max_length=400, description="the actions before a decision, such as 'check, bet 5'")]
 Label = Annotated[str, Query(max_length=8)]
 Other = Annotated[str, Query(alias="with", max_length=100)]
@@ -41,25 +48,11 @@ def router(site: Site) -> APIRouter:
 
 
 def solve(site: Site, wish: schema.SpotWish) -> str:
-    """Begin to solve a spot, and return its name. Raises what its parts raise for mistakes."""
+    """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for mistakes."""
     site.spots.require_room()
-    spot = Spot.parse(
-        wish.board,
-        wish.sizes,
-        pot=wish.pot,
-        stacks=wish.stacks,
-        dealer=wish.dealer,
-        big_blind=wish.big_blind,
-        policy=site.run(wish.agent).agent().policy if wish.agent else None,
-        line=wish.line,
-        rake=wish.rake,
-        cap=wish.cap,
-        min_bet=wish.min_bet,
-        aggressor=wish.aggressor,
-    )
-    locks = [lock.model_dump(exclude_none=True) for lock in wish.locks]
-    solver = SpotSolver(spot, memory_for_spots(), THREADS, locks)
-    return site.spots.start(wish.name or wish.board, solver, wish.gap, wish.iterations)
+    solver = solver_of(site, wish)
+    gap = wish.gap if wish.exploitability is None else 20 * wish.exploitability * solver.spot.pot
+    return site.spots.start(wish.name or wish.board, solver, gap, wish.iterations)
 
 
 def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
@@ -74,82 +67,109 @@ def state_of(shelf: SpotShelf, name: str) -> schema.SpotState:
     """The progress of a spot. Raises Refusal if there is none of that name."""
     found = shelf.find(name)
     if isinstance(found, Job):
-        return found.state(name)
+        return found.state(name, shelf.place(found))
     facts = solved(shelf, name)
-    return schema.SpotState(name=name, solved=True, iterations=facts.iterations, gap_mbb=facts.gap_mbb)
+    return schema.SpotState(
+        name=name,
+        solved=True,
+        iterations=facts.iterations,
+        gap_mbb=facts.gap_mbb,
+        exploitability_percent=facts.exploitability_percent,
+        seconds=facts.seconds,
+    )
 
 
 def _add_pages(routes: APIRouter, site: Site) -> None:
     shelf = site.spots
 
+    def form_page(values: dict[str, str], found: dict[str, str]) -> Response:
+        spots, jobs = shelf.everything()
+        like = values.get("like", "")
+        return render(
+            "spots.html",
+            400 if found else 200,
+            page="spots",
+            spots=spots,
+            jobs=jobs,
+            folder=shelf.folder,
+            agents=[run.name for run in site.runs.values() if _plays_holdem(run)],
+            like=like,
+            locks=solved(shelf, like).locks if like else [],
+            values=dict.fromkeys(schema.SpotWish.model_fields, "") | values,
+            mistakes=found,
+            labels=grid_labels(HOLDEM),
+        )
+
     @routes.get("/spots", include_in_schema=False)
     def spots(like: Like = "") -> Response:
-        spots, jobs = shelf.everything()
-        values: dict[str, Any] = {
-            "page": "spots",
-            "spots": spots,
-            "jobs": jobs,
-            "folder": shelf.folder,
-            "agents": [run.name for run in site.runs.values() if _plays_holdem(run)],
-            "old": solved(shelf, like) if like else None,
-            "like": like,
-            "usual": {"sizes": SPOT_SIZES, "gap": SPOT_GAP, "iterations": SPOT_ITERATIONS},
-            "labels": grid_labels(HOLDEM),
-        }
-        return render("spots.html", **values)
+        return form_page(values_like(solved(shelf, like)) | {"like": like} if like else EXAMPLE, {})
 
     @routes.post("/spots", include_in_schema=False)
     def new(form: Form) -> Response:
-        return RedirectResponse(f"/spots/{solve(site, _wish(shelf, form))}", 303)
+        values: dict[str, Any] = {**form}
+        if locks_of := form.get("locks_of"):
+            values["locks"] = solved(shelf, locks_of).locks
+        try:
+            return RedirectResponse(f"/spots/{solve(site, wish_of(values))}", 303)
+        except (ValidationError, DeepCFRError) as error:
+            found = mistakes(site, values)
+            if isinstance(error, DeepCFRError) and not found:
+                found = {"": " ".join(error.problems)}
+            return form_page(values, found)
 
     @routes.get("/spots/{name}", include_in_schema=False)
     def spot(name: str, line: Line = "", cell: Label = "", other: Other = "") -> Response:
         found = shelf.find(name)
         if isinstance(found, Job):
-            return render("spot_wait.html", page="spots", state=found.state(name), job=found)
+            return render("spot_wait.html", page="spots", state=state_of(shelf, name), job=found)
         here = decision_at(solved(shelf, name), line)
         if other and not comparable(here, solved(shelf, other)):
             raise Refusal(409, f"'{shorten(other)}' has no such decision with the same actions.")
         return render("spot.html", **page_of(name, shelf.everything()[0], line, cell, other))
 
+    @routes.post("/spots/{name}/lock", include_in_schema=False)
+    def lock(name: str, form: Form) -> Response:
+        spot, line = solved(shelf, name), form.get("line", "")
+        locks, found = locked_by(spot, decision_at(spot, line), form)
+        if not found:
+            try:
+                return RedirectResponse(f"/spots/{_again(site, name, locks)}", 303)
+            except DeepCFRError as error:
+                found = {"": " ".join(error.problems)}
+        return render("spot.html", 400, **page_of(name, shelf.everything()[0], line, "", "", form, found))
+
+    @routes.post("/spots/{name}/unlock", include_in_schema=False)
+    def unlock(name: str, form: Form) -> Response:
+        rest = [lock for lock in solved(shelf, name).locks if lock.line != form.get("line", "")]
+        return RedirectResponse(f"/spots/{_again(site, name, rest)}", 303)
+
     @routes.post("/spots/{name}/stop", include_in_schema=False)
     def stop(name: str) -> Response:
         shelf.stop(state_of(shelf, name).name)
-        return RedirectResponse(f"/spots/{name}", 303)
+        return RedirectResponse(f"/spots/{name}" if shelf.find(name) else "/spots", 303)
+
+    @routes.post("/spots/{name}/rename", include_in_schema=False)
+    def rename(name: str, form: Form) -> Response:
+        solved(shelf, name)
+        return RedirectResponse(f"/spots/{shelf.rename(name, form.get('to', ''))}", 303)
+
+    @routes.post("/spots/{name}/delete", include_in_schema=False)
+    def delete(name: str) -> Response:
+        shelf.delete(state_of(shelf, name).name)
+        return RedirectResponse("/spots", 303)
+
+
+def _again(site: Site, name: str, locks: list[schema.SpotLock]) -> str:
+    """Begin to solve a spot again with other locks, and return the new spot's name."""
+    base = re.sub("-(un)?locked(-[0-9]+)?$", "", name) + ("-locked" if locks else "-unlocked")
+    values = kept_of(solved(site.spots, name)) | {"exploitability": EXPLOITABILITY, "locks": locks, "name": base}
+    return solve(site, schema.SpotWish.model_validate(values))
 
 
 def _plays_holdem(run: NamedRun) -> bool:
     source = run.folder.source
     rules = source.deck if isinstance(source, LadderRules) else source
     return isinstance(rules, PokerRules) and is_holdem(rules)
-
-
-def _wish(shelf: SpotShelf, form: dict[str, str]) -> schema.SpotWish:
-    """The spot of a form.
-
-    With `like` what is missing is as in that spot, with `locks_of` only its locked decisions; shares of actions lock the
-    decision after the line `locked`.
-    """
-    values: dict[str, Any] = {}
-    if like := form.get("like", ""):
-        kept = set(schema.SpotWish.model_fields) - {"iterations"}
-        values = solved(shelf, like).model_dump(include=kept) | {"name": f"{like}-locked"}
-    elif kept_from := form.get("locks_of", ""):
-        values = solved(shelf, kept_from).model_dump(include={"locks"})
-    values |= {name: text for name, text in form.items() if text.strip() and name in schema.SpotWish.model_fields}
-    shares = {name.removeprefix(_SHARE): text for name, text in form.items() if name.startswith(_SHARE)}
-    try:
-        if shares:
-            locked = form.get("locked", "")
-            rest = [lock for lock in values.get("locks", []) if lock["line"] != locked]
-            lock = {"line": locked, "frequencies": {name: float(text) / 100 for name, text in shares.items()}}
-            values["locks"] = [*rest, lock]
-        return schema.SpotWish.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
-    except ValueError as error:
-        raise ConfigError("The share of each action must be a number of percent.") from error
 
 
 def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
@@ -161,7 +181,7 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
 
     @routes.post("/api/spots", status_code=202, responses=PROBLEMS, tags=["spots"])
     def new(wish: schema.SpotWish) -> schema.SpotState:
-        """Begin to solve a spot; one at a time."""
+        """Begin to solve a spot, or let it wait until those before it are solved."""
         return state_of(shelf, solve(site, wish))
 
     @routes.get("/api/spots/{name}", response_model=schema.SpotFacts, responses=PROBLEMS, tags=["spots"])
@@ -177,9 +197,27 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
 
     @routes.post("/api/spots/{name}/stop", responses=PROBLEMS, tags=["spots"])
     def stop(name: str) -> schema.SpotState:
-        """Stop solving after the iterations that are being done, and keep the result."""
-        shelf.stop(state_of(shelf, name).name)
-        return state_of(shelf, name)
+        """Stop solving after the iterations that are being done, and keep the result; one that waits is taken away."""
+        before = state_of(shelf, name)
+        shelf.stop(name)
+        return state_of(shelf, name) if shelf.find(name) else before.model_copy(update={"stopping": True})
+
+    @routes.put("/api/spots/{name}", status_code=201, responses=PROBLEMS, tags=["spots"])
+    def put(name: str, spot: schema.SpotFacts) -> schema.SpotState:
+        """Keep a file of `deepcfr spot --out` as a spot, under this name or, if a spot has it, one with a number."""
+        spot_of(site, schema.SpotWish.model_validate(kept_of(spot)))
+        return state_of(shelf, shelf.add(name, spot))
+
+    @routes.post("/api/spots/{name}/rename", responses=PROBLEMS, tags=["spots"])
+    def rename(name: str, wanted: schema.NewName) -> schema.SpotState:
+        """Give a solved spot, and its file, another name."""
+        solved(shelf, name)
+        return state_of(shelf, shelf.rename(name, wanted.name))
+
+    @routes.delete("/api/spots/{name}", status_code=204, responses=PROBLEMS, tags=["spots"])
+    def delete(name: str) -> None:
+        """Delete a solved spot and its file, or one that could not be solved."""
+        shelf.delete(state_of(shelf, name).name)
 
     @routes.get("/api/spots/{name}/decision.csv", response_class=PlainTextResponse, responses=PROBLEMS, tags=["spots"])
     def table(name: str, line: Line = "") -> Response:

@@ -92,12 +92,18 @@
   // kinds stay as they were written.
   let painting = null;  // whether a stroke adds kinds or takes them away
 
+  // Show what is wrong with a field beside it.
+  function tell(field, sentence) {
+    document.getElementById(`mistake-${field.id}`).textContent = sentence;
+    if (sentence) field.setAttribute("aria-invalid", "true"); else field.removeAttribute("aria-invalid");
+  }
+
   async function showRange(text) {
     const asked = text.value, grid = document.querySelector(`[data-paint="${text.id}"]`);
     const answer = await fetch(`/api/range?text=${encodeURIComponent(asked)}`);
     const said = await answer.json();
     if (text.value !== asked) return;  // written on meanwhile
-    text.setCustomValidity(answer.ok ? "" : said.error);
+    tell(text, answer.ok ? "" : said.error);
     if (!answer.ok) return;
     for (const cell of grid.querySelectorAll("[data-kind]")) {
       const kind = said[cell.dataset.kind];
@@ -112,15 +118,19 @@
     cell.dataset.text = painting ? cell.dataset.kind : "";
     cell.setAttribute("aria-pressed", String(painting));
     text.value = [...grid.querySelectorAll("[data-kind]")].map((one) => one.dataset.text).filter(Boolean).join(",");
-    text.setCustomValidity("");
+    tell(text, "");
   }
 
+  const turned = (cell) => cell.getAttribute("aria-pressed") !== "true";
+
   const painted = (event) => event.target.closest("[data-paint] [data-kind]");
+  let pointer = "";  // the kind that was last pressed: a mouse paints while it is drawn over cells, a swipe scrolls the page
   document.addEventListener("pointerdown", (event) => {
     const cell = painted(event);
-    if (!cell || event.button) return;
+    pointer = event.pointerType;
+    if (!cell || event.button || pointer !== "mouse") return;
     event.target.releasePointerCapture(event.pointerId);
-    painting = cell.getAttribute("aria-pressed") !== "true";
+    painting = turned(cell);
     paint(cell);
   });
   document.addEventListener("pointerover", (event) => {
@@ -128,14 +138,25 @@
     if (cell && painting !== null) paint(cell);
   });
   for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { painting = null; });
-  document.addEventListener("click", (event) => {  // a click without a pointer is a key
+  document.addEventListener("click", (event) => {  // a tap, or a key, which has no detail
     const cell = painted(event);
-    if (!cell || event.detail) return;
-    painting = cell.getAttribute("aria-pressed") !== "true";
+    if (!cell || (event.detail && pointer === "mouse")) return;
+    painting = turned(cell);
     paint(cell);
     painting = null;
   });
   document.addEventListener("input", (event) => { if (event.target.matches("[data-range]")) showRange(event.target); });
+
+  // Send a file of a solved spot, and show the spot.
+  document.addEventListener("change", async (event) => {
+    const field = event.target, file = field.closest("[data-upload]") && field.files[0];
+    if (!file) return;
+    const name = file.name.replace(/\.json$/, "");
+    const options = { method: "PUT", body: file, headers: { "Content-Type": "application/json" } };
+    const answer = await fetch(`/api/spots/${encodeURIComponent(name)}`, options);
+    const said = await answer.json();
+    if (answer.ok) location.assign(`/spots/${said.name}`); else tell(field, said.error);
+  });
 
   async function load(place) {
     const answer = await fetch(place.dataset.load);
@@ -154,7 +175,8 @@
   function begin() {
     for (const place of document.querySelectorAll("[data-load]")) load(place);
     for (const place of document.querySelectorAll("[data-wait]")) setTimeout(() => look(place), Number(place.dataset.wait));
-    for (const text of document.querySelectorAll("[data-range]")) showRange(text);
+    for (const text of document.querySelectorAll("[data-range]")) if (!text.matches("[aria-invalid]")) showRange(text);
+    for (const form of document.querySelectorAll("[data-upload]")) form.hidden = false;
     for (const grid of document.querySelectorAll("[data-grid]")) {
       const cells = [...grid.querySelectorAll("[data-row]")];
       const first = cells.find((cell) => cell.getAttribute("aria-current")) || cells[0];
