@@ -28,11 +28,11 @@ setup: .venv/installed
 
 # Train flop hold'em in 6 minutes on two cores (setting "strength" of docs/fhp.md) and print the exact NashConv.
 run: .venv/package
-	$(BIN)/deepcfr train fhp --config configs/fhp-quick.toml --out runs/fhp-quick-$$(date +%Y%m%d-%H%M%S)
+	$(BIN)/deepcfr train fhp --config fhp-quick --out runs/fhp-quick-$$(date +%Y%m%d-%H%M%S)
 
 # On a machine with a CUDA device: flop hold'em in the paper's setting (docs/fhp.md).
 gpu: setup
-	$(BIN)/deepcfr train fhp --config configs/fhp-gpu-paper.toml --out runs/fhp-gpu-paper
+	$(BIN)/deepcfr train fhp --config fhp-gpu-paper --out runs/fhp-gpu-paper
 
 # The tests of the pages drive Debian's chromium, which takes root to install; without it they are skipped.
 browser:

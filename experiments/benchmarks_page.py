@@ -33,7 +33,7 @@ def agents_table() -> list[str]:
     for name, command in (
         ("kuhn", "deepcfr train kuhn"),
         ("leduc", "deepcfr train leduc"),
-        ("leduc-external", "deepcfr train leduc --config configs/leduc-external.toml"),
+        ("leduc-external", "deepcfr train leduc --config leduc-external"),
     ):
         facts, game = small[name], name.split("-")[0]
         seeds = ", ".join(f"{run['exploitability']:.2f}" for run in facts["runs"])

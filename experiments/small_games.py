@@ -18,7 +18,7 @@ from deepcfr.runs.metrics import environment
 RUNS = {
     "kuhn": ["kuhn"],
     "leduc": ["leduc"],
-    "leduc-external": ["leduc", "--config", "configs/leduc-external.toml"],
+    "leduc-external": ["leduc", "--config", "leduc-external"],
 }
 
 

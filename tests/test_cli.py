@@ -148,7 +148,7 @@ def test_the_whole_help_of_train_names_every_setting() -> None:
         (["openspiel:kuhn_poker"], 1_500),  # sampling.traversals
         (["leduc", "--solver", "dream"], 6_000),
         (["leduc", "--solver=ppo"], 600),  # ppo.iterations
-        (["kuhn", "--config", str(Path(__file__).parents[1] / "configs" / "fhp-paper.toml")], 450),  # cfr.iterations
+        (["kuhn", "--config", "fhp-paper"], 450),  # cfr.iterations
     ],
 )
 def test_the_help_of_train_has_the_defaults_of_what_it_names(words: list[str], default: int) -> None:

@@ -1,4 +1,4 @@
-"""The files of configs/ load, say their command, and are the defaults or the paper's values that they claim to be."""
+"""The recipes of the package load, say their command, and are the defaults or the paper's values that they claim to be."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from deepcfr.config import load_any_config, load_config
+from deepcfr.config.toml import RECIPES
 from deepcfr.defaults import default_cluster_config, default_config
-
-ROOT = Path(__file__).parents[1]
+from deepcfr.errors import ConfigError
 
 
 def test_configurations_say_their_command_and_load() -> None:
-    paths = sorted((ROOT / "configs").glob("*.toml"))
+    paths = sorted(RECIPES.glob("*.toml"))
     assert {path.stem for path in paths} >= {"fhp-paper", "fhp-quick", "kuhn", "leduc"}
     for path in paths:
         first = path.read_text(encoding="utf-8").splitlines()[0]
-        assert f"--config configs/{path.name}" in first
-        assert load_any_config(path).game == first.split()[3]
+        assert f"--config {path.stem} " in f"{first} "
+        assert load_any_config(path.stem).game == first.split()[3]
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_configurations_say_their_command_and_load() -> None:
     ],
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
-    assert load_config(ROOT / "configs" / f"{name}.toml") == default_config(game)
+    assert load_config(name) == default_config(game)
 
 
 def test_leduc_with_external_sampling_is_what_a_cluster_starts_from() -> None:
-    assert load_config(ROOT / "configs" / "leduc-external.toml") == default_cluster_config("leduc")
+    assert load_config("leduc-external") == default_cluster_config("leduc")
 
 
 @pytest.mark.parametrize("game", ["fhp-pot", "hunl-pot"])
@@ -48,7 +48,7 @@ def test_games_of_the_first_version_have_its_table_for_the_first_round(game: str
 
 @pytest.mark.parametrize(("name", "steps", "batch_size"), [("fhp-pot", 4_000, 10_000), ("hunl-pot", 32_000, 20_000)])
 def test_the_first_versions_configurations_have_its_values(name: str, steps: int, batch_size: int) -> None:
-    config = load_config(ROOT / "configs" / f"{name}-paper.toml")
+    config = load_config(f"{name}-paper")
     assert (config.game, config.cfr.first_round, config.sampling.traversals) == (name, "table", 30_000)
     for fit in (config.advantage, config.average):
         assert (fit.steps, fit.batch_size, fit.optimizer, fit.learning_rate) == (steps, batch_size, "adam", 1e-3)
@@ -59,7 +59,7 @@ def test_the_first_versions_configurations_have_its_values(name: str, steps: int
 
 
 def test_the_paper_configuration_has_the_papers_values() -> None:
-    config = load_config(ROOT / "configs" / "fhp-paper.toml")
+    config = load_config("fhp-paper")
     assert (config.cfr.iterations, config.sampling.traversals, config.cfr.weighting) == (450, 10_000, "linear")
     assert (config.advantage.steps, config.advantage.batch_size, config.advantage.learning_rate) == (
         4_000,
@@ -70,3 +70,18 @@ def test_the_paper_configuration_has_the_papers_values() -> None:
     assert not config.advantage.merge_infosets
     assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
     assert (config.network.suits, config.network.width, config.network.card_width) == ("raw", 64, 3)
+
+
+def test_a_file_of_the_name_of_a_recipe_wins_and_an_unknown_name_is_refused_with_those_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kuhn").write_text("seed = 7\n", encoding="utf-8")
+    assert load_config("kuhn").seed == 7
+    assert load_config("leduc") == default_config("leduc")
+    names = ", ".join(sorted(path.stem for path in RECIPES.glob("*.toml")))
+    for name in ("ledduc", "recipes/leduc", "leduc.toml"):
+        with pytest.raises(ConfigError) as refused:
+            load_config(name)
+        reason = f"it is neither a file nor a recipe ({names})."
+        assert str(refused.value) == f"The configuration '{name}' cannot be read: {reason}"

@@ -17,6 +17,7 @@ import pytest
 from command_line import deepcfr
 from deepcfr import cli
 from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import load_rules
 from deepcfr.games.rules import PRESETS
@@ -117,19 +118,21 @@ def test_relative_links_resolve(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "command"), [(name, command) for name in NAMES for command in commands(text_of(name))]
 )
-def test_commands_in_code_blocks_parse(
+def test_commands_in_code_blocks_parse_in_a_folder_without_a_checkout(
     name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """So they name no option that is not there, and no settings or agents of a checkout, which a package lacks."""
     assert name in NAMES  # in the test's name, to be found again
+    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for file, _, block in blocks_to_run(text_of(name)):
         if file:
             (tmp_path / file).write_text(block, encoding="utf-8")
-    parse(command, monkeypatch)
+    parse(command)
 
 
-def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def parse(command: str) -> None:
+    assert re.findall(r"(?:^|[ :,])(?:models|configs)/\S+", command) == []
     assert type(cli.parse_command(shlex.split(command))).__module__.startswith("deepcfr.cli.")
 
 
@@ -262,7 +265,7 @@ def recorded_figures() -> set[str]:
     return {f"{number:.2f}" for number in numbers} | {f"{math.ceil(100 * number) / 100:.2f}" for number in numbers}
 
 
-def test_the_checks_find_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A heading, here\n", encoding="utf-8")
     links = "[a](page.md#a-heading-here) [b](page.md#none) [c](none.md) [d](https://example.org) `[e](x)`"
@@ -270,7 +273,12 @@ def test_the_checks_find_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     block = "```bash\ndeepcfr train fhp \\\n  --out a  # why\n.venv/bin/deepcfr games > b\nmake run\n```\ndeepcfr no\n"
     assert commands(block) == ["train fhp --out a", "games"]
     with pytest.raises(SystemExit):
-        parse("train kuhn --out a --cfr.no-such-option 3", monkeypatch)
+        parse("train kuhn --out a --cfr.no-such-option 3")
+    with pytest.raises(ConfigError, match="neither a file nor a recipe"):
+        parse("train kuhn --out a --config no-such-recipe")
+    for agents in ("fhp resolve:models/fhp", "models/fhp fhp"):
+        with pytest.raises(AssertionError):
+            parse(f"match {agents}")
     assert unknown_keys("`cfr.weighting` `cfr.wighting` `memory/reservoir.py` `network.py` cfr.x") == ["cfr.wighting"]
     assert unknown_keys("```toml\nadvantage.stepz = 3\n```") == ["advantage.stepz"]
     assert unknown_keys("`--cfr.keep-networks 1` `--cfr.keep-netwerks 1`") == ["cfr.keep_netwerks"]

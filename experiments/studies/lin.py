@@ -60,7 +60,7 @@ class LinStudy:
     plans: Mapping[Budget, LinPlan]
 
 
-# Bots of Lin's own game, with figure 4's buckets, exploration decay and initial strategies; configs/lin.toml is as long
+# Bots of Lin's own game, with figure 4's buckets, exploration decay and initial strategies; the recipe lin is as long
 
 _LADDER: dict[str, Any] = {
     "game": "hunl-ladder",

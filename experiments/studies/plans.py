@@ -337,7 +337,7 @@ _CORES: dict[str, Any] = {
     "cfr.keep_networks": 1, "runtime.device": "cpu", "runtime.threads": 1, "runtime.checkpoint_every": 2,
 }  # fmt: skip
 _AT = 20  # iterations of most arms, where all are compared
-# As configs/leduc-nfsp.toml, with half the iterations; a replay memory holds about as many of them
+# As the recipe leduc-nfsp, with half the iterations; a replay memory holds about as many of them
 _NFSP_CORES: dict[str, Any] = {
     "solver": "nfsp",
     "nfsp.iterations": 2_000,

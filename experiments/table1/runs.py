@@ -82,7 +82,7 @@ def _baselines(*iterations: int, traversals: int) -> tuple[Baseline, ...]:
     return tuple(Baseline(*row, traversals=traversals) for row in rows)
 
 
-# Section 5.2 for HULH, as in configs/hulh-paper.toml. The paper does not say how many iterations and traversals it took
+# Section 5.2 for HULH, as in the recipe hulh-paper. The paper does not say how many iterations and traversals it took
 # there; the defaults are those of its flop hold'em.
 _PAPER_FIT = {"steps": 32_000, "batch_size": 20_000}
 PAPER = config_from_table(

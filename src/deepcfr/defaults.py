@@ -1,6 +1,6 @@
 """Default configurations of runs, chosen by measurement on two cores.
 
-The files in configs/ have the same settings and state the expected results.
+The recipes in config/recipes have the same settings and state the expected results.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ _NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
 # paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the
 # transitions of some thirteen iterations only. Kuhn's settings reach 40 mA/g (one seed), Leduc's the figure in
-# configs/leduc-nfsp.toml; those of poker games are not tuned.
+# the recipe leduc-nfsp; those of poker games are not tuned.
 _NFSP: dict[Size, dict[str, Any]] = {
     "tiny": {
         "nfsp": {

@@ -115,7 +115,7 @@ def test_later_versions_give_the_recorded_recipe_of_a_configuration_the_same_nam
 
 
 def test_settings_are_never_mixed(tmp_path: Path) -> None:
-    assert rows.misfits("paper", load_config(ROOT / "configs" / "fhp-paper.toml")) == []
+    assert rows.misfits("paper", load_config("fhp-paper")) == []
     assert len(rows.misfits("paper", HANDS)) >= 3
     strong = replace(HANDS, network=replace(HANDS.network, strength=True))
     assert rows.misfits("strength", strong) == rows.misfits("faithful+", HANDS) == []

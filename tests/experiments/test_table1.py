@@ -137,7 +137,7 @@ def test_the_baselines_have_the_papers_sizes(position: int, size: float) -> None
 
 
 def test_the_papers_configuration_is_the_file() -> None:
-    assert load_config(Path(__file__).parents[2] / "configs" / "hulh-paper.toml") == PAPER
+    assert load_config("hulh-paper") == PAPER
     assert (PAPER.advantage.steps, PAPER.advantage.batch_size, PAPER.sampling.traversals) == (32_000, 20_000, 10_000)
     assert asdict(PAPER.average).items() <= asdict(PAPER.advantage).items()
     assert PAPER.memory == MemoryConfig("reservoir", 40_000_000, 40_000_000)

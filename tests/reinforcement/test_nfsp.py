@@ -41,8 +41,6 @@ from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import NO_CARD, Infosets
 
-CONFIGS = Path(__file__).parents[2] / "configs"
-
 SETTINGS = NFSPConfig(
     iterations=6,
     episodes=40,
@@ -569,4 +567,4 @@ def test_defaults_are_there_for_every_game() -> None:
         assert (config.game, config.solver) == (game, "nfsp")
         assert config.iterations == config.nfsp.iterations
     assert isinstance(build_solver(load_game("kuhn"), CONFIG), NFSP)
-    assert load_config(CONFIGS / "leduc-nfsp.toml") == default_config("leduc", "nfsp")
+    assert load_config("leduc-nfsp") == default_config("leduc", "nfsp")

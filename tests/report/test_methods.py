@@ -65,7 +65,7 @@ def test_what_is_counted_depends_on_the_solver(leduc_runs: dict[str, RunFolder],
 
 
 def test_public_chance_runs_count_hands_on_boards_as_full_width_runs_do(tmp_path: Path) -> None:
-    public = load_config(Path(__file__).parents[2] / "configs" / "fhp-faithful.toml")
+    public = load_config("fhp-faithful")
     public = replace(public, cfr=replace(public.cfr, weighting="linear"))
     external = replace(public, sampling=ExternalSampling())
     nfsp = replace(public, solver="nfsp")  # which does not read how Deep CFR samples

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from deepcfr.cli.records import (
     Train,
     check_minutes,
 )
-from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.config import RunConfig, SolveConfig, read_settings
 from deepcfr.defaults import cluster_notes
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError, GameError
 
@@ -70,7 +69,7 @@ def train_command(command: Train) -> None:
 def _note_game(command: Train | Solve) -> None:
     """Warn of settings that were written for another game."""
     if command.config:
-        game = tomllib.loads(command.config.read_text(encoding="utf-8-sig")).get("game", command.game)
+        game = read_settings(command.config).get("game", command.game)
         if game != command.game:
             warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
 

@@ -16,8 +16,11 @@ from deepcfr.errors import ConfigError
 _Config = TypeVar("_Config", bound=AnyConfig)
 
 
+RECIPES = Path(__file__).parent / "recipes"
+
+
 def load_config(path: str | Path) -> RunConfig:
-    """Read a TOML file into a validated `RunConfig`; settings that the file omits have their defaults.
+    """Read a TOML file, or the recipe of that name, into a validated `RunConfig`; what it omits has its default.
 
     Raises ConfigError with every problem in the file: unreadable or malformed text, unknown sections and keys, values of
     the wrong type, numbers out of range.
@@ -39,24 +42,38 @@ def load_solve_config(path: str | Path) -> SolveConfig:
 
 
 def load_any_config(path: str | Path) -> AnyConfig:
-    """Read a TOML file; one with a section `solve` is a `SolveConfig`. Errors as in `load_config`.
+    """Read a TOML file, or a recipe; one with a section `solve` is a `SolveConfig`. Errors as in `load_config`."""
+    table = read_settings(path)
+    try:
+        return config_from_table(table) if "solve" not in table else solve_config_from_table(table)
+    except ConfigError as error:
+        raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Read a TOML file, or the recipe of that name that comes with the package, as nested dictionaries; a file wins.
 
     Raises ConfigError also for a text that does not match the checksum at its end (`signed_toml`), if it has one.
     """
+    recipes = {file.stem: file for file in RECIPES.glob("*.toml")}
+    file = Path(path)
+    if not file.exists():
+        if str(path) not in recipes:
+            known = ", ".join(sorted(recipes))
+            raise ConfigError(
+                f"The configuration '{path}' cannot be read: it is neither a file nor a recipe ({known})."
+            )
+        file = recipes[str(path)]
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig")
         if _CHECKSUM in text and signed_toml(text) != text:
             raise ConfigError(
                 f"The configuration '{path}' is damaged: it does not match its checksum. If you changed it on purpose, "
                 "delete its last line."
             )
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"The configuration '{path}' cannot be read: {error}.") from error
-    try:
-        return config_from_table(table) if "solve" not in table else solve_config_from_table(table)
-    except ConfigError as error:
-        raise ConfigError([f"In '{path}': {problem}" for problem in error.problems]) from None
 
 
 _CHECKSUM = "# checksum: "
