@@ -25,7 +25,7 @@ from deepcfr.web import schema
 from deepcfr.web.advantages import Advantages
 from deepcfr.web.browse_view import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
-from deepcfr.web.position import Position, address, read_position
+from deepcfr.web.position import Position, address, read_position, seat_name
 from deepcfr.web.ranges import grid_labels, range_at, range_csv, range_facts
 from deepcfr.web.site import Refusal, shorten
 from web_site import agent, client, model
@@ -50,6 +50,12 @@ def test_positions_are_read_and_written() -> None:
     assert parts.path == "/strategy/a"
     assert parse_qs(parts.query) == {"betting": ["rc/c"], "board": ["4h3c2s"], "cell": ["AKs"], "with": ["b"]}
     assert address("a", read_position(MINI, "", "")) == "/strategy/a"
+
+
+def test_seats_have_the_names_of_spots_where_blinds_differ() -> None:
+    assert [seat_name(game, player) for game in (MINI, LEDUC) for player in (0, 1)] == [
+        "dealer", "big blind", "Player 0", "Player 1",
+    ]  # fmt: skip
 
 
 def test_sizes_are_those_of_the_round_and_blinds_are_bets() -> None:

@@ -12,6 +12,7 @@ from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
 from deepcfr.policies.query import read_board, read_line, round_name
+from deepcfr.search.spot import NAMES
 from deepcfr.web.site import shorten
 
 Cards = tuple[int, ...]
@@ -104,9 +105,9 @@ class Position:
 
 
 def seat_name(game: PokerGame, player: int) -> str:
-    """The name of a seat: `SB` or `BB` if the blinds differ, else a number."""
+    """The name of a seat: the dealer's or the big blind's, as of a spot, if the blinds differ; else a number."""
     small, big = game.rules.blinds
-    return ("SB" if player == 0 else "BB") if small < big else f"Player {player}"
+    return NAMES[player] if small < big else f"Player {player}"
 
 
 def read_position(game: PokerGame, betting: str, board: str) -> Position:
