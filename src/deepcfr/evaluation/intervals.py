@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist, mean, stdev
-from typing import Any
-
-from deepcfr.games.rules import PokerRules
+from typing import Any, Protocol
 
 NORMAL_95 = NormalDist().inv_cdf(0.975)  # standard errors on either side, for the mean of many numbers
 
@@ -89,7 +87,23 @@ class Score:
         return f"{self.mean:+.0f}{margin} {self.unit} over {self.hands:,} {'hand' if self.hands == 1 else 'hands'}"
 
 
-def score_of(gains: Sequence[float], rules: PokerRules, duplicate: bool = False) -> Score:
+class Paid(Protocol):
+    """Rules or a game, as far as results need them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def milli_unit(self) -> str: ...
+
+    @property
+    def unit_chips(self) -> int: ...
+
+
+def score_of(gains: Sequence[float], rules: Paid, duplicate: bool = False) -> Score:
     """The score of a player who gained `gains` units in the hands of a match.
 
     In a duplicate match the hands of the second half have the cards of the first, in order, so that the pairs and not the

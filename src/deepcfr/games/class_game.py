@@ -76,6 +76,11 @@ class ClassGame(TreeGame):
         explicit, self.own = _list(game, source, most_histories)
         super().__init__(source, explicit, _features(game, self.own), device)
         self.unit, self.milli_unit = game.unit, game.milli_unit
+        self._action_names: tuple[str, ...] = tuple(getattr(game, "action_names", ()))  # optional, by action
+
+    def action_name(self, action: int) -> str:
+        place = int(self.action_ids[action])
+        return self._action_names[place] if place < len(self._action_names) else str(place)
 
 
 def tree_game(game: Game) -> TreeGame:

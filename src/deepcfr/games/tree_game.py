@@ -28,6 +28,7 @@ class TreeGame:
 
     unit: str = "points"
     milli_unit: str = "mpoints/g"
+    unit_chips = 1  # payoffs are in units
 
     def __init__(
         self, source: str, explicit: ExplicitTree, features: npt.NDArray[np.float32], device: str = "cpu"
@@ -42,6 +43,10 @@ class TreeGame:
         self.encoding = Encoding(features_there, self.positions >= 0, card_groups=(), num_ranks=0, num_suits=0)
         self._place_nodes()
         self._place_chance()
+
+    def action_name(self, action: int) -> str:
+        """Return the name of an action, by default its number in the source."""
+        return str(self.action_ids[action])
 
     @property
     def size(self) -> str:

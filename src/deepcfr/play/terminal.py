@@ -1,19 +1,25 @@
-"""Play in the terminal: a person against an agent, in any poker game of the library."""
+"""Play in the terminal: a person against an agent, in any poker game and any game whose histories are listed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from rich.console import Console
 from rich.markup import escape
 
 from deepcfr.errors import ConfigError
-from deepcfr.evaluation.intervals import Score, score_of
+from deepcfr.evaluation.intervals import Paid, Score, score_of
+from deepcfr.games.base import infosets_at
 from deepcfr.games.cards import card_text
 from deepcfr.games.rules import PokerRules
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.play.hand import Hand
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Player, Policy
 from deepcfr.policies.query import round_name
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.external import sample_actions
+from deepcfr.types import TERMINAL
 
 _SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
 
@@ -34,12 +40,16 @@ def play(
     The person is player 0 in the first hand, and the seats change after every hand. `read` shows a prompt and returns a
     line. `q`, end of file and Ctrl-C end the session and print its summary. An unfinished hand does not count in the score.
 
-    Raises ConfigError if `hands` is less than 1, and GameError if `policy` does not play poker.
+    Raises ConfigError if `hands` is less than 1, and GameError for other games.
     """
     if hands is not None and hands < 1:
         raise ConfigError(f"The number of hands is {hands}, but must be at least 1.")
-    rules = Hand(policy, seed, 0).rules
-    table = Table(policy, console, read, seed)
+    game = policy.game
+    if isinstance(policy, Policy) and isinstance(game, TreeGame):
+        rules: Paid = game
+        table: Table = HistoryTable(policy, console, read, seed, game)
+    else:
+        rules, table = Hand(policy, seed, 0).rules, Table(policy, console, read, seed)
     results: list[float] = []
     try:
         while hands is None or len(results) < hands:
@@ -117,6 +127,48 @@ class Table:
         return won
 
 
+class HistoryTable(Table):
+    """A table of a game whose histories are listed: a player is told its infoset's name, and nothing else of the play."""
+
+    policy: Policy
+
+    def __init__(self, policy: Policy, console: Console, read: Callable[[str], str], seed: int, game: TreeGame) -> None:
+        super().__init__(policy, console, read, seed)
+        self.game = game
+
+    def play_hand(self, number: int) -> float:
+        game, person, row = self.game, number % 2, torch.zeros(1, dtype=torch.int64)
+        self.say(f"[bold]Game {number + 1}[/bold]: you are player {person}.")
+        deals = game.deal(1, key(self.seed, "play"), number)
+        node, agent = game.start(deals), key(self.seed, "play", "agent")
+        while (actor := int(game.actor[node])) != TERMINAL:
+            if actor == person:
+                action = torch.tensor([self._choose(int(game.infoset[node]))])
+            else:
+                shares = self.policy.probabilities(infosets_at(game, node, row, deals))
+                action = sample_actions(shares, addressed_uniforms(agent, deals.traversal, node))
+                self.say("  The agent acts.")
+            node = game.step(node, action, row, deals)
+        paid = float(game.payoff(node, row, deals))
+        won = -paid if person else paid
+        self.say(f"  You {'win' if won > 0 else 'lose'} {amount(game, abs(won))}." if won else "  A draw.")
+        return won
+
+    def _choose(self, infoset: int) -> int:
+        """Ask the person for a legal action of an infoset."""
+        game = self.game
+        legal: list[int] = game.encoding.legal[infoset].nonzero()[:, 0].tolist()
+        names = {game.action_name(action): action for action in legal}
+        self.say(f"  You know: {escape(game.explicit.infoset_names[infoset])}")
+        while True:
+            answer = self.read(f"  {', '.join(names)} or quit (q)? ").strip()
+            if answer in names:
+                return names[answer]
+            if answer == "q":
+                raise _Quit
+            self.say(f"  {escape(repr(answer))} is not possible here: type one of {escape(', '.join(names))} or q.")
+
+
 def cards_markup(rules: PokerRules, cards: Sequence[int]) -> str:
     """Cards as rich markup: rank and suit as text, in four colours if the deck has the standard suits."""
     return " ".join(_card_markup(rules, int(card)) for card in cards)
@@ -128,12 +180,12 @@ def _card_markup(rules: PokerRules, card: int) -> str:
     return f"[{style}]{text}[/{style}]" if style else text
 
 
-def amount(rules: PokerRules, units: float, sign: str = "") -> str:
+def amount(rules: Paid, units: float, sign: str = "") -> str:
     """An amount with its unit in words, such as `1 ante` or `2.5 big blinds`; `sign="+"` also shows a plus sign."""
     return f"{units:{sign}g} {rules.unit.removesuffix('s') if abs(units) == 1 else rules.unit}"
 
 
-def _score(rules: PokerRules, score: Score) -> str:
+def _score(rules: Paid, score: Score) -> str:
     if score.mean is None:
         return "no hand was finished."
     text = (
