@@ -92,6 +92,7 @@ def test_a_spot_has_its_smallest_bet_and_donk_bets(somebody: TestClient) -> None
     assert found["notes"] == [
         "Where bet 10 would be less than the smallest legal bet or raise, the smallest one is solved."
     ]
+    assert found["notes"][0] in somebody.get("/spots/donk").text
 
 
 def test_hands_at_a_decision_are_those_of_the_solution(polar: Solution) -> None:
