@@ -584,7 +584,7 @@ def test_values_of_the_wrong_kind_are_status_2(tmp_path: Path) -> None:
 def test_tables_that_cannot_fit_are_refused_with_the_figures_and_leave_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "physical_memory", lambda: 200_000_000)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 200_000_000)
     sentence = problem(deepcfr("solve", "fhp", "--out", tmp_path / "run"))
     needed, available = re.findall(r"(\d+\.\d) GB", sentence)
     assert float(needed) > 0.9 * float(available) == 0.9 * 0.2
@@ -595,7 +595,7 @@ def test_tables_that_cannot_fit_are_refused_with_the_figures_and_leave_no_folder
 def test_a_run_that_has_outgrown_the_machine_is_refused_when_it_is_resumed(
     solved: dict[str, Solved], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "physical_memory", lambda: 1_000)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 1_000)
     path = solved["full-width"].path
     before = contents(path)
     assert "The tables of leduc" in problem(deepcfr("resume", path))

@@ -286,7 +286,7 @@ def solve_spot(
     the game is then not zero-sum, CFR need not converge, and the gap says how near to an equilibrium the result is. No bet
     is below `min_bet`; `aggressor` is the player (dealer or big blind) who bet last on the street before, for donk bets.
     Warns of what is solved otherwise than given. Raises ConfigError for mistakes, and GameError if the spot needs more
-    than half of the machine's memory.
+    than half of the memory that is free.
     """
     check_limits(gap, iterations, threads)
     if on_progress is not None and not callable(on_progress):

@@ -122,7 +122,7 @@ def test_three_hole_cards_are_refused(small: PokerRules) -> None:
 
 
 def test_too_little_memory_is_refused_with_the_figure(small: PokerRules, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "physical_memory", lambda: 200_000_000)
+    monkeypatch.setattr(make, "usable_memory", lambda: 200_000_000)
     with pytest.raises(ConfigError, match=r"needs up to 0\.3 GB of memory, and there are 0\.2 GB"):
         make_abstraction(small, (5,), 0)
 

@@ -400,7 +400,7 @@ def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert "'threads' must be at least 1, but is -1" in refused(BudgetSettings(threads=-1))
     skipped = BudgetSettings(skip=frozenset({"average"}))
     assert refused(skipped) == "Deviations of the policy 'average' cannot be valued when it is skipped."
-    monkeypatch.setattr(module, "physical_memory", lambda: 1_000)
+    monkeypatch.setattr(module, "usable_memory", lambda: 1_000)
     assert "GB, but only 0.0 GB are available: skip tabular and architecture." in refused(BudgetSettings())
 
 

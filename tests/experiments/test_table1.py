@@ -149,16 +149,16 @@ def test_what_does_not_fit_is_refused_with_its_figures(tmp_path: Path, monkeypat
     assert quick is not None
     assert "not part of this budget" in quick
     assert "the tables 2.6 GB" in quick
-    monkeypatch.setattr(costs, "physical_memory", lambda: 3_000_000_000)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 3_000_000_000)
     tables = "The tables of hulh in float32 need 2.6 GB, and its abstraction 0.4 GB, and there are 3.0 GB."
     reasons = [reason_to_leave_out(plan, b) for b in plan.baselines[1:]]
     assert reasons == [None, f"3.3·10⁸ abstract decisions: {tables}"]
-    monkeypatch.setattr(make, "physical_memory", lambda: 1_000_000_000)
+    monkeypatch.setattr(make, "usable_memory", lambda: 1_000_000_000)
     reason = reason_to_leave_out(plan, plan.baselines[0])
     assert reason is not None
     assert "The abstraction needs up to 1.4 GB of memory, and there are 1.0 GB" in reason
     small = plan_of(tmp_path)
-    monkeypatch.setattr(make, "physical_memory", lambda: 1)
+    monkeypatch.setattr(make, "usable_memory", lambda: 1)
     progress = make_table(tmp_path, small, seeds=1)
     assert (progress.ran, progress.matches, len(progress.left_out)) == (
         2,

@@ -382,7 +382,7 @@ def test_the_memory_of_flop_holdem_is_that_of_all_its_hands(precision: str, size
 
 
 def test_tables_that_cannot_fit_are_refused_with_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(costs, "physical_memory", lambda: 1_000_000_000)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 1_000_000_000)
     with pytest.raises(ConfigError) as caught:
         cost_notes(config("fhp", algorithm="cfr+", precision="float64"), load_rules("fhp"))
     (sentence,) = caught.value.problems
@@ -439,7 +439,7 @@ def test_a_monte_carlo_run_says_its_time_first(tmp_path: Path, name: str, varian
 
 
 def test_monte_carlo_tables_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(costs, "physical_memory", lambda: 1_000_000_000)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 1_000_000_000)
     with pytest.raises(ConfigError, match=r"tables of hulh in float32 need [\d.]+ GB, and there are 1\.0 GB"):
         cost_notes(config("hulh", algorithm="mccfr"), load_rules("hulh"))
 
@@ -447,7 +447,7 @@ def test_monte_carlo_tables_that_cannot_fit_are_refused(monkeypatch: pytest.Monk
 def test_monte_carlo_tables_over_buckets_that_cannot_fit_are_refused(
     tmp_path: Path, variant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "physical_memory", lambda: 100)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 100)
     with pytest.raises(ConfigError, match="GB"):
         start(tmp_path / "run", variant("external on buckets"))
 

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from command_line import deepcfr, problem
 from deepcfr.config import (
@@ -39,8 +40,8 @@ from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError, ConfigError, TrainingError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability
 from deepcfr.files import cache_folder
-from deepcfr.games.presets import load_source
-from deepcfr.runs import folder
+from deepcfr.games.presets import build_game, load_source
+from deepcfr.runs import costs, folder
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
@@ -50,6 +51,7 @@ from deepcfr.runs.train import Summary, train
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.fit import FitResult
+from deepcfr.training.networks import build_network, count_parameters, number_of_weights
 from experiments.pages import provenance
 from solve_runs import metrics, without_costs
 from struck import INTERRUPT, KILL, struck
@@ -527,16 +529,37 @@ def test_an_average_fit_that_is_no_number_is_an_error_too(tmp_path: Path) -> Non
     assert newest(tmp_path / "run")[0] == "0000002"
 
 
-def test_memories_that_cannot_fit_are_refused_with_the_figures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("solver, copies", [("deep-cfr", 6), ("nfsp", 18), ("ppo", 16), ("escher", 7)])
+def test_networks_that_cannot_fit_are_refused_before_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: Any, copies: int
+) -> None:
+    config = default_config("kuhn", solver)
+    config = replace(config, network=NetworkConfig(kind="mlp", width=8192, layers=64))
+    config = replace(config, cfr=replace(config.cfr, keep_networks=0))
+    weights = 63 * 8192 * 8193  # and the first and the last layer
+    assert costs.network_bytes(build_game(load_source("kuhn")), config) == pytest.approx(4 * copies * weights, rel=0.01)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 20_000_000_000)
+    with pytest.raises(ConfigError, match=r"The networks need up to \d+\.\d GB, and there are 20\.0 GB: lower"):
+        start(tmp_path / "run", config)
+
+
+def test_snapshots_of_networks_are_counted() -> None:
+    game = build_game(load_source("kuhn"))
+    config = replace(CONFIG, cfr=CFRConfig(iterations=100, keep_networks=0))
+    kept = replace(CONFIG, cfr=CFRConfig(iterations=100, keep_networks=5))
+    weights = number_of_weights(game.encoding, CONFIG.network)
+    assert weights == count_parameters(build_network(game.encoding, CONFIG.network, torch.Generator()))
+    assert costs.network_bytes(game, kept) - costs.network_bytes(game, config) == 20 * 2 * 2 * weights
+
+
+def test_memories_that_cannot_fit_are_refused_with_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Kuhn takes 2 bytes for the node, 1 for the card, 4 for the iteration and 3 times 4 for the targets.
     config = replace(CONFIG, memory=MemoryConfig(advantage_capacity=10**10, strategy_capacity=10**10))
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if available > 5e11:
-        pytest.skip("this machine has room for them")
+    monkeypatch.setattr(costs, "usable_memory", lambda: 63_300_000_000)
     with pytest.raises(ConfigError) as caught:
         start(tmp_path / "run", config)
     (sentence,) = caught.value.problems
-    assert f"need up to 570.0 GB, and there are {available / 1e9:.1f} GB" in sentence
+    assert "need up to 570.0 GB, and there are 63.3 GB" in sentence
     assert "memory.advantage_capacity" in sentence
 
 

@@ -47,7 +47,7 @@ from deepcfr.abstraction.features import (
 from deepcfr.abstraction.kernels import CLUSTERS, Ints
 from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
-from deepcfr.machine import physical_memory
+from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 
@@ -309,8 +309,8 @@ def cost(rules: PokerRules, counts: tuple[int, ...]) -> Cost:
 
 def refusal(cost: Cost) -> str | None:
     """A sentence that says why the machine has too little memory; None if it has enough."""
-    available = physical_memory()
-    if not available or cost.bytes <= 0.9 * available:
+    available = usable_memory()
+    if available is None or cost.bytes <= 0.9 * available:
         return None
     return (
         f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "

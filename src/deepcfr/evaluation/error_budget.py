@@ -21,7 +21,7 @@ from deepcfr.evaluation.exploitability import exploitability, refusal_of
 from deepcfr.evaluation.fit_noise import FitNoise
 from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
-from deepcfr.machine import physical_memory
+from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
@@ -180,8 +180,8 @@ def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettin
     for name, value in (("steps", settings.steps), ("examples", settings.examples), ("threads", settings.threads)):
         if value is not None and value < 1:
             raise ConfigError(f"'{name}' must be at least 1, but is {value}.")
-    needed, available = memory_bytes(game.rules, _tabular(config, 1)), physical_memory()
-    if not {"tabular", "architecture"} <= settings.skip and available and needed > 0.9 * available:
+    needed, available = memory_bytes(game.rules, _tabular(config, 1)), usable_memory()
+    if not {"tabular", "architecture"} <= settings.skip and available is not None and needed > 0.9 * available:
         raise ConfigError(
             f"The tables of {game.name} need {needed / 1e9:.1f} GB, but only {available / 1e9:.1f} GB are available: "
             "skip tabular and architecture."

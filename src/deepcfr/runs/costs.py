@@ -25,7 +25,7 @@ from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import NotPoker, TreeGame
 from deepcfr.ladder import solver as ladder
-from deepcfr.machine import physical_memory
+from deepcfr.machine import usable_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
@@ -34,6 +34,7 @@ from deepcfr.solvers import liars_dice, mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver, require_listed
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
+from deepcfr.training.networks import number_of_weights
 
 AnyGame = PokerGame | NotPoker | LadderGame
 
@@ -57,8 +58,9 @@ def cost_notes(
         if isinstance(source, LadderRules):
             return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
-    available = 0 if elsewhere else _memory_of(config.runtime.device)
+    available = None if elsewhere else _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
+    _require_networks(poker, config, available)
     if isinstance(poker, NotPoker):
         return [poker.size, *unread_settings(config)]
     assert isinstance(poker, PokerGame)
@@ -83,13 +85,41 @@ def cost_notes(
     return [*notes, reason] if reason else notes
 
 
-def _memory_note(poker: PokerGame, config: RunConfig, available: int, *, elsewhere: bool) -> str:
-    """A sentence on the memories of a run; raises ConfigError if they do not fit into what is `available`, if not 0."""
+def network_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
+    """Bytes of a run's networks when all are there, with gradients and optimizer's state of those fitted at a time.
+
+    Weights take four bytes, and two in snapshots; Adam keeps two moments of each.
+    """
+    count = number_of_weights(game.encoding, config.network)
+    if config.solver == "nfsp":
+        fitted, others, moments = 4, 2, 2 * (config.nfsp.optimizer == "adam")
+    elif config.solver == "ppo":
+        fitted, others, moments = 4, 0, 2
+    else:
+        fitted, others, moments = 1, 2 + config.has_values, 2
+    every = config.cfr.keep_networks if config.solver == "deep-cfr" else 0
+    snapshots = config.iterations // every if every else 0
+    return count * (4 * (fitted * (2 + moments) + others) + 2 * 2 * snapshots)
+
+
+def _require_networks(game: AnyGame, config: RunConfig, available: int | None) -> None:
+    """Raise ConfigError if the networks do not fit into what is `available`; None: it is not known."""
+    assert not isinstance(game, LadderGame)
+    needed = network_bytes(game, config)
+    if available is not None and needed > 0.9 * available:
+        settings = "network.width or network.layers" + ", or raise cfr.keep_networks" * bool(config.cfr.keep_networks)
+        raise ConfigError(
+            f"The networks need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {settings}."
+        )
+
+
+def _memory_note(poker: PokerGame, config: RunConfig, available: int | None, *, elsewhere: bool) -> str:
+    """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks into `available`."""
     is_nfsp = config.solver == "nfsp"
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
     if config.memory.files and not is_nfsp and not elsewhere:
         _require_disk(Path(config.memory.files), needed - value_memory_bytes(poker, config), _capacities(config))
-    elif available and needed > 0.9 * available:
+    elif available is not None and needed + network_bytes(poker, config) > 0.9 * available:
         names = "nfsp.reservoir_capacity or nfsp.replay_capacity" if is_nfsp else _capacities(config)
         raise ConfigError(
             f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {names}."
@@ -122,8 +152,8 @@ def _board_note(game: PokerGame, settings: PublicChanceSampling) -> str:
                 "and cfr.weighting to linear, or sampling.kind to external."
             )
         return f"each thread takes up to {drawn_bytes(game, round_trees(game)) / 1e9:.2f} GB for a drawn board"
-    needed, available = board_bytes(game, settings, round_trees(game)), physical_memory()
-    if available and needed > 0.9 * available:
+    needed, available = board_bytes(game, settings, round_trees(game)), usable_memory()
+    if available is not None and needed > 0.9 * available:
         raise ConfigError(
             f"Public-chance traversals keep all boards of {game.name}, which need {needed / 1e9:,.1f} GB, and there are "
             f"{available / 1e9:.1f} GB: sampling.kind = external keeps none."
@@ -191,8 +221,8 @@ def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> 
 
     A sentence without its full stop, so that advice can follow.
     """
-    available = physical_memory()
-    if not available or needed + buckets <= 0.9 * available:
+    available = usable_memory()
+    if available is None or needed + buckets <= 0.9 * available:
         return None
     beside = f", and its abstraction {buckets / 1e9:.1f} GB" if buckets else ""
     return f"The tables of {name} in {precision} need {needed / 1e9:.1f} GB{beside}, and there are {available / 1e9:.1f} GB"
@@ -231,7 +261,7 @@ def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
     return [f"{left:,} iterations take about {duration(left * seconds)}, {seconds:.2g} s each, and evaluations besides"]
 
 
-def _memory_of(device: str) -> int:
+def _memory_of(device: str) -> int | None:
     if device.startswith("cuda"):
         if not torch.cuda.is_available():
             raise ConfigError(f"'runtime.device' is {device}, but this machine has no CUDA device.")
@@ -239,4 +269,4 @@ def _memory_of(device: str) -> int:
         if index >= count:
             raise ConfigError(f"'runtime.device' is {device}, but the devices of this machine are 0 to {count - 1}.")
         return int(torch.cuda.get_device_properties(device).total_memory)
-    return physical_memory()
+    return usable_memory()

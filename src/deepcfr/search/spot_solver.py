@@ -15,7 +15,7 @@ import numpy.typing as npt
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
-from deepcfr.machine import physical_memory
+from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, SampledBoards
 from deepcfr.ranges.kernels import pair_weights
@@ -45,8 +45,9 @@ _MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which t
 
 
 def memory_for_spots() -> float:
-    """The bytes that a spot may take: half of the machine's memory."""
-    return physical_memory() / 2 or inf
+    """The bytes that a spot may take: half of the memory that is free."""
+    usable = usable_memory()
+    return inf if usable is None else usable / 2
 
 
 def check_limits(gap: float, iterations: int, threads: int) -> None:

@@ -360,10 +360,20 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
     if config.strength:  # on the device from the start, where all networks share them
         deck = (encoding.card_groups, encoding.num_ranks, encoding.num_suits)
         tables = strength_tables(*deck, str(device), spread=config.runouts)
-    kind = {"paper": PaperNetwork, "mlp": MLP, "two-tower": TwoTower}[config.kind]
-    network = kind(cpu, config, generator, tables).to(device)
+    network = _kind(config)(cpu, config, generator, tables).to(device)
     network.node_features = encoding.node_features  # one tensor for all networks of a game
     return network
+
+
+def _kind(config: NetworkConfig) -> type[PaperNetwork | MLP | TwoTower]:
+    kinds: dict[str, type[PaperNetwork | MLP | TwoTower]] = {"paper": PaperNetwork, "mlp": MLP, "two-tower": TwoTower}
+    return kinds[config.kind]
+
+
+def number_of_weights(encoding: Encoding, config: NetworkConfig) -> int:
+    """The weights of the network that `build_network` makes, without those that read strengths, and without making it."""
+    with torch.device("meta"):
+        return count_parameters(_kind(config)(encoding, config, torch.Generator("cpu"), None))
 
 
 def count_parameters(network: nn.Module) -> int:
