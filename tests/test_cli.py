@@ -836,6 +836,23 @@ def test_a_closed_pipe_ends_the_command_quietly() -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.parametrize("extra", [[], ["--json"]], ids=["text", "json"])
+def test_a_run_whose_reader_has_gone_goes_on_to_its_end(extra: list[str], tmp_path: Path) -> None:
+    """As in `deepcfr solve … | head -1`: the run is finished and saved, and standard error says so."""
+    words = ["solve", "kuhn", "--iterations", "5", "--evaluation.every", "1", "--out", str(tmp_path / "run"), *extra]
+    command = [sys.executable, "-u", "-m", "deepcfr.cli", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 0
+    note = "deepcfr: standard output is closed; the command goes on without it and saves what it makes.\n"
+    assert err.count(note) == 1
+    assert "Traceback" not in err
+    assert deepcfr("exploitability", tmp_path / "run", "--json").json["iterations"] == 5
+
+
 @pytest.mark.parametrize(
     "command", [("train", "kuhn", "--cfr.iterations", 1, *TINY), ("solve", "kuhn", "--algorithm", "mccfr")]
 )
@@ -866,9 +883,14 @@ def test_a_device_that_the_machine_does_not_have_is_refused(tmp_path: Path, monk
     assert sentence == "'runtime.device' is cuda:7, but the devices of this machine are 0 to 1."
 
 
-def test_an_output_that_takes_nothing_is_a_sentence() -> None:
+@pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("command", [["models"], ["models", "--json"], ["--help"], ["--version"]], ids=" ".join)
+def test_an_output_that_takes_nothing_is_a_sentence(command: list[str], options: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-u", "-m", "deepcfr.cli", "models"], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, *options, "-m", "deepcfr.cli", *command], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert (done.returncode, done.stderr) == (2, "deepcfr: No space left on device.\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "deepcfr: Standard output cannot be written: No space left on device.\n",
+    )

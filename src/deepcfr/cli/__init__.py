@@ -21,7 +21,7 @@ from tyro.conf import subcommand
 from deepcfr import __version__
 from deepcfr.cli import measuring, player_records, playing, records, reporting, running
 from deepcfr.cli.help import LONG, MARKERS, SHORT, main_options, rules_of_help
-from deepcfr.cli.output import warn
+from deepcfr.cli.output import standard_output, warn
 from deepcfr.config import (
     SAMPLINGS,
     NamedSolver,
@@ -86,13 +86,8 @@ def main() -> None:
     log.setLevel(logging.INFO)
     log.handlers = [_Notes()]
     try:
-        if sys.argv[1:] == ["--version"]:
-            print(f"deepcfr {__version__}")
-            return
-        command = parse_command(sys.argv[1:])
-        handlers = dict(COMMANDS.values())
-        with as_ctrl_c():
-            handlers[type(command)](command)
+        with standard_output(goes_on=_saves(sys.argv[1:])):
+            _run(sys.argv[1:])
         if received:  # and the command has saved what it keeps
             _exit_by_signal()
     except DeepCFRError as error:
@@ -108,6 +103,21 @@ def main() -> None:
         where = f"'{error.filename}': " if error.filename else ""
         print(f"deepcfr: {where}{error.strerror or error}.", file=sys.stderr)
         sys.exit(2)
+
+
+def _saves(arguments: list[str]) -> bool:
+    """Whether a command writes files, beside what it prints."""
+    options = {word.partition("=")[0] for word in arguments}
+    return "--out" in options or arguments[:1] in (["resume"], ["reproduce"], ["report"])
+
+
+def _run(arguments: list[str]) -> None:
+    if arguments == ["--version"]:
+        print(f"deepcfr {__version__}")
+        return
+    command = parse_command(arguments)
+    with as_ctrl_c():
+        dict(COMMANDS.values())[type(command)](command)
 
 
 def _exit_by_signal() -> NoReturn:
