@@ -23,6 +23,7 @@ from deepcfr.games.presets import count_histories, load_source
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.runs.folder import RunFolder
 from deepcfr.types import Infosets
 
 NAME = "class_games:Leduc"
@@ -87,6 +88,21 @@ def test_a_class_goes_through_the_command_line(tmp_path: Path) -> None:
     match = deepcfr("match", solved, trained, "--json").json
     assert match["value"] > 0
     assert (trained / "report.html").is_file()
+
+
+def test_an_infoset_of_a_class_is_asked_by_its_name(tmp_path: Path) -> None:
+    assert deepcfr("solve", NAME, "--iterations", 3, "--out", tmp_path / "run", "--json").status == 0
+    policy = RunFolder.open(tmp_path / "run").load_policy("average", pytest.fail)[0]
+    game = policy.game
+    assert isinstance(game, ClassGame)
+    for infoset in (0, 500):
+        name = game.explicit.infoset_names[infoset]
+        found = deepcfr("strategy", tmp_path / "run", name, "--json").json
+        legal = game.explicit.infoset_actions[infoset]
+        assert list(found["probabilities"].values()) == pytest.approx(table_of(policy)[infoset, :legal].tolist())
+        assert found["player"] == game.explicit.infoset_actor[infoset]
+    sentence = problem(deepcfr("strategy", tmp_path / "run", "As"))
+    assert sentence.startswith(f"'{NAME}' has no infoset 'As'; some are '0 / ")
 
 
 def test_the_settings_of_a_class_are_those_of_its_size() -> None:

@@ -84,11 +84,17 @@ def error_budget_command(command: Budget) -> None:
 
 
 def strategy_command(command: StrategyQuery) -> None:
-    from deepcfr.policies.query import query
+    from deepcfr.games.tree_game import TreeGame
+    from deepcfr.policies.base import Policy
+    from deepcfr.policies.query import Answer, InfosetAnswer, query, query_infoset
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
-    answer = query(policy, command.situation)
+    answer: Answer | InfosetAnswer
+    if isinstance(policy, Policy) and isinstance(policy.game, TreeGame):
+        answer = query_infoset(policy, policy.game, command.situation)
+    else:
+        answer = query(policy, command.situation)
     if command.json:
         print_json(answer.facts())
     else:

@@ -13,8 +13,9 @@ other card of its rank in the text has.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,9 @@ from deepcfr.games.ladder_betting import LadderGame, SteppedState
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Cards, LadderPolicy, Player
+from deepcfr.games.tree_game import TreeGame
+from deepcfr.policies.base import Cards, LadderPolicy, Player, Policy
+from deepcfr.policies.tables import table_of
 from deepcfr.types import Infosets
 
 Floats = npt.NDArray[np.float64]
@@ -90,6 +93,42 @@ class Answer:
             "to_call": state.to_call,
             "probabilities": self.probabilities,
         }
+
+
+@dataclass(frozen=True)
+class InfosetAnswer:
+    """A policy's strategy at an infoset of a game whose histories are listed."""
+
+    game: str
+    policy: str  # the policy's kind
+    player: int
+    infoset: str
+    probabilities: dict[str, float]  # by the names of the legal actions
+
+    def describe(self) -> str:
+        """Return the answer as text: the infoset, the player to act, and a line for every action."""
+        width = max(map(len, self.probabilities))
+        lines = [f"  {name:<{width}}  {share:7.2%}" for name, share in self.probabilities.items()]
+        return "\n".join([self.infoset, f"player {self.player} to act", *lines])
+
+    def facts(self) -> dict[str, object]:
+        """Return the answer as a dictionary for JSON."""
+        return asdict(self)
+
+
+def query_infoset(policy: Policy, game: TreeGame, name: str) -> InfosetAnswer:
+    """Return the strategy of `policy` at the infoset of a name. Raises ConfigError if there is none."""
+    tree = game.explicit
+    if name not in tree.infoset_names:
+        near = difflib.get_close_matches(name, tree.infoset_names)
+        shown = near or tree.infoset_names[:3]
+        raise ConfigError(f"'{game.name}' has no infoset {name!r}; some are {', '.join(map(repr, shown))}.")
+    infoset = tree.infoset_names.index(name)
+    shares = table_of(policy)[infoset, : tree.infoset_actions[infoset]].tolist()
+    names = [game.action_name(int(column)) for column in game.columns[infoset]]
+    return InfosetAnswer(
+        game.name, policy.kind, int(tree.infoset_actor[infoset]), name, dict(zip(names, shares, strict=False))
+    )
 
 
 def query(policy: Player, text: str) -> Answer:
