@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from platformdirs import user_cache_dir
+from platformdirs import user_cache_dir, user_state_dir
 
 from deepcfr.errors import CheckpointError
 
@@ -102,6 +102,11 @@ def cache_folder() -> Path | None:
     with suppress(RuntimeError):
         return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr")).expanduser()
     return None
+
+
+def state_folder() -> Path:
+    """The folder of what programs keep between runs: DEEPCFR_STATE of the environment, or one of this library's own."""
+    return Path(os.environ.get("DEEPCFR_STATE") or user_state_dir("deepcfr"))
 
 
 def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

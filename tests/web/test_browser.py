@@ -121,8 +121,18 @@ def finish(page: Page, press: Callable[[str], None]) -> int:
     return taken
 
 
+def sit(page: Page, name: str) -> None:
+    """Go to an agent's table, and sit down there if that is not done."""
+    page.goto(urljoin_base(page, f"/play/{name}"))
+    if page.get_by_role("button", name="Sit down").count():
+        with page.expect_navigation():
+            page.keyboard.press("n")
+        page.locator(".felt").wait_for()
+
+
 def test_whole_hands_in_both_seats_by_keyboard(visit: Visit, tmp_path: Path) -> None:
-    page = visit("/play/leduc")
+    page = visit("/")
+    sit(page, "leduc")
     seats = []
     for number in (1, 2, 3):
         seats.append("first" if "you act first" in page.locator("h1").inner_text() else "second")
@@ -141,7 +151,8 @@ def test_whole_hands_in_both_seats_by_keyboard(visit: Visit, tmp_path: Path) -> 
 
 
 def test_a_reload_resumes_the_hand(visit: Visit) -> None:
-    page = visit("/play/leduc")
+    page = visit("/")
+    sit(page, "leduc")
     page.keyboard.press("c")
     page.locator(".rounds .you").first.wait_for()
     for _ in range(2):
@@ -152,6 +163,8 @@ def test_a_reload_resumes_the_hand(visit: Visit) -> None:
 
 def test_hands_are_played_without_script(visit: Visit) -> None:
     page = visit("/play/leduc", java_script_enabled=False)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Sit down").click()
     while not page.locator("#next").count():
         with page.expect_navigation():
             page.locator("button[value=c]").click()
@@ -306,6 +319,7 @@ def test_a_swipe_over_a_range_scrolls_and_a_tap_paints(visit: Visit) -> None:
 
 PAGES = {
     "home": "/",
+    "seat": "/play/leduc",
     "table": "/play/fhp",
     "no-limit": "/play/hunl-200",
     "preflop": "/strategy/fhp?betting=r",
@@ -326,6 +340,8 @@ def test_pages_have_no_serious_barriers(visit: Visit, scheme: str, tmp_path: Pat
     page = visit("/", color_scheme=scheme)
     rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}  # all that the scheme changes
     found = []
+    for name in ("fhp", "hunl-200"):
+        sit(page, name)
     for name, path in PAGES.items():
         page.goto(urljoin_base(page, path))
         page.screenshot(path=tmp_path / f"{name}-{scheme}.png", full_page=True)
@@ -335,7 +351,7 @@ def test_pages_have_no_serious_barriers(visit: Visit, scheme: str, tmp_path: Pat
             for one in result["violations"]
             if one["impact"] in ("serious", "critical")
         ]
-    page.goto(urljoin_base(page, "/play/leduc"))
+    sit(page, "leduc")
     finish(page, page.keyboard.press)
     result = Axe().run(page, options=rules).response
     found += [f"review: {one['id']}" for one in result["violations"] if one["impact"] in ("serious", "critical")]
@@ -353,6 +369,8 @@ def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: 
     page = visit("/", width=width, height=800)
     slow = {"offline": False, "latency": 20, "downloadThroughput": 150_000, "uploadThroughput": 150_000}  # ms, bytes/s
     page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)  # a page shows in parts
+    for name in ("fhp", "hunl-200"):
+        sit(page, name)
     for name, path in PAGES.items():
         page.goto(urljoin_base(page, path))
         page.screenshot(path=tmp_path / f"{name}-{width}.png", full_page=True)
@@ -369,7 +387,7 @@ def test_pages_fit_narrow_and_wide_windows_and_stand_still(visit: Visit, width: 
 
 
 def test_a_slider_and_a_field_give_a_raise_of_any_size(visit: Visit) -> None:
-    page = visit("/play/hunl-200")
+    page = visit("/")
     start_again(page, "hunl-200", 2)
     field, slider = page.locator("#size"), page.locator("#size-slider")
     slider.fill("6.5")
@@ -414,8 +432,38 @@ def test_pictures_of_the_pages_are_small(visit: Visit) -> None:
 
 def start_again(page: Page, name: str, seed: int) -> None:
     """Go to an agent's table, and start a session whose hands follow from a seed."""
-    page.goto(urljoin_base(page, f"/play/{name}"))
+    sit(page, name)
     page.locator("summary", has_text="Start again").click()
     page.locator("#seed").fill(str(seed))
     with page.expect_navigation():
         page.get_by_role("button", name="Start a new session").click()
+
+
+def test_a_late_action_in_a_second_tab_is_told_and_shows_the_hand_as_it_is(browser: Browser, base: str) -> None:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    first, second = context.new_page(), context.new_page()
+    first.goto(base)
+    sit(first, "leduc")
+    second.goto(first.url)
+    first.keyboard.press("c")
+    first.locator(".rounds .you").first.wait_for()
+    second.keyboard.press("c")
+    said = second.get_by_role("alert").inner_text()
+    assert said.startswith("Nothing was changed. The action is for decision")
+    assert second.locator(".table-side").inner_text() == first.locator(".table-side").inner_text()
+    context.close()
+
+
+def test_a_hand_is_dealt_again_by_its_link(visit: Visit) -> None:
+    page = visit("/")
+    sit(page, "leduc")
+    cards = page.get_by_role("group", name="Your cards").inner_html()
+    finish(page, page.keyboard.press)
+    counted = page.locator("#score-title").inner_text()
+    page.get_by_role("link", name="Play this hand again").click()
+    page.get_by_role("button", name="Deal this hand again").click()
+    page.get_by_text("dealt again, does not count").wait_for()
+    assert page.get_by_role("group", name="Your cards").inner_html() == cards
+    finish(page, page.keyboard.press)
+    assert page.locator("#score-title").inner_text() == counted

@@ -104,7 +104,7 @@ def expected(hand: Hand) -> dict[str, Any]:
         return [card_text(rules, int(hand.cards[0, place])) for place in places]
 
     return {
-        "game": rules.name, "hand": hand.number, "seat": hand.number % 2, "decision": len(hand.steps),
+        "game": rules.name, "hand": hand.number, "counts": True, "seat": hand.number % 2, "decision": len(hand.steps),
         "cards": text(range(hand.person * held, (hand.person + 1) * held)),
         "board": text(dealt(hand, hand.state.round)), "board_size": sum(rules.board_cards), "over": False, "result": None,
         "round": round_name(rules, hand.state.round), "pot": sum(hand.chips),
@@ -180,7 +180,7 @@ def test_a_seed_that_was_shown_does_not_give_away_other_hands() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("get", "/play/even"), ("post", "/api/play/even"), ("post", "/play/even/new")],
+    [("post", "/play/even"), ("post", "/api/play/even"), ("post", "/play/even/new")],
 )
 def test_no_script_and_no_other_site_gets_the_key_to_a_seat(method: str, path: str) -> None:
     with client(agent("even", "kuhn", UniformPolicy)) as person:

@@ -8,22 +8,37 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
+from queue import Queue
+from unittest.mock import Mock
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
 from command_line import NOTE, deepcfr, problems
 from deepcfr.errors import ConfigError
 from deepcfr.web.app import build_app
-from deepcfr.web.serve import _is_loopback, _listen, warm_up
-from deepcfr.web.site import open_site
+from deepcfr.web.schema import SpotState
+from deepcfr.web.serve import _is_loopback, _listen, end_spots, serve, warm_up
+from deepcfr.web.site import Site, open_site
+from deepcfr.web.spot_shelf import SpotShelf
 from web_site import MODELS, model, site
 
+SMALL = {  # a river that is solved in any number of iterations at once
+    "board": "2c 2d 7h 9s Kc", "pot": 10, "stacks": 10, "dealer": "AA,KK", "big_blind": "QQ", "sizes": "river 100",
+    "gap": 0, "iterations": 100_000,
+}  # fmt: skip
 
-def test_the_server_answers_at_the_address_that_it_names_and_stops_at_an_interrupt() -> None:
-    command = [sys.executable, "-m", "deepcfr.cli", "serve", str(MODELS / "kuhn"), "--port", "0", "--host", "127.0.0.2"]
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_the_server_answers_at_its_address_and_ends_at_a_signal_with_the_spot_kept(name: str, tmp_path: Path) -> None:
+    place = ["--port", "0", "--host", "127.0.0.2", "--spots", str(tmp_path)]
+    command = [sys.executable, "-m", "deepcfr.cli", "serve", str(MODELS / "kuhn"), *place]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stderr is not None
         assert server.stderr.readline() == NOTE
@@ -31,8 +46,144 @@ def test_the_server_answers_at_the_address_that_it_names_and_stops_at_an_interru
         assert address is not None
         with urllib.request.urlopen(address[0] + "api/agents") as answer:
             assert json.load(answer)["agents"][0]["game"] == "kuhn"
-        server.send_signal(signal.SIGINT)
+        kind = {"content-type": "application/json"}
+        wish = urllib.request.Request(address[0] + "api/spots", json.dumps(SMALL).encode(), kind)
+        with urllib.request.urlopen(wish) as answer:
+            spot = json.load(answer)["name"]
+        while True:
+            with urllib.request.urlopen(f"{address[0]}api/spots/{spot}/state") as answer:
+                if json.load(answer)["iterations"]:
+                    break
+        server.send_signal(getattr(signal, name))
+        said = server.stderr.read()
         assert server.wait(60) == 0
+    assert f"The spot '{spot}' is kept in '{tmp_path}'." in said
+    assert "Traceback" not in said
+    assert 0 < json.loads((tmp_path / f"{spot}.json").read_text())["iterations"] < 100_000
+
+
+def test_a_spot_that_is_kept_nowhere_is_told_at_the_end() -> None:
+    shelf, told = SpotShelf(), []
+    shelf._jobs["turn"] = Mock(problem="")
+    shelf._jobs["turn"].state.return_value = SpotState(name="turn", solved=False, iterations=3, gap_mbb=None)
+    end_spots(shelf, told.append)
+    assert told == ["The spot 'turn' is not solved and nothing of it is kept: --spots FOLDER keeps what was found."]
+
+
+Served = Callable[..., int]
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """The server of `serve` itself on an address, in a thread; its port."""
+    started: list[uvicorn.Server] = []
+    begin = uvicorn.Server.__init__
+
+    def note(server: uvicorn.Server, config: uvicorn.Config) -> None:
+        begin(server, config)
+        started.append(server)
+
+    monkeypatch.setattr(uvicorn.Server, "__init__", note)
+    threads = []
+
+    def start(host: str = "127.0.0.1", port: int = 0, site: Site | None = None) -> int:
+        said: Queue[str] = Queue()
+        served = site or Site({})
+        threads.append(threading.Thread(target=serve, args=(served, host, port, said.put), daemon=True))
+        threads[-1].start()
+        match = re.search(r":(\d+)/", said.get(timeout=60))
+        assert match is not None
+        return int(match[1])
+
+    yield start
+    for server in started:
+        server.should_exit = True
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("listening", "named", "status"),
+    [
+        ("127.0.0.1", "127.0.0.1:{}", 200),
+        ("127.0.0.1", "localhost:{}", 200),
+        ("127.0.0.2", "127.0.0.2:{}", 200),
+        ("127.0.0.1", "evil.example", 400),  # a name that leads here, as in DNS rebinding
+        ("127.0.0.1", "evil.example:{}", 400),
+        ("127.0.0.1", "127.0.0.1.evil.example", 400),
+        ("localhost", "evil.example", 400),
+        ("0.0.0.0", "table.example:{}", 200),
+    ],
+)
+def test_a_server_on_loopback_answers_to_no_other_name(served: Served, listening: str, named: str, status: int) -> None:
+    port = served(listening)
+    connection = HTTPConnection("127.0.0.2" if listening == "127.0.0.2" else "127.0.0.1", port, timeout=60)
+    connection.request("GET", "/", headers={"Host": named.format(port)})
+    assert connection.getresponse().status == status
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1:8321", "http://127.0.0.1:8321", 422),
+        ("localhost", "http://localhost", 422),
+        ("127.0.0.1:8321", None, 422),  # not a browser
+        ("127.0.0.1:8321", "http://127.0.0.1:8322", 403),
+        ("127.0.0.1:8321", "http://127.0.0.1", 403),
+        ("127.0.0.1", "http://127.0.0.1:8321", 403),
+        ("127.0.0.1:8321", "http://localhost:8321", 403),
+        ("127.0.0.1:8321", "http://evil.example:8321", 403),
+        ("127.0.0.1:8321", "null", 403),
+        ("127.0.0.1:8321", "", 403),
+    ],
+)
+def test_only_a_page_of_this_host_and_port_may_change_something(host: str, origin: str | None, status: int) -> None:
+    client = TestClient(build_app(Site({})))
+    headers = {"host": host} | ({} if origin is None else {"origin": origin})
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        answer = client.request(method, "/api/spots", headers=headers, json={})
+        assert answer.status_code == (status if method == "POST" or status == 403 else 405)
+
+
+@pytest.mark.parametrize(
+    "half", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HT"]
+)
+def test_a_connection_that_sends_half_a_request_is_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch, half: bytes
+) -> None:
+    monkeypatch.setattr("deepcfr.web.serve.REQUEST_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", served()), timeout=60) as connection:
+        connection.sendall(half)
+        heard = b""
+        while piece := connection.recv(65_536):
+            heard += piece
+    assert heard.count(b"HTTP/1.1 200") == (1 if b"\r\n\r\n" in half else 0)
+
+
+def test_a_body_that_does_not_end_is_refused_with_a_sentence(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepcfr.web.app.BODY_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", served()), timeout=60) as connection:
+        connection.sendall(b"POST /api/spots HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        heard = b""
+        while piece := connection.recv(65_536):
+            heard += piece
+    assert heard.startswith(b"HTTP/1.1 408 ")
+    assert b"The request did not end within 0.2 seconds." in heard
+
+
+def test_seats_are_kept_for_the_next_server_on_the_same_port(
+    served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DEEPCFR_STATE", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    again, random = site(model("kuhn")), site(model("kuhn"))
+    served(port=port, site=again)
+    served(site=random)
+    assert (again.seats, random.seats) == (tmp_path / "seats" / str(port), None)
+    assert again.seats.is_dir()
 
 
 def test_the_api_is_described_without_a_run() -> None:

@@ -23,8 +23,9 @@ from deepcfr.play.terminal import play
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.web import schema, table
 from deepcfr.web.play import COOKIE
+from deepcfr.web.seats import Seats
 from deepcfr.web.site import Refusal
-from deepcfr.web.table import Seat, Seats, Tally
+from deepcfr.web.table import Seat, Tally
 from web_site import agent, client, model
 
 PAGES = "text/html; charset=utf-8"
@@ -164,14 +165,15 @@ def test_an_action_that_comes_again_changes_nothing(person: TestClient) -> None:
 
 
 def test_forms_do_the_same_and_lead_back_to_the_table(person: TestClient) -> None:
-    assert person.get("/play/uniform").status_code == 200
+    assert person.post("/play/uniform").status_code == 303
     state = person.get("/api/play/uniform").json()
     fields = {"hand": state["hand"], "decision": state["decision"], "action": "c"}
     done = person.post("/play/uniform/act", data=fields)
     assert (done.status_code, done.headers["location"]) == (303, "/play/uniform")
     again = person.post("/play/uniform/act", data=fields)
     assert (again.status_code, again.headers["content-type"]) == (409, PAGES)
-    assert "waits for" in again.text
+    assert 'role="alert">Nothing was changed. The action is for decision' in again.text
+    assert f'name="decision" value="{person.get("/api/play/uniform").json()["decision"]}"' in again.text  # the table
     for bad in ({"hand": "x", "decision": "0", "action": "c"}, {"decision": "0"}, {"hand": "9" * 30, "decision": "0"}):
         assert person.post("/play/uniform/act", data=bad).status_code == 400
     assert person.post("/play/uniform/act", content=b"%ff%fe", headers={"content-type": "x"}).status_code == 400
@@ -262,7 +264,7 @@ def test_seats_that_were_not_used_for_longest_are_forgotten() -> None:
     seats.put("d", Seat("kuhn", UniformPolicy(game), None))
     assert [token for token in "abcd" if seats.find(token, "kuhn")] == ["a", "c", "d"]
     assert len(seats) == 3
-    assert not seats.known(None)
+    assert not seats.known("b")
 
 
 def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:

@@ -6,6 +6,7 @@ By their content security policy pages use only scripts and styles of `static`. 
 
 from __future__ import annotations
 
+import anyio
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -22,6 +23,7 @@ from deepcfr.web.site import Refusal, Site, shorten
 
 MOST_BODY = 131_072  # most bytes of a request
 MOST_FILE = 32_000_000  # of a file that is sent
+BODY_SECONDS = 20  # until a request must be there whole
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 _HEADERS = (
     (
@@ -130,7 +132,10 @@ class OwnForms:
 
 
 class SmallBodies:
-    """Answers requests whose body is larger than `MOST_BODY`, or `MOST_FILE` for a file, with status 413, unread."""
+    """Answers requests whose body is larger than `MOST_BODY`, or `MOST_FILE` for a file, with status 413, unread.
+
+    Those whose body is not there within `BODY_SECONDS` get 408.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -141,12 +146,17 @@ class SmallBodies:
             return
         most = MOST_FILE if scope["method"] == "PUT" else MOST_BODY
         body, more = bytearray(), True
-        while more and len(body) <= most:
-            message = await receive()
-            if message["type"] != "http.request":
-                return  # the client has disconnected
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        with anyio.move_on_after(BODY_SECONDS) as limit:
+            while more and len(body) <= most:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return  # the client has disconnected
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+        if limit.cancelled_caught:
+            late = {"error": f"The request did not end within {BODY_SECONDS} seconds."}
+            await JSONResponse(late, 408, {"connection": "close"})(scope, receive, send)
+            return
         if len(body) > most:
             sentence = f"The request is larger than {most:,} bytes, which is the most that this server takes."
             await JSONResponse({"error": sentence}, 413)(scope, receive, send)

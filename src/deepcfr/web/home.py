@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
@@ -13,13 +15,13 @@ from deepcfr.web.site import NamedRun, Site
 
 def cards(site: Site) -> list[Agent]:
     """Return what each agent of a site is, in the order of `deepcfr models`."""
-    found = sorted(
-        ((run, run_facts(run.folder, run.name)) for run in site.runs.values()), key=lambda pair: pair[1]["rank"]
-    )
-    return [_card(run, facts) for run, facts in found]
+    facts = {name: run_facts(run.folder, name) for name, run in site.runs.items()}
+    return [card(site.runs[name], facts[name]) for name in sorted(facts, key=lambda name: facts[name]["rank"])]
 
 
-def _card(run: NamedRun, facts: dict[str, str]) -> Agent:
+def card(run: NamedRun, facts: dict[str, Any] | None = None) -> Agent:
+    """Return what an agent is; `facts` are those of its run, if they are there already."""
+    facts = facts or run_facts(run.folder, run.name)
     return Agent(
         name=run.name,
         game=run.folder.source.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -10,16 +11,20 @@ from fastapi import APIRouter, Cookie, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from deepcfr.web import schema
-from deepcfr.web.home import cards
+from deepcfr.web.home import card, cards
 from deepcfr.web.pages import render
 from deepcfr.web.play_view import review_view, table_view
-from deepcfr.web.site import NamedRun, Refusal, Site
-from deepcfr.web.table import Seat, Seats, new_token
+from deepcfr.web.seats import Seats, new_token
+from deepcfr.web.site import NamedRun, Refusal, Site, shorten
+from deepcfr.web.table import Seat
 
 COOKIE = "deepcfr_seat"
+_YEAR = 365 * 24 * 3600  # seconds that a browser keeps the key to its seats
 AT_ONCE = 2  # reviews at the same time; they take long, and actions of other players must not wait for them
 Token = Annotated[str | None, Cookie(alias=COOKIE, max_length=100)]
 Hand = Annotated[int, Query(ge=0, le=2**53)]
+Seed = Annotated[str, Query(pattern="^[0-9]{0,20}$")]  # a link that deals a hand again has its seed and its number
+Number = Annotated[str, Query(pattern="^[1-9]?[0-9]{0,15}$")]
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
 
 
@@ -35,35 +40,54 @@ async def read_form(request: Request) -> dict[str, str]:
 Form = Annotated[dict[str, str], Depends(read_form)]
 
 
-def whole(form: dict[str, str], name: str) -> int:
-    """An integer of a form. Raises Refusal if it is missing or not an integer."""
-    text = form.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) <= 16):
-        raise Refusal(400, f"The form needs a whole number as {name}.")
+def whole(form: dict[str, str], name: str, most: int = 2**53) -> int:
+    """An integer of a form. Raises Refusal if it is missing, not an integer, or more than `most`."""
+    text = form.get(name, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) <= most):
+        raise Refusal(400, f"The form needs a whole number from 0 to {most} as {name}, but has {shorten(text)!r}.")
     return int(text)
+
+
+def seed_of(form: dict[str, str]) -> int | None:
+    """The seed of a form, if there is one. Raises Refusal for one that is none."""
+    return whole(form, "seed", schema.MOST_SEED) if form.get("seed", "").strip() else None
 
 
 class Players:
     """The seats of persons at agents' tables."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self.seats = site, Seats()
+        self.site, self.seats = site, Seats(site.seats, site.warn)
         self.reviewing = CapacityLimiter(AT_ONCE)
+
+    def find(self, token: str | None, run: NamedRun) -> Seat | None:
+        """The person's seat at an agent's table, if there is one, also from before a restart."""
+
+        def go_on(kept: dict[str, Any]) -> Seat:
+            agent = run.agent()
+            return Seat(run.name, agent.policy, agent.costs, kept=kept)
+
+        return self.seats.find(token, run.name, go_on)
 
     def seat(self, token: str | None, name: str) -> Seat:
         """The person's seat at an agent's table. Raises Refusal if there is none."""
-        self.site.run(name)
-        seat = self.seats.find(token, name)
+        seat = self.find(token, self.site.run(name))
         if seat is None:
             raise Refusal(404, f"You have no seat against {name} yet: open its table first.")
         return seat
 
-    def sit_down(self, token: str | None, run: NamedRun, seed: int | None = None) -> tuple[str, Seat]:
-        """A new seat for a person, who gets a token unless it has a known one."""
+    def sit_down(
+        self, token: str | None, run: NamedRun, seed: int | None = None, again: int | None = None
+    ) -> tuple[str, Seat]:
+        """A new seat for a person, who gets a token unless it has a known one.
+
+        With `again`, hand `again` of `seed` comes first, outside the session.
+        """
         if not run.plays:
             raise Refusal(409, f"Only poker games are played here, and '{run.folder.source.name}' is not one.")
         agent = run.agent()
-        seat = Seat(run.name, agent.policy, agent.costs, seed)
+        first = None if seed is None or again is None else (seed, again)
+        seat = Seat(run.name, agent.policy, agent.costs, None if first else seed, first=first)
         own = token if token and self.seats.known(token) else new_token()
         self.seats.put(own, seat)
         return own, seat
@@ -88,32 +112,42 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         return render("home.html", page="play", cards=able)
 
     @routes.get("/play/{name}", include_in_schema=False)
-    def table(name: str, seat_token: Token = None) -> HTMLResponse:
+    def table(name: str, seat_token: Token = None, seed: Seed = "", hand: Number = "") -> HTMLResponse:
         run = site.run(name)
-        token, seat = seat_token, players.seats.find(seat_token, name)
+        seat = None if seed else players.find(seat_token, run)
         if seat is None:
-            token, seat = players.sit_down(seat_token, run)
-        page = _table_page(site, seat)
-        _give(page, token)
-        return page
+            return render("sit.html", page="play", card=card(run), seed=seed, hand=hand)
+        return _table_page(site, seat)
+
+    @routes.post("/play/{name}", include_in_schema=False)
+    def sit_down(name: str, form: Form, seat_token: Token = None) -> Response:
+        run, seed = site.run(name), seed_of(form)
+        again = whole(form, "hand") - 1 if seed is not None and form.get("hand") else None
+        answer = RedirectResponse(f"/play/{name}", 303)
+        seat = players.find(seat_token, run)
+        if seat is None:
+            _give(answer, players.sit_down(seat_token, run, seed, again)[0])
+        elif seed is not None and again is not None:
+            seat.again(seed, again)
+        return answer
 
     @routes.post("/play/{name}/act", include_in_schema=False)
     def act(name: str, form: Form, seat_token: Token = None) -> Response:
         seat = players.seat(seat_token, name)
         token = form.get("action", "")
+        number, decision = whole(form, "hand"), whole(form, "decision")
         # a raise of any size has its total in a field of its own
-        seat.act(whole(form, "hand"), whole(form, "decision"), f"r{form.get('size', '')}" if token == "r" else token)
-        return RedirectResponse(f"/play/{name}", 303)
+        whole_token = f"r{form.get('size', '')}" if token == "r" else token
+        return _changed(site, seat, lambda: seat.act(number, decision, whole_token))
 
     @routes.post("/play/{name}/next", include_in_schema=False)
     def next_hand(name: str, form: Form, seat_token: Token = None) -> Response:
-        players.seat(seat_token, name).next_hand(whole(form, "hand"))
-        return RedirectResponse(f"/play/{name}", 303)
+        seat, number = players.seat(seat_token, name), whole(form, "hand")
+        return _changed(site, seat, lambda: seat.next_hand(number))
 
     @routes.post("/play/{name}/new", include_in_schema=False)
     def new(name: str, form: Form, seat_token: Token = None) -> Response:
-        seed = whole(form, "seed") if form.get("seed") else None
-        token, _ = players.sit_down(seat_token, site.run(name), seed)
+        token, _ = players.sit_down(seat_token, site.run(name), seed_of(form))
         answer = RedirectResponse(f"/play/{name}", 303)
         _give(answer, token)
         return answer
@@ -130,11 +164,21 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         return render("review_page.html", page="play", name=name, review=review_view(shown, seat.state()))
 
 
-def _table_page(site: Site, seat: Seat) -> HTMLResponse:
+def _changed(site: Site, seat: Seat, change: Callable[[], None]) -> Response:
+    """Apply a change and lead back to the table; one that comes late gets the table as it is, with the reason."""
+    try:
+        change()
+    except Refusal as refusal:
+        return _table_page(site, seat, f"Nothing was changed. {refusal.sentence}", refusal.status)
+    return RedirectResponse(f"/play/{seat.agent}", 303)
+
+
+def _table_page(site: Site, seat: Seat, notice: str = "", status: int = 200) -> HTMLResponse:
     state = seat.state()
     review = review_view(seat.review(state["hand"], False), state) if state["over"] else None
     others = [run.name for run in site.runs.values() if run.plays]
-    return render("play.html", page="play", table=table_view(state), review=review, agents=others)
+    values = {"table": table_view(state), "review": review, "agents": others, "notice": notice}
+    return render("play.html", status, page="play", **values)
 
 
 def _review(seat: Seat, hand: int, exact: bool) -> dict[str, Any]:
@@ -146,7 +190,7 @@ def _review(seat: Seat, hand: int, exact: bool) -> dict[str, Any]:
 
 def _give(answer: Response, token: str | None) -> None:
     assert token is not None
-    answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(COOKIE, token, max_age=_YEAR, httponly=True, samesite="strict", path="/")
 
 
 def _add_api(routes: APIRouter, players: Players) -> None:
@@ -161,7 +205,7 @@ def _add_api(routes: APIRouter, players: Players) -> None:
     @routes.post("/api/play/{name}", status_code=201, response_model=schema.State, responses=PROBLEMS, tags=["play"])
     def sit_down(name: str, wish: schema.SitDown, seat_token: Token = None) -> JSONResponse:
         """Sit down against an agent; a cookie identifies the seat."""
-        token, seat = players.sit_down(seat_token, site.run(name), wish.seed)
+        token, seat = players.sit_down(seat_token, site.run(name), wish.seed, wish.hand)
         answer = JSONResponse(seat.state(), 201)
         _give(answer, token)
         return answer

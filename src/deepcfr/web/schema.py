@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 
 Probabilities = dict[str, float]
 Number = Annotated[StrictInt, Field(ge=0, le=2**53)]
+MOST_SEED = 2**64 - 1
+
+
+def _digits(value: object) -> object:
+    """Read a seed from text, as it is shown: a number of JSON loses the last digits of a large one."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20 else value
+
+
+Seed = Annotated[StrictInt, Field(ge=0, le=MOST_SEED), BeforeValidator(_digits)]
 
 
 class _Request(BaseModel):
@@ -19,9 +28,16 @@ class _Request(BaseModel):
 class SitDown(_Request):
     """Request for a seat against an agent; it replaces an earlier one against the same agent."""
 
-    seed: Number | None = Field(
-        None, description="for the hands of `deepcfr play --seed`; without it every hand has its own"
+    seed: Seed | None = Field(
+        None, description="for the hands of `deepcfr play --seed`, also as text; without it every hand has its own"
     )
+    hand: Number | None = Field(None, description="deal this hand of `seed` again first; its result does not count")
+
+    @model_validator(mode="after")
+    def _check(self) -> SitDown:
+        if self.hand is not None and self.seed is None:
+            raise ValueError("a hand that is dealt again needs its seed")
+        return self
 
 
 class Action(_Request):
@@ -129,6 +145,7 @@ class State(BaseModel):
     unit: str
     milli_unit: str
     hand: int = Field(description="the hand's number, from 0")
+    counts: bool = Field(description="whether its result counts; not that of a hand that is dealt again")
     decision: int = Field(description="actions taken so far in the hand")
     seat: int = Field(description="the person's player number, which alternates")
     first: bool = Field(description="whether the person acts first in the first round")

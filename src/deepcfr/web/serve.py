@@ -2,40 +2,128 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import signal
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import torch
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.files import state_folder
 from deepcfr.play.hand import Hand, adjusted_result
 from deepcfr.policies.base import Player
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.site import Refusal, Site
+from deepcfr.web.spot_shelf import Job, SpotShelf
 
 ANY_HOST = ("*",)
+REQUEST_SECONDS = 20  # for the head of a request, from the connection or the last answer on
+POLL_SECONDS = 0.1  # between looks at a spot that stops
+FINISH_SECONDS = 10  # for answers that are being made when the server ends
+
+
+class Patient(H11Protocol):
+    """HTTP with a time limit for half requests, which uvicorn itself waits for without an end."""
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._limit:
+            self._limit.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._limit:
+            self._limit.cancel()
+        self._limit = self.loop.call_later(REQUEST_SECONDS, self._close_half)
+
+    def _close_half(self) -> None:
+        """Close the connection unless a request is being answered, which sets the next limit."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
 
 
 def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve `site` until Ctrl-C on a port, or on any free one if it is 0; `say` gets the address when it is ready.
+    """Serve `site` on a port, or on any free one if it is 0, until Ctrl-C or a signal to end.
 
-    Raises ConfigError for an address that is not available.
+    `say` gets the address when it is ready, and what becomes of a spot that is being solved at the end. People's seats
+    are kept for the next server on the same port. Raises ConfigError for an address that is not available.
     """
     listening = _listen(host, port)
     torch.set_num_threads(1)  # the server itself has many threads
     hosts = (*LOOPBACK, host) if _is_loopback(host) else ANY_HOST
-    config = uvicorn.Config(build_app(site, hosts), log_level="warning", access_log=False, server_header=False)
+    if port and site.seats is None:
+        site.seats = state_folder() / "seats" / str(port)
+    config = uvicorn.Config(
+        build_app(site, hosts), http=Patient, log_level="warning", access_log=False, server_header=False,
+        timeout_graceful_shutdown=FINISH_SECONDS,
+    )  # fmt: skip
     threading.Thread(target=warm_up, args=(site,), daemon=True).start()
     shown = f"[{host}]" if ":" in host else host
     say(f"http://{shown}:{listening.getsockname()[1]}/  (Ctrl-C stops it)")
     if hosts is ANY_HOST:
         say(f"{host} can be reached from other machines, and nobody is asked who they are.")
-    with listening, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
-        uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+    with _signals(server):
+        with listening, suppress(KeyboardInterrupt):  # which uvicorn raises again when it has ended
+            server.run(sockets=[listening])
+        end_spots(site.spots, say)
+
+
+def end_spots(shelf: SpotShelf, say: Callable[[str], None]) -> None:
+    """Stop the spots that wait or are being solved, wait for the result of the latter to be kept, and say all that."""
+    going = [job.name for job in shelf.everything()[1] if not job.problem]
+    for name in reversed(going):  # the first one is being solved, and must not make room for the next
+        shelf.stop(name)
+    for name in going:
+        if shelf.folder is None:
+            say(f"The spot '{name}' is not solved and nothing of it is kept: --spots FOLDER keeps what was found.")
+            continue
+        try:
+            if isinstance(shelf.find(name), Job):
+                say(f"The spot '{name}' stops, and what was found is kept; Ctrl-C gives it up.")
+            while isinstance(job := shelf.find(name), Job) and not job.problem:
+                time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            say(f"The spot '{name}' was given up.")
+            continue
+        if job is None:
+            say(f"The spot '{name}' was waiting and is not solved.")
+        else:
+            say(job.problem if isinstance(job, Job) else f"The spot '{name}' is kept in '{shelf.folder}'.")
+
+
+@contextmanager
+def _signals(server: uvicorn.Server) -> Iterator[None]:
+    """End the server at SIGTERM and SIGHUP as at Ctrl-C, in the main thread, which alone gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    wanted: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}  # uvicorn's own is in its place meanwhile
+    if hasattr(signal, "SIGHUP"):
+        wanted[signal.SIGHUP] = server.handle_exit
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:

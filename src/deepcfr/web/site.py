@@ -124,11 +124,13 @@ class NamedRun:
 
 @dataclass
 class Site:
-    """The runs of a server by name, in the given order, files with results of tournaments, and spots."""
+    """The runs of a server by name, files with results of tournaments, spots, and its folder of seats."""
 
     runs: dict[str, NamedRun]
     matches: tuple[Path, ...] = ()
     spots: SpotShelf = field(default_factory=SpotShelf)
+    seats: Path | None = None  # the folder of people's seats; None: they are lost when the server stops
+    warn: Warn = print
 
     def run(self, name: str) -> NamedRun:
         """The run with a name; names are looked up and never joined to paths. Raises Refusal if there is none."""
@@ -162,7 +164,7 @@ def open_site(
         seen.add(f"{style}{folder}")
         name = _free_name(style + folder.name, runs)
         runs[name] = NamedRun(name, run, which, warn, player if style else None, search)
-    return Site(runs, tuple(matches), SpotShelf(spots, warn))
+    return Site(runs, tuple(matches), SpotShelf(spots, warn), warn=warn)
 
 
 def _only_run(player: str) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import secrets
 import threading
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
 from deepcfr.play.costs import DEALS, Costs
@@ -23,9 +24,7 @@ from deepcfr.policies.query import round_name
 from deepcfr.rng import key
 from deepcfr.web.site import Refusal
 
-MOST_SEATS = 2_000  # seats in memory; the least recently used are dropped
 LIKELIEST = 8  # hands of the agent's range in a review
-_TOKEN_BYTES = 18
 
 
 @dataclass
@@ -72,18 +71,70 @@ class Seat:
     raw: Tally = field(default_factory=Tally)
     adjusted: Tally = field(default_factory=Tally)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    kept: dict[str, Any] | None = None  # the facts of a seat that goes on
+    first: tuple[int, int] | None = None  # seed and number of a hand that is dealt again before the session begins
+    changed: Callable[[], None] = lambda: None  # called after every change, within the lock
 
     def __post_init__(self) -> None:
         self._secret = secrets.randbits(128)
-        self._deal(0)
+        self.number = -1  # of the session's last hand
+        if self.kept is not None:
+            self._go_on(self.kept)
+        elif self.first is not None:
+            self._begin(*self.first, counts=False)
+        else:
+            self._deal(0)
 
     def _deal(self, number: int) -> None:
         # seeds are shown after each hand and must not reveal later hands, so every hand has its own
         seed = key(self._secret, "web", number) if self.seed is None else self.seed
+        self.number = number
+        self._begin(seed, number, counts=True)
+
+    def _begin(self, seed: int, number: int, *, counts: bool) -> None:
         self.hand: Hand = Hand(self.policy, seed, number)
+        self.counts = counts  # whether the hand is one of the session, whose results are added up
         self.result: tuple[float, float] | None = None
         self._review: list[Decision] | None = None
         self._proceed()
+
+    def facts(self) -> dict[str, Any]:
+        """All that a seat needs to go on after a restart, as JSON values; whoever has them knows the cards to come."""
+        with self.lock:
+            hand = self.hand
+            return {
+                "agent": self.agent,
+                "game": hand.rules.name,
+                "seed": self.seed,
+                "secret": self._secret,
+                "number": self.number,
+                "counts": self.counts,
+                "hand": {"seed": hand.seed, "number": hand.number, "steps": [step.token for step in hand.steps]},
+                "over": self.result is not None,
+                "raw": asdict(self.raw),
+                "adjusted": asdict(self.adjusted),
+            }
+
+    def _go_on(self, kept: dict[str, Any]) -> None:
+        """Go on where another seat was: with its results, at its hand. Raises CheckpointError if that cannot be."""
+        try:
+            self.seed, self._secret, self.number, self.counts = (
+                kept[k] for k in ("seed", "secret", "number", "counts")
+            )
+            self.raw, self.adjusted = Tally(**kept["raw"]), Tally(**kept["adjusted"])
+            self.hand = Hand(self.policy, kept["hand"]["seed"], kept["hand"]["number"])
+            fits = kept["game"] == self.hand.rules.name
+            for token in kept["hand"]["steps"] if fits else ():
+                action = self.hand.read(token)
+                fits = fits and action is not None
+                if action is not None:
+                    self.hand.act(action)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"A kept seat against {self.agent} is damaged: {error!r}.") from error
+        if not fits:
+            raise CheckpointError(f"A kept seat against {self.agent} is of another game, so it begins anew.")
+        self.result = (self.hand.won, adjusted_result(self.hand)) if kept["over"] else None
+        self._review = None
 
     def act(self, number: int, decision: int, token: str) -> None:
         """Apply the person's action, then the agent's actions up to the person's next turn.
@@ -106,17 +157,32 @@ class Seat:
                 sizes = " and r with any size from {:g} to {:g}".format(*hand.sizes) if hand.sizes else ""
                 raise Refusal(400, f"That action is not legal here; legal actions are {legal}{sizes}.")
             hand.act(action)
+            try:
+                self._proceed()
+            finally:
+                self.changed()
+
+    def again(self, seed: int, number: int) -> None:
+        """Deal hand `number` of `seed` outside the session. Raises Refusal with status 409 during another hand."""
+        with self.lock:
+            if not self.hand.over:
+                raise Refusal(
+                    409, f"Hand number {self.hand.number} is not over yet: end it before another one is dealt."
+                )
             self._proceed()
+            self._begin(seed, number, counts=False)
+            self.changed()
 
     def next_hand(self, number: int) -> None:
-        """Deal the hand after hand `number`. Raises Refusal with status 409 unless that is the last hand and has ended."""
+        """Deal the session's next hand. Raises Refusal with status 409 unless hand `number` is the last one and over."""
         with self.lock:
             self._proceed()
             if number != self.hand.number:
                 raise Refusal(409, f"'hand' is {number}, but the current one is {self.hand.number}.")
             if not self.hand.over:
                 raise Refusal(409, f"Hand number {number} is not over yet.")
-            self._deal(number + 1)
+            self._deal(self.number + 1)
+            self.changed()
 
     def _proceed(self) -> None:
         """Play for the agent up to the person's turn, and count the hand once at its end; go on where that failed."""
@@ -127,8 +193,9 @@ class Seat:
             hand.act_for_agent()
         if hand.over:
             self.result = hand.won, adjusted_result(hand)
-            self.raw.add(self.result[0])
-            self.adjusted.add(self.result[1])
+            if self.counts:
+                self.raw.add(self.result[0])
+                self.adjusted.add(self.result[1])
 
     def state(self) -> dict[str, Any]:
         """The table as the person may see it now, as JSON values."""
@@ -142,6 +209,7 @@ class Seat:
                 "unit": rules.unit,
                 "milli_unit": rules.milli_unit,
                 "hand": hand.number,
+                "counts": self.counts,
                 "decision": len(hand.steps),
                 "seat": hand.person,
                 "first": hand.person == rules.first_player[0],
@@ -249,41 +317,3 @@ class Seat:
 def texts(hand: Hand, cards: Cards) -> list[str]:
     """Cards as text, one by one."""
     return [card_text(hand.rules, card) for card in cards]
-
-
-class Seats:
-    """The seats of all persons by token and agent; no more than `MOST_SEATS`."""
-
-    def __init__(self, most: int = MOST_SEATS) -> None:
-        self._most = most
-        self._seats: OrderedDict[tuple[str, str], Seat] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, token: str | None, agent: str) -> Seat | None:
-        """The seat of a person against an agent; None if there is none."""
-        with self._lock:
-            seat = self._seats.get((token or "", agent))
-            if seat is not None and token:
-                self._seats.move_to_end((token, agent))
-            return seat
-
-    def put(self, token: str, seat: Seat) -> None:
-        """Store a seat; it replaces the person's earlier one against the same agent."""
-        with self._lock:
-            self._seats[token, seat.agent] = seat
-            self._seats.move_to_end((token, seat.agent))
-            while len(self._seats) > self._most:
-                self._seats.popitem(last=False)
-
-    def known(self, token: str | None) -> bool:
-        """Whether a token has a seat, so that this server must have issued it."""
-        with self._lock:
-            return any(owner == token for owner, _ in self._seats)
-
-    def __len__(self) -> int:
-        return len(self._seats)
-
-
-def new_token() -> str:
-    """A new token, by which a browser finds its seats."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)

@@ -8,7 +8,6 @@
   async function swap(address, options, keepAddress) {
     const focused = document.activeElement && document.activeElement.id;
     const answer = await fetch(address, { ...options, headers: { Accept: "text/html" } });
-    if (!answer.ok && options.method === "POST") { location.reload(); return; }  // the page was out of date
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("main");
     if (!fresh) { location.reload(); return; }
