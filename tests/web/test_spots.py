@@ -576,26 +576,45 @@ def test_too_many_strategies_for_a_page_are_refused(somebody: TestClient) -> Non
     assert "and a page shows at most 400,000" in answer.json()["error"]
 
 
-def test_a_gap_that_was_not_measured_yet_is_not_shown() -> None:
-    shown, over = threading.Event(), threading.Event()
+class Slow:
+    """Stands in for a solver in the midst of a spot, until `over` is set."""
 
-    class Solver:
-        rows = 1
-        spot = SimpleNamespace(pot=10)
+    rows = 1
+    spot = SimpleNamespace(pot=10)
 
-        def describe(self) -> str:
-            return "small"
+    def __init__(self) -> None:
+        self.shown, self.over = threading.Event(), threading.Event()
 
-        def solve(self, gap: float, iterations: int, on_progress: Callable[[int, float], bool]) -> None:  # noqa: ARG002
-            on_progress(3, float("inf"))
-            shown.set()
-            over.wait(MINUTE)
-            raise ConfigError("Enough.")
+    def describe(self) -> str:
+        return "small"
 
-    shelf = SpotShelf()
-    name = shelf.start("slow", Solver(), 1.0, 10)  # type: ignore[arg-type]
-    assert shown.wait(MINUTE)
-    job = shelf.find(name)
+    def solve(self, gap: float, iterations: int, on_progress: Callable[[int, float], bool]) -> None:  # noqa: ARG002
+        on_progress(3, float("inf"))
+        self.shown.set()
+        self.over.wait(MINUTE)
+        raise ConfigError("Enough.")
+
+
+def test_a_gap_that_was_not_measured_yet_is_not_shown_and_a_stop_is_answered_at_once() -> None:
+    slow, site = Slow(), open_site((), "own", pytest.fail)
+    name = site.spots.start("slow", slow, 1.0, 10)  # type: ignore[arg-type]
+    assert slow.shown.wait(MINUTE)
+    job = site.spots.find(name)
     assert isinstance(job, Job)
-    assert (job.state(name).iterations, job.state(name).gap_mbb) == (3, None)
-    over.set()
+    assert (job.state(name).iterations, job.state(name).gap_mbb, job.state(name).seconds_left) == (3, None, None)
+    somebody = visitor(site)
+    assert "Stopping…" not in somebody.get("/spots/slow").text
+    assert somebody.post("/api/spots/slow/stop").json()["stopping"]
+    assert "Stopping…" in somebody.get("/spots/slow").text
+    slow.over.set()
+
+
+def test_the_time_that_is_left_is_estimated_by_the_square_of_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gap four times the goal after 10 iterations needs 20."""
+    monkeypatch.setattr("deepcfr.web.spot_shelf.time", SimpleNamespace(monotonic=lambda: 105.0))
+    job = Job(Slow(), "small", gap=10.0, iterations=1_000, began=100.0)  # type: ignore[arg-type]
+    for done, most, left in ((10, 1_000, 5), (15, 1_000, 5 / 3), (15, 18, 1)):
+        job.iterations = most
+        job.progress(done, 40.0)
+        state = job.state("a")
+        assert (state.seconds, state.seconds_left, state.exploitability_percent) == (5, pytest.approx(left), 0.2)
