@@ -1,4 +1,4 @@
-# make setup | run | test | test-all | lint | site   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
+# make setup | run | test | test-all | lint | site | site-serve   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
 
 # The first that is there; make setup PYTHON=python3.12 takes another.
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
@@ -6,7 +6,7 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: setup browser run gpu test test-all screens lint site clean
+.PHONY: setup browser run gpu test test-all screens lint site site-serve clean
 
 setup: .venv/installed
 
@@ -61,7 +61,11 @@ lint: setup
 # The documentation site; a broken link or a name that is not there is an error.
 site: setup
 	$(BIN)/zensical build --strict --clean
-	@echo "Open build/site/index.html, or serve it: $(BIN)/zensical serve"
+	@echo "Open build/site/index.html; search in it needs a server: make site-serve"
+
+# The site at http://localhost:8000/, where its search works; browsers let no page of a folder read the index.
+site-serve: site
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 clean:
 	rm -rf .venv

@@ -110,6 +110,27 @@ def test_search_finds_a_page(page: Page, address: str) -> None:
     page.wait_for_url(re.compile(r"/search\.html"))
 
 
+@needs_chromium
+@pytest.mark.parametrize("words", ["node lock", "GTO", "OOP"])
+def test_search_finds_the_words_of_players(page: Page, address: str, words: str) -> None:
+    page.goto(f"{address}/index.html")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("combobox").fill(words)
+    page.get_by_role("option").first.wait_for()
+    found = page.get_by_role("option").all_inner_texts()
+    assert any(words.lower() in text.lower() for text in found), found
+
+
+@needs_chromium
+def test_a_page_of_a_folder_says_that_its_search_needs_a_server(browser: Browser, built: Path, address: str) -> None:
+    note = "Search works when this site is served: make site-serve."
+    for start, times in ((built.as_uri(), 1), (address, 0)):
+        opened = browser.new_page()
+        opened.goto(f"{start}/index.html", wait_until="load")
+        assert opened.get_by_text(note, exact=True).count() == times
+        opened.close()
+
+
 @needs_a_folder
 def test_a_picture_of_the_site_is_small(page: Page, address: str) -> None:
     """Write the picture of docs/web.md: `make screens`."""
