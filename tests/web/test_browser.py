@@ -390,10 +390,18 @@ def test_a_slider_and_a_field_give_a_raise_of_any_size(visit: Visit) -> None:
     page = visit("/")
     start_again(page, "hunl-200", 2)
     field, slider = page.locator("#size"), page.locator("#size-slider")
-    slider.fill("6.5")
-    assert field.input_value() == "6.5"
+    sizes = [float(size) for size in (slider.get_attribute("data-steps") or "").split()]
+    slider.fill("8")
+    assert float(field.input_value()) == sizes[8]
     field.fill("7.25")
-    assert float(slider.input_value()) == pytest.approx(7.25, abs=0.25)
+    assert sizes[int(slider.input_value()) - 1] < 7.25 <= sizes[int(slider.input_value())]
+    asked: list[str] = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.keyboard.press("Tab")
+    page.locator("#main").focus()
+    page.keyboard.press("a")
+    assert asked == ["Put in all your chips?"]
+    assert page.get_by_role("button", name="Raise", exact=True).count() == 1  # nothing was sent
     page.get_by_role("button", name="Raise", exact=True).click()
     page.locator(".rounds .you", has_text="raise to 7.25").wait_for()
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.ladder.policies import LadderScripted
 from deepcfr.play.terminal import play
 from deepcfr.runs.folder import RunFolder
-from deepcfr.web.play_view import action_keys
+from deepcfr.web.play_view import action_keys, size_steps
 from deepcfr.web.serve import warm_up
 from deepcfr.web.site import Agent, NamedRun
 from ladder_games import TWO_ROUNDS, write_game
@@ -66,9 +67,9 @@ def test_sizes_are_buttons_with_keys(person: TestClient) -> None:
     assert buttons(person.get("/play/bot").text) == [
         ("f", "f", "fold"),
         ("c", "c", "call"),
-        ("r2", "1", "raise to 2"),
-        ("r2.5", "2", "raise to 2.5"),
-        ("r3", "3", "raise to 3"),
+        ("r2", "1", "50 % pot <small>raise to 2</small>"),
+        ("r2.5", "2", "75 % pot <small>raise to 2.5</small>"),
+        ("r3", "3", "100 % pot <small>raise to 3</small>"),
         ("a", "a", "raise to 8 all-in"),
     ]
     choose(person, "r4")
@@ -85,11 +86,28 @@ def test_pot_shares_are_buttons_in_later_rounds(person: TestClient) -> None:
             break
     assert buttons(person.get("/play/bot").text) == [
         ("c", "c", "check"),
-        ("r1", "1", "bet to 1"),
-        ("r1.5", "2", "bet to 1.5"),
-        ("r2", "3", "bet to 2"),
+        ("r1", "1", "50 % pot <small>bet to 1</small>"),
+        ("r1.5", "2", "75 % pot <small>bet to 1.5</small>"),
+        ("r2", "3", "100 % pot <small>bet to 2</small>"),
         ("a", "a", "bet to 7 all-in"),
     ]
+
+
+def test_stacks_and_seats_are_shown(person: TestClient) -> None:
+    state = person.post("/api/play/bot", json={"seed": 1}).json()
+    assert (state["place"], state["stacks"]) == ("dealer", {"you": 7.5, "agent": 7.0})
+    page = person.get("/play/bot").text
+    assert '<span class="number">7.5 behind</span>' in page
+    assert 'aria-hidden="true">D</span> dealer</span>' in page
+    assert re.search(r'data-ask="Put in all your chips\?" data-key="a">raise to 8 all-in', page)
+
+
+def test_the_slider_has_legal_sizes_that_grow_by_about_one_factor() -> None:
+    sizes = size_steps(2, 200)
+    assert (sizes[0], sizes[-1]) == (2, 200)
+    assert sum(size < 20 for size in sizes) >= len(sizes) // 2 - 1  # half of the way is half of the factor
+    assert all(1 < after / before <= 1.3 for before, after in pairwise(sizes))
+    assert size_steps(8, 8) == [8]
 
 
 def test_whole_hands_are_those_of_the_terminal_in_both_seats(person: TestClient, bot: NamedRun) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.errors import GameError
+from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, cards_text, deal_cards
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.ladder_betting import LadderGame
@@ -144,6 +145,11 @@ class Hand:
             return None
         least, most = ((total - state.before) / self.rules.unit_chips for total in state.sizes)
         return least, most
+
+    def pot_share(self, action: int) -> float | None:
+        """The size of a raise as a share of the pot after a call; None for other actions and where sizes are not free."""
+        called = max(self.state.chips)
+        return None if self.sizes is None or action <= CALL else (action - called) / (2 * called)
 
     def read(self, text: str) -> int | None:
         """The legal action that a person means by `text`; None if there is none."""

@@ -93,7 +93,7 @@ def _page(site: Site, name: str, position: Position, cell: str, other: str) -> H
         "game": game.rules,
         "position": position,
         "crumbs": crumbs(name, position, other),
-        "who": "" if position.over else seat_name(game, position.state.actor),
+        "who": "" if position.over else seat_name(game.rules, position.state.actor),
         "start": address(name, read_position(game, "", ""), other=other),
         "agents": _agents(site, name, position),
         "others": _others(site, name, position),

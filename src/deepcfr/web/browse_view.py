@@ -50,7 +50,7 @@ def _decision_part(name: str, at: Position, chosen: int | None, other: str) -> d
     names = {action: at.name(action) for action in at.state.legal()}
     kinds = action_kinds(names.values())
     return {
-        "who": seat_name(at.game, at.state.actor),
+        "who": seat_name(at.game.rules, at.state.actor),
         "round": at.round_name,
         "address": address(name, at, other=other),
         "here": chosen is None,

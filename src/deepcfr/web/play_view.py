@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from deepcfr.search.spot import NAMES
+
+SLIDER_STEPS = 30
 SUITS = {"c": "club", "d": "diamond", "h": "heart", "s": "spade"}
 RANKS = {"T": "ten", "J": "jack", "Q": "queen", "K": "king", "A": "ace"}
 
@@ -87,18 +90,39 @@ def table_view(state: dict[str, Any]) -> dict[str, Any]:
     hidden = len(state["cards"])
     kinds = action_kinds(action["name"] for action in state["actions"])
     keys = action_keys([action["token"] for action in state["actions"]])
+    places = {"you": state["place"], "agent": NAMES[1 - NAMES.index(state["place"])]} if state["place"] in NAMES else {}
     return state | {
+        "places": places,
+        "size_steps": size_steps(**state["sizes"]) if state["sizes"] else [],
         "yours": [card_face(text) for text in state["cards"]],
         "theirs": [card_face(text) for text in result["agent_cards"]] if shown else [None] * hidden,
         "public": [card_face(text) for text in state["board"]] + [None] * (state["board_size"] - len(state["board"])),
         "buttons": [
-            action | {"kind": kinds[action["name"]], "key": keys[action["token"]]} for action in state["actions"]
+            action
+            | {
+                "kind": kinds[action["name"]],
+                "key": keys[action["token"]],
+                "share": ""
+                if action["pot_share"] is None or action["token"] == "a"
+                else f"{100 * action['pot_share']:.0f} % pot",
+            }
+            for action in state["actions"]
         ],
         "rounds": _rounds(state["steps"]),
         "outcome": _outcome(state) if shown else None,
         "score": _score(state),
         "last": _last(state["steps"]),
     }
+
+
+def size_steps(least: float, most: float) -> list[float]:
+    """Return round sizes from `least` to `most` for a slider, each larger than the last by about the same factor."""
+    found = {least, most}
+    for step in range(1, SLIDER_STEPS):
+        size = least * (most / least) ** (step / SLIDER_STEPS)
+        grain = 0.5 if size < 10 else 1 if size < 40 else 5
+        found.add(min(max(round(size / grain) * grain, least), most))
+    return sorted(found)
 
 
 def action_keys(tokens: list[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import PublicState
+from deepcfr.games.rules import PokerRules
 from deepcfr.policies.query import read_board, read_line, round_name
 from deepcfr.search.spot import NAMES
 from deepcfr.web.site import shorten
@@ -104,9 +105,9 @@ class Position:
         return (after - before) / self.game.rules.unit_chips
 
 
-def seat_name(game: PokerGame, player: int) -> str:
+def seat_name(rules: PokerRules, player: int) -> str:
     """The name of a seat: the dealer's or the big blind's, as of a spot, if the blinds differ; else a number."""
-    small, big = game.rules.blinds
+    small, big = rules.blinds
     return NAMES[player] if small < big else f"Player {player}"
 
 

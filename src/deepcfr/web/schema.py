@@ -85,10 +85,11 @@ class Choice(BaseModel):
 
     token: str
     name: str
+    pot_share: float | None = Field(description="of a raise of any size, as a share of the pot after a call")
 
 
 class Chips(BaseModel):
-    """The chips that each side has put in, in units."""
+    """Chips of each side, in units."""
 
     you: float
     agent: float
@@ -154,6 +155,8 @@ class State(BaseModel):
     board: list[str]
     board_size: int
     pot: float
+    place: str = Field(description="the person's seat, `dealer` or `big blind`; a number without different blinds")
+    stacks: Chips | None = Field(description="what each side has left; null in games without stacks")
     chips: Chips
     to_call: float
     actions: list[Choice]

@@ -22,6 +22,7 @@ from deepcfr.play.hand import Cards, Decision, Hand, Step, adjusted_result, agen
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key
+from deepcfr.web.position import seat_name
 from deepcfr.web.site import Refusal
 
 LIKELIEST = 8  # hands of the agent's range in a review
@@ -218,15 +219,30 @@ class Seat:
                 "board": texts(hand, hand.board),
                 "board_size": sum(rules.board_cards),
                 "pot": hand.state.pot,
+                "place": seat_name(rules, hand.person),
+                "stacks": self._stacks(),
                 "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
                 "to_call": hand.state.to_call if turn else 0.0,
-                "actions": [{"token": choice.token, "name": choice.name} for choice in hand.choices()],
+                "actions": [
+                    {"token": choice.token, "name": choice.name, "pot_share": hand.pot_share(choice.action)}
+                    for choice in hand.choices()
+                ],
                 "sizes": None if hand.sizes is None else {"least": hand.sizes[0], "most": hand.sizes[1]},
                 "steps": [self._step(step) for step in hand.steps],
                 "over": hand.over,
                 "result": self._result() if hand.over else None,
                 "session": {"raw": self.raw.facts(), "adjusted": self.adjusted.facts()},
             }
+
+    def _stacks(self) -> dict[str, float] | None:
+        """What each side has left; None in games without stacks."""
+        hand, rules = self.hand, self.hand.rules
+        if not rules.stack:
+            return None
+        yours, theirs = (
+            rules.stack / rules.unit_chips - hand.chips[player] for player in (hand.person, 1 - hand.person)
+        )
+        return {"you": yours, "agent": theirs}
 
     def _step(self, step: Step) -> dict[str, Any]:
         hand = self.hand

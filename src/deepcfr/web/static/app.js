@@ -46,19 +46,29 @@
 
   window.addEventListener("popstate", () => once(() => swap(location.href, {}, true)));
 
-  // A slider and the number beside it show one size.
+  // A slider and the number beside it show one size; the slider has the sizes of its list, each larger by the same factor.
+  const steps = (slider) => slider.dataset.steps.split(" ");
   document.addEventListener("input", (event) => {
     const box = event.target;
-    if (box.dataset.follows) document.getElementById(box.dataset.follows).value = box.value;
-    const slider = box.id && document.querySelector(`[data-follows="${box.id}"]`);
-    if (slider) slider.value = box.value;
+    const follows = box.dataset.follows && document.getElementById(box.dataset.follows);
+    if (follows) follows.value = steps(box)[box.value];
+    const slider = follows ? box : box.id && document.querySelector(`[data-follows="${box.id}"]`);
+    if (!slider) return;
+    const size = Number((follows || box).value);
+    const above = steps(slider).findIndex((step) => Number(step) >= size);
+    slider.value = above < 0 ? slider.max : above;
+    slider.setAttribute("aria-valuetext", size);
   });
 
   // One letter or digit is one button; arrows move on the grid.
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
     const button = /^[a-z0-9]$/i.test(event.key) && main().querySelector(`[data-key="${event.key.toLowerCase()}"]`);
-    if (button) { event.preventDefault(); button.click(); return; }
+    if (button) {
+      event.preventDefault();
+      if (!button.dataset.ask || confirm(button.dataset.ask)) button.click();
+      return;
+    }
     const cell = event.target.closest("[data-row]");
     const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!cell || !step) return;
