@@ -69,7 +69,7 @@ class SpotQuery:
 
     For example: deepcfr spot --board "Qs 7h 2c 9d 4s" --pot 10 --stacks 95 --dealer "22+,A2s+,KTo+" --big-blind
     "22+,A8s+,KQo:0.5" --sizes "river 33 75 150, raise 100, allin". The big blind acts first. What is
-    not given is as a run has it after some betting: --from models/fhp --line rc.
+    not given is as a run has it after some betting: --from fhp --line rc.
     """
 
     board: str | None = None  # three to five cards
