@@ -69,6 +69,18 @@ def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch
     assert f"Shipped agents are {', '.join(NAMES)}." in refused
 
 
+def test_an_agent_of_the_larger_package_is_named_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("deepcfr.runs.record.shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
+    monkeypatch.setattr(models, "shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
+    for name in models.LARGER:
+        refused = problem(deepcfr("exploitability", name))
+        assert f"'{name}' is in the package of larger agents: pip install ./packages/agents in a clone." in refused
+    assert "larger" not in problem(deepcfr("exploitability", "nobody"))
+    made = (MODELS.parent / "packages/agents/setup.py").read_text()
+    assert f"AGENTS = {models.LARGER!r}".replace("'", '"') in made
+
+
 def test_agents_of_other_packages_are_added_and_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("kuhn", "another"):
         shutil.copytree(MODELS / "leduc", tmp_path / name)

@@ -68,7 +68,7 @@ def test_the_command_reports_the_match(tmp_path: Path) -> None:
         words = deepcfr("slumbot", tmp_path / "run", "--address", f"{address}/", "--hands", 3).out
     assert facts["hands"] == 12
     assert facts["unit"] == "mbb/g"
-    assert "against Slumbot" in words
+    assert f"{tmp_path / 'run'} against Slumbot at " in words
     assert {body["path"] for body in table.requests} == {"/slumbot/api/new_hand", "/slumbot/api/act"}
 
 

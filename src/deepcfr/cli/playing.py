@@ -70,9 +70,9 @@ def slumbot_command(command: SlumbotMatch) -> None:
         task = progress.add_task("hands", total=command.hands)
         result = session.play(command.hands, lambda done: progress.update(task, completed=done))
     if command.json:
-        print_json(result.facts())
+        print_json(result.facts() | {"player": command.run})
     else:
-        console.print(result.describe())
+        console.print(result.describe(command.run))
 
 
 def dealer_command(command: Host) -> None:

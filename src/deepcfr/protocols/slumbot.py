@@ -59,9 +59,9 @@ class SlumbotMatch:
         """The result as data for JSON."""
         return self.score.facts() | self.agent.facts()
 
-    def describe(self) -> str:
-        """The result in words."""
-        return f"{self.score.game}, against Slumbot: {self.score.describe()}. {self.agent.describe()}"
+    def describe(self, name: str = "the agent") -> str:
+        """The result in words, for an agent of some name."""
+        return f"{name} against Slumbot at {self.score.game}: {self.score.describe()}. {self.agent.describe()}"
 
 
 class Slumbot:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deepcfr.errors import HiddenAgent
 
+LARGER = ("hulh", "hunl-200", "hunl-200-deep")  # the agents of the package in packages/agents
 _PACKAGE = Path(__file__).parents[1]
 
 

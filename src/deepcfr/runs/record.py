@@ -11,7 +11,7 @@ from deepcfr.files import read_json
 from deepcfr.games.ladder import ladder_rules
 from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource
 from deepcfr.games.rules import PokerRules
-from deepcfr.runs.models import run_path, shipped_agents
+from deepcfr.runs.models import LARGER, run_path, shipped_agents
 
 STATE = "state.json"  # the file of a checkpoint that has its facts and checksums
 
@@ -31,6 +31,8 @@ class RunRecord:
         path = run_path(path)
         if not (path / "config.toml").is_file():
             agents = "" if path.exists() else f" Shipped agents are {', '.join(shipped_agents())}."
+            if str(path) in LARGER:
+                agents += f" '{path}' is in the package of larger agents: pip install ./packages/agents in a clone."
             raise CheckpointError(f"'{path}' does not hold a run: there is no config.toml in it.{agents}")
         config = load_any_config(path / "config.toml")
         game = read_json(path / "game.json")
