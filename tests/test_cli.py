@@ -894,3 +894,18 @@ def test_an_output_that_takes_nothing_is_a_sentence(command: list[str], options:
         2,
         "deepcfr: Standard output cannot be written: No space left on device.\n",
     )
+
+
+def test_a_path_that_is_not_utf8_is_a_sentence() -> None:
+    for arguments in (
+        ("train", "kuhn", "--out", "caf\udce9"),
+        ("exploitability", "caf\udce9/run"),
+        ("runs", "caf\udce9"),
+    ):
+        assert problem(deepcfr(*arguments)) == f"{arguments[-1]!r} is not text in UTF-8: rename the file or folder."
+
+
+@pytest.mark.parametrize("option", ["--hands", "--boards"])
+def test_more_than_memory_holds_is_a_sentence(option: str) -> None:
+    said = problem(deepcfr("match", "kuhn", "kuhn", option, 10**15))
+    assert said.startswith("This needs more memory than there is: Unable to allocate")

@@ -12,7 +12,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import score_of
-from deepcfr.games.betting import ACTION_LETTERS
+from deepcfr.games.betting import ACTION_LETTERS, FOLDED, SHOWDOWN, first_state, next_state
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
@@ -116,6 +116,17 @@ def test_scores() -> None:
     assert paired.interval == pytest.approx(1000 * 1.959964 * 4.5**0.5 / 2**0.5)
     assert score_of([1.0], LEDUC.rules).interval is None
     assert score_of([], LEDUC.rules).mean is None
+
+
+@pytest.mark.parametrize("moves, ended", [("rf", FOLDED), ("cc/cc", SHOWDOWN)])
+def test_only_a_showdown_shows_the_opponents_cards(moves: str, ended: int) -> None:
+    dealer, state, actions = Dealer(LEDUC.rules, ("ann", "bob"), Terms(1)), first_state(LEDUC.rules), []
+    for move in moves.replace("/", ""):
+        actions.append("fcr".index(move))
+        state = next_state(LEDUC.rules, state, actions[-1])
+    assert state.ended == ended
+    own = [line.rsplit(":", 1)[1].split("/")[0] for line in dealer._views(0, state, actions, ((0,), (2,)), (4,))]
+    assert own == (["Qh|", "|Kh"] if ended == FOLDED else ["Qh|Kh", "Qh|Kh"])
 
 
 # Bots from outside

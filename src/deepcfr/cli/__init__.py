@@ -94,6 +94,9 @@ def main() -> None:
         for problem in error.problems:
             print(f"deepcfr: {problem}", file=sys.stderr)
         sys.exit(2)
+    except MemoryError as error:
+        print(f"deepcfr: This needs more memory than there is: {str(error) or 'it is used up'}.", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         _exit_by_signal()
     except BrokenPipeError:
@@ -115,6 +118,7 @@ def _run(arguments: list[str]) -> None:
     if arguments == ["--version"]:
         print(f"deepcfr {__version__}")
         return
+    _require_text(arguments)
     command = parse_command(arguments)
     with as_ctrl_c():
         dict(COMMANDS.values())[type(command)](command)
@@ -125,6 +129,13 @@ def _exit_by_signal() -> NoReturn:
     number = received[0] if received else signal.SIGINT
     print(f"deepcfr: {f'ended by {signal.Signals(number).name}' if received else 'interrupted'}.", file=sys.stderr)
     sys.exit(128 + number)
+
+
+def _require_text(arguments: list[str]) -> None:
+    """Raise ConfigError for an argument that is not UTF-8: what names a file goes into pages and JSON too."""
+    for word in arguments:
+        if not word.isascii() and word.encode(errors="replace") != word.encode(errors="surrogatepass"):
+            raise ConfigError(f"{word!r} is not text in UTF-8: rename the file or folder.")
 
 
 class _Notes(logging.Handler):
