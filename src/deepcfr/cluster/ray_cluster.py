@@ -15,6 +15,7 @@ from dataclasses import replace
 from threading import Thread
 
 import ray
+from ray._private import ray_constants
 from ray.exceptions import RaySystemError
 
 from deepcfr.abstraction.buckets import Abstraction
@@ -123,8 +124,12 @@ class RayCluster:
 def _join(address: str, cores: int | None) -> None:
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     if address == LOCAL_CLUSTER:
-        # in this thread, because the cluster's processes end with the thread that started them
-        ray.init("local", num_cpus=cores, **quiet)
+        joins, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+        try:  # without clusters of several machines, Ray's processes listen on the loopback address only
+            # in this thread, because the cluster's processes end with the thread that started them
+            ray.init("local", num_cpus=cores, **quiet)
+        finally:
+            ray_constants.ENABLE_RAY_CLUSTER = joins
         return
     require_cluster(address, _CONNECT_SECONDS)
     problem: list[BaseException] = []
