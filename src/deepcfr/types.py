@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from deepcfr.errors import CheckpointError
+
 if TYPE_CHECKING:
     import torch
 
@@ -85,3 +87,11 @@ class Encoding:
     @property
     def num_actions(self) -> int:
         return self.legal.shape[1]
+
+
+def require_like(name: str, found: Any, like: Any) -> None:
+    """Raise CheckpointError naming a stored array or tensor that has not the shape and the type of `like`."""
+    if tuple(found.shape) != tuple(like.shape) or found.dtype != like.dtype:
+        raise CheckpointError(
+            f"'{name}' is {found.dtype} {list(found.shape)} in place of {like.dtype} {list(like.shape)}."
+        )

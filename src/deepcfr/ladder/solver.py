@@ -25,6 +25,7 @@ from deepcfr.policies.initial import RANGES, Floats, RangeBuckets, range_buckets
 from deepcfr.sampling.mccfr import SHAPES
 from deepcfr.sampling.traversal_tree import poker_situations
 from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, require_supported
+from deepcfr.types import require_like
 
 _COMPACT = "average-compact"
 
@@ -93,7 +94,9 @@ class LadderMCCFR(SampledSolver):
             super().restore(saved, memories)
             return
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
-        self._played = expand(np.array(saved.array(_COMPACT), np.uint8), self.layout.size)
+        found = saved.array(_COMPACT)
+        require_like(_COMPACT, found, np.empty(found.size, np.uint8))
+        self._played = expand(np.array(found), self.layout.size)
 
     def memory_bytes(self, memories: bool) -> int:
         """Upper bound on the bytes of a saved state: an entry of the compact form takes at most one byte."""

@@ -11,7 +11,7 @@ import torch
 
 from deepcfr.games.base import card_codes
 from deepcfr.rng import generator
-from deepcfr.types import Encoding, Infosets, Samples
+from deepcfr.types import Encoding, Infosets, Samples, require_like
 
 MemoryKind = Literal["reservoir", "window"]
 INFOSET_COLUMNS = ("node", "cards", "iteration", "target")
@@ -113,9 +113,10 @@ class Store:
         return {name: self.filled(name) for name in self.columns}
 
     def restore(self, contents: dict[str, torch.Tensor], seen: int) -> None:
-        """Take back what `contents` returned."""
+        """Take back what `contents` returned. Raises CheckpointError for other shapes and types than its own."""
         self.seen = seen
         for name, column in self.columns.items():
+            require_like(name, contents[name], self.filled(name))
             column[: len(self)] = contents[name].to(column.device)
 
 

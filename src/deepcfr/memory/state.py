@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
+from deepcfr.errors import CheckpointError
 from deepcfr.memory.reservoir import Stored
+from deepcfr.types import require_like
 
 Array = npt.NDArray[np.generic]
 Tensors = dict[str, torch.Tensor]
@@ -51,8 +54,22 @@ def memory_arrays(memories: Iterable[tuple[str, Stored]]) -> Iterator[tuple[str,
 
 
 def restore_memories(memories: Iterable[tuple[str, Stored]], saved: SavedState) -> None:
-    """Restore the columns that `memory_arrays` returned."""
+    """Restore the columns that `memory_arrays` returned. Raises CheckpointError for other shapes and types."""
     for name, memory in memories:
         columns = {column: np.array(saved.array(f"memory-{name}-{column}")) for column in memory.column_names}
         seen = int(saved.facts["memories"][name])
-        memory.restore({column: torch.from_numpy(array) for column, array in columns.items()}, seen)
+        try:
+            memory.restore({column: torch.from_numpy(array) for column, array in columns.items()}, seen)
+        except CheckpointError as error:
+            raise CheckpointError(f"memory-{name}-{str(error).lstrip(chr(39))}") from error
+
+
+def load_weights(network: nn.Module, weights: Tensors, name: str) -> None:
+    """Put weights into a network, which may be stored in 16 bits. Raises CheckpointError for other shapes and types."""
+    own = network.state_dict()
+    if own.keys() != weights.keys():
+        raise CheckpointError(f"'{name}' has the weights {', '.join(weights)} in place of {', '.join(own)}.")
+    for key, tensor in own.items():
+        found = weights[key]
+        require_like(f"{name}{key}", found.float() if found.dtype == torch.float16 else found, tensor)
+    network.load_state_dict(weights)

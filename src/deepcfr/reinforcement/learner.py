@@ -11,10 +11,12 @@ import torch
 from torch import nn
 
 from deepcfr.errors import TrainingError
+from deepcfr.memory.state import load_weights, part
 from deepcfr.parallel import flushed_denormals
 from deepcfr.rng import generator
 from deepcfr.training.losses import gradients
 from deepcfr.training.networks import SplitNetwork
+from deepcfr.types import require_like
 
 _LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns an average would drift
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of each parameter
@@ -91,8 +93,9 @@ class Learner:
         return tensors | {"updates": torch.tensor(self.updates)}
 
     def load_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Restore the state from the result of `tensors`."""
-        self.network.load_state_dict({name: tensors[f"network.{name}"] for name in self.network.state_dict()})
+        """Restore the state from the result of `tensors`. Raises CheckpointError for other shapes and types."""
+        load_weights(self.network, part(tensors, "network."), "network.")
+        require_like("updates", tensors["updates"], torch.tensor(0))
         self.updates = int(tensors["updates"])
         if "optimizer.0.step" not in tensors:
             return
@@ -101,4 +104,8 @@ class Learner:
             for position in range(len(self._parameters))
             if f"optimizer.{position}.step" in tensors
         }
+        for position, state in moments.items():
+            for name, tensor in state.items():
+                like = torch.tensor(0.0) if name == "step" else self._parameters[position]
+                require_like(f"optimizer.{position}.{name}", tensor, like)
         self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": moments})

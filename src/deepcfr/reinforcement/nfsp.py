@@ -18,7 +18,7 @@ import torch
 from deepcfr.config import NFSPConfig
 from deepcfr.games.base import Deals, Game
 from deepcfr.memory.reservoir import Memory, Store, bytes_per_sample
-from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
+from deepcfr.memory.state import SavedState, State, Tensors, load_weights, memory_arrays, restore_memories
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
@@ -253,7 +253,7 @@ class NFSP(SelfPlay):
         for player in PLAYERS:
             self.values[player].load_tensors(saved.part(f"value-{player}."))
             self.averages[player].load_tensors(saved.part(f"average-{player}."))
-            self.targets[player].load_state_dict(saved.part(f"target-{player}."))
+            load_weights(self.targets[player], saved.part(f"target-{player}."), f"target-{player}.")
         restore_memories(self.memories.named() if memories else [], saved)
 
     def memory_bytes(self, memories: bool) -> int:

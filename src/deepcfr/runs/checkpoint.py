@@ -188,8 +188,15 @@ def restore(solver: Solver, checkpoint: Checkpoint, *, memories: bool = True) ->
         solver.restore(SavedState(checkpoint.state, tensors, array), memories)
     except FileNotFoundError as error:  # a run in training has newer ones
         raise CheckpointError(f"'{checkpoint.folder}' was removed while it was read.") from error
-    except RuntimeError as error:  # torch's, of other shapes
-        reason = " ".join(str(error).split())
+    except (
+        LookupError,
+        OverflowError,
+        RuntimeError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+    ) as error:  # what is missing
+        reason = " ".join(str(error).split()) + (" is missing" if isinstance(error, KeyError) else "")
         raise CheckpointError(f"'{checkpoint.folder}' does not go with the run's config.toml: {reason}") from error
     except CheckpointError as error:
         raise CheckpointError(f"'{checkpoint.folder}': {error}") from error

@@ -11,7 +11,7 @@ from deepcfr.errors import CheckpointError, NoPolicy
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import Stored
-from deepcfr.memory.state import SavedState, State, Tensors, memory_arrays, restore_memories
+from deepcfr.memory.state import SavedState, State, Tensors, load_weights, memory_arrays, restore_memories
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
@@ -28,6 +28,7 @@ from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import Memories
 from deepcfr.solvers.snapshots import Snapshots
 from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
+from deepcfr.types import require_like
 
 
 @dataclass
@@ -175,16 +176,17 @@ class DeepCFRState:
         self.fitted = [self.iteration, self.iteration]
         self.average_iteration = int(saved.facts["average_iteration"])
         for player in PLAYERS:
-            self.advantage_networks[player].load_state_dict(saved.part(f"advantage-{player}."))
+            load_weights(self.advantage_networks[player], saved.part(f"advantage-{player}."), f"advantage-{player}.")
         if average := saved.part("average."):
             self.average_network = self.new_average_network()
-            self.average_network.load_state_dict(average)
-        self.snapshots.restore(saved)
+            load_weights(self.average_network, average, "average.")
+        self.snapshots.restore(saved, self.first_round_strategy())
         for name, table in self._tables().items():
+            require_like(name, saved.tensors[name], table)
             table.copy_(saved.tensors[name])
         if memories:
             for name, network in self._learners().items():
-                network.load_state_dict(saved.part(f"{name}."))
+                load_weights(network, saved.part(f"{name}."), f"{name}.")
         if self.values:
             self.values.fitted = memories and self.iteration > 0
         restore_memories(self._stored() if memories else [], saved)

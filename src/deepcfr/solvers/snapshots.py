@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from deepcfr.config import RunConfig
 from deepcfr.errors import NoPolicy
 from deepcfr.games.base import Game
@@ -27,6 +29,7 @@ from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.rng import generator, key
 from deepcfr.training.networks import SplitNetwork, build_network
+from deepcfr.types import require_like
 
 
 class Snapshots:
@@ -61,9 +64,25 @@ class Snapshots:
         """All snapshots as a few tensors by name."""
         return snapshot_tensors(self.kept)
 
-    def restore(self, saved: SavedState) -> None:
-        """Restore the result of `tensors`."""
+    def restore(self, saved: SavedState, first_round: FirstRound | None) -> None:
+        """Restore the result of `tensors`. Raises CheckpointError for other shapes and types than the solver's own."""
+        stacked = {name: tensor.cpu() for name, tensor in saved.tensors.items() if name.startswith("iterates")}
+        if stacked:
+            count = stacked["iterates.iteration"].numel()
+            require_like("iterates.iteration", stacked["iterates.iteration"], torch.empty(count, dtype=torch.int64))
+            require_like("iterates.weight", stacked["iterates.weight"], torch.empty(count, dtype=torch.float64))
+            if first_round is not None:
+                table = torch.from_numpy(first_round.probabilities)
+                require_like("iterates.first_round", stacked["iterates.first_round"], table.expand(count, *table.shape))
+            self._require_networks(stacked, count)
         self.kept = snapshots_from(saved.tensors)
+
+    def _require_networks(self, stacked: Tensors, count: int) -> None:
+        own = self._new_network().state_dict()
+        for name in (f"iterates-{player}.{weight}" for player in (0, 1) for weight in own):
+            like, found = own[name.partition(".")[2]].cpu(), stacked[name]
+            like = like.half() if found.dtype == torch.float16 else like
+            require_like(name, found, like.expand(count, *like.shape))
 
     @property
     def nbytes(self) -> int:

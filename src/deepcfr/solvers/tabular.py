@@ -14,6 +14,7 @@ import numpy.typing as npt
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, NoPolicy
 from deepcfr.memory.state import Array, SavedState, State
+from deepcfr.types import require_like
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class TabularSolver(ABC):
         """Restore the result of `state`; without `memories` only what play needs."""
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
         for name, array in self._live(memories).items():
-            np.copyto(array, saved.array(name), casting="no")
+            found = saved.array(name)
+            require_like(name, found, array)
+            np.copyto(array, found, casting="no")
 
     def memory_bytes(self, memories: bool) -> int:
         """Bytes of the large arrays of `state`, without copying anything from a device."""
