@@ -1,4 +1,4 @@
-"""What --help shows: the options of a command that matter most, and short names for the kinds of their values."""
+"""The contents of --help: the options of a command that matter most, and short names for the kinds of their values."""
 
 from __future__ import annotations
 

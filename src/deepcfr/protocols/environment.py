@@ -130,7 +130,7 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         return super().agent_iter(max_iter)
 
     def last(self, observe: bool = True) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
-        """What the player to act is told, as PettingZoo says. Raises GameError before `reset`."""
+        """Observe the player to act, as PettingZoo defines it. Raises GameError before `reset`."""
         self._require_reset()
         told: tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]] = super().last(observe)
         return told

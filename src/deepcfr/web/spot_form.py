@@ -40,7 +40,7 @@ SHARE = "share "  # of the fields with the shares of a locked decision; the acti
 
 
 def kept_of(facts: schema.SpotFacts) -> dict[str, Any]:
-    """What a wish has of a solved spot, without locks."""
+    """Give the fields of a wish that a solved spot has, without locks."""
     return facts.model_dump(include=_FIELDS - {"iterations", "locks"}, exclude_none=True)
 
 
@@ -57,7 +57,7 @@ def wish_of(values: Mapping[str, Any]) -> schema.SpotWish:
 
 
 def solver_of(site: Site, wish: schema.SpotWish) -> SpotSolver:
-    """What solves the spot of a wish. Raises what its parts raise for mistakes."""
+    """Prepare the solver for the spot of a wish. Raises what its parts raise for mistakes."""
     spot = spot_of(site, wish)
     locks = [lock.model_dump(exclude_none=True) for lock in wish.locks]
     return SpotSolver(spot, memory_for_spots(), THREADS, locks)

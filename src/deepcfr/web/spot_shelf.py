@@ -47,7 +47,7 @@ class Job:
 
     @property
     def percent(self) -> float:
-        """What a gap of one thousandth of a big blind is as exploitability, in percent of the pot."""
+        """The exploitability, in percent of the pot, that equals a gap of one thousandth of the spot's unit."""
         return 1 / (20 * self.solver.spot.pot)
 
     def progress(self, done: int, gap: float) -> bool:

@@ -217,7 +217,7 @@ def _more(table: HandTable, columns: Mapping[str, Floats], other: HandTable, oth
 
 
 def _range_row(player: Seat, here: SpotDecision, there: SpotDecision | None) -> dict[str, Any]:
-    """What a player's range is worth at a decision, and how much more than in another spot; None where unknown."""
+    """Give the worth of a player's range at a decision, and how much more than in another spot; None where unknown."""
     value, equity = ((of or {}).get(player) for of in (here.range_values, here.range_equities))
     before = ((there.range_values if there else None) or {}).get(player)
     percent = None if value is None or not here.pot else 100 * value / here.pot

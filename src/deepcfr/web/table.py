@@ -235,7 +235,7 @@ class Seat:
             }
 
     def _stacks(self) -> dict[str, float] | None:
-        """What each side has left; None in games without stacks."""
+        """Give the amount that each side has left; None in games without stacks."""
         hand, rules = self.hand, self.hand.rules
         if not rules.stack:
             return None
