@@ -40,7 +40,7 @@ from deepcfr.ladder.listed import listed, stepped
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
-from deepcfr.ranges.kernels import pair_weights
+from deepcfr.ranges.kernels import TREMBLE, pair_weights
 from deepcfr.report.matches import Terms
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game, make_solver
@@ -130,7 +130,7 @@ class Agent:
             raise ConfigError(f"Nobody is to act after the betting '{betting}' on the board '{board}'.")
         strategy = hand_strategy(self.policy, state, holes, cards)[:, state.legal()]
         hands = [cards_text(rules, hole[::-1]) for hole in holes]
-        weight = pair_weights(holes, reach, np.ones_like(reach), state.actor)[0]
+        weight = pair_weights(holes, np.maximum(reach, TREMBLE), state.actor)[0]
         return Ranges(hands, state.actor, [state.name(action) for action in state.legal()], reach, weight, strategy)
 
     def to_openspiel(self) -> Any:
@@ -272,14 +272,15 @@ def solve_spot(
     cap: float | None = None,
     min_bet: float = 0.0,
     aggressor: str | None = None,
-    gap: float = SPOT_GAP,
+    gap: float | str = SPOT_GAP,
     iterations: int = SPOT_ITERATIONS,
     locks: Sequence[dict[str, Any]] = (),
     threads: int = 2,
     on_progress: OnProgress | None = None,
 ) -> Solution:
-    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap in thousandths of its unit or a number of iterations.
+    """Solve a spot of hold'em, as `deepcfr spot` does, to a gap or a number of iterations.
 
+    The gap is in thousandths of the spot's unit, or a percentage of the pot such as "0.5%", both players' gains added.
     Pot, stacks, `cap` and `min_bet` are in any unit, such as big blinds or chips; ranges and sizes are texts, for example
     `solve_spot("Qs 7h 2c 9d 4s", pot=10, stacks=95, dealer="22+,A2s+", big_blind="55+,KQo:0.5")`. What is not given is as
     `agent` has it after the betting `line`. The house takes `rake` percent of the final pot from its winner, at most `cap`;

@@ -40,6 +40,17 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
         raise cannot_write(path, error) from error
 
 
+def require_writable(path: Path) -> None:
+    """Raise CheckpointError if `write_atomically` could not write a file here; makes its folder."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        temporary.unlink()
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def cannot_write(path: Path, error: OSError) -> CheckpointError:
     """The error for a path that cannot be written, with the system's reason."""
     return CheckpointError(f"'{path}' cannot be written: {error.strerror or error}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, parse_range, range_text, ranges_after
 from deepcfr.search.spot_solution import Solution
-from deepcfr.search.spot_solver import SpotSolver
+from deepcfr.search.spot_solver import SpotSolver, goal_of
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.types import Infosets
 from leaning import Leaning
@@ -520,6 +521,31 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     lock.write_text("[")
     assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     assert "The gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
+    assert deepcfr(*ARGUMENTS, "--json", "--gap", "0.5%").json["gap_mbb"] <= 50
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_work_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(SpotSolver, "solve", pytest.fail)
+    assert "cannot be written" in problem(deepcfr(*ARGUMENTS, "--out", tmp_path / "file" / "spot.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_result_is_printed_even_if_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder becomes a file while the spot is being solved."""
+    folder, solve = tmp_path / "folder", SpotSolver.solve
+
+    def breaking(*given: object) -> Solution:
+        folder.rmdir()
+        folder.write_text("")
+        return solve(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SpotSolver, "solve", breaking)
+    result = deepcfr(*ARGUMENTS, "--out", folder / "spot.json")
+    assert "of a pot of 10" in result.out
+    assert (result.status, "cannot be written" in result.err) == (2, True)
 
 
 def test_hands_of_neither_range_change_nothing() -> None:
@@ -624,12 +650,15 @@ def test_frequencies_are_means_over_the_pairs_of_hands_that_get_there() -> None:
     for decision in found.decisions:
         own, other = reach[decision.line][decision.player], reach[decision.line][1 - decision.player]
         chance = (own[:, None] * other * apart).sum(1)
-        np.testing.assert_allclose(decision.weight, chance, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            decision.weight / decision.weight.sum(), chance / chance.sum(), rtol=1e-9, atol=1e-12
+        )
+        assert decision.reached == (chance.sum() > 1e-30)
         mean = chance @ decision.strategy / chance.sum()
         assert list(decision.frequencies().values()) == pytest.approx(mean.tolist())
         for place, action in enumerate(decision.actions):
             after = reach[decision.line].copy()
-            after[decision.player] *= decision.strategy[:, place]
+            after[decision.player] *= np.maximum(decision.strategy[:, place], 1e-40)  # in the limit of 0
             reach[", ".join(filter(None, [decision.line, action]))] = after
 
 
@@ -638,7 +667,37 @@ def test_exploitability_is_half_the_gap_in_percent_of_the_pot() -> None:
     assert found.gap > 0
     assert found.exploitability_percent == pytest.approx(100 * (found.gap / 1000) / 20 / 2)
     assert found.facts()["exploitability_percent"] == found.exploitability_percent
-    assert f"exploitability {found.exploitability_percent:.3g}% of the pot" in found.describe()
+    assert f"exploitability {found.exploitability_percent:.3g}%" in found.describe()
+
+
+@pytest.mark.parametrize("gap, goal", [(3, 3), ("3", 3), ("0.5%", 100), (" .05 %", 10), ("0%", 0)])
+def test_a_gap_is_in_thousandths_or_a_percentage_of_the_pot(gap: float | str, goal: float) -> None:
+    assert goal_of(gap, 20) == pytest.approx(goal)
+
+
+@pytest.mark.parametrize("gap", ["", "%", "half", "1 mbb", "5%%", -1, "-1%", "nan"])
+def test_what_is_no_gap_is_a_sentence(gap: float | str) -> None:
+    with pytest.raises(ConfigError, match=r"The gap must be at least 0|neither a number of thousandths"):
+        goal_of(gap, 20)
+
+
+def test_a_goal_that_was_not_reached_is_named_with_what_was_reached() -> None:
+    which = spot(RIVER, *POLAR, "river 50", pot=20)
+    short = SpotSolver(which, 1e9).solve("0.0001%", 20)
+    assert short.goal == pytest.approx(0.02)
+    assert f"the goal of 0.02 mbb (0.0001% of the pot) was not reached: {short.gap:.2f} mbb were" in short.describe()
+    assert short.facts()["goal_mbb"] == short.goal
+    reached = SpotSolver(which, 1e9).solve("1%", 2_000)
+    assert reached.gap_percent <= 1
+    assert "goal" not in reached.describe()
+
+
+def test_no_number_is_minus_zero() -> None:
+    found = solved(spot(RIVER, "AA", "43s", "river 50"), 1.0)
+    small = replace(found, values=(10 + 1e-9, -1e-9), equities=(10.0, -0.0))
+    assert "-0.000" not in small.describe()
+    assert "big blind: 0.000 of the pot; 0.000 if both check to the end" in small.describe()
+    assert "-0.0" not in re.findall(r"-0\.0\b", json.dumps(found.facts()))
 
 
 def test_the_estimate_of_memory_covers_boards_and_tables() -> None:

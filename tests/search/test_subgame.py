@@ -281,6 +281,22 @@ def test_a_turn_has_the_values_of_its_rivers() -> None:
         assert value[u] == pytest.approx(total / unit, abs=1e-9)
 
 
+@pytest.mark.parametrize("kind", [Gadget, MaxMargin])
+def test_regrets_of_entrances_are_discounted(kind: type[Gadget | MaxMargin]) -> None:
+    """Two hands of equal sums of regrets, one won early and one late: the late one counts more."""
+    possible = (np.ones((1, 2), np.bool_),) if kind is MaxMargin else ()
+    entrance = kind(0, np.zeros((1, 2)), np.ones(2, np.int64), *possible)
+    for t, values in enumerate(([2.0, -2.0], [-2.0, 2.0]), 1):
+        regret = entrance._regret.copy()
+        reach = entrance.reach()
+        gains = np.array([values]) - (reach * values if kind is Gadget else (reach * values).sum())
+        entrance.learn(np.array([values]), DISCOUNTED, t + 1)  # discounts begin with the second iteration
+        positive, negative, _ = DISCOUNTED.factors(t + 1)
+        expected = np.where(regret > 0, positive, negative) * regret
+        learnt, before = (entrance._regret[0], expected[0]) if kind is Gadget else (entrance._regret, expected)
+        np.testing.assert_allclose(learnt, before + gains)
+
+
 def test_averages_of_entrances_have_the_weights_of_the_variant() -> None:
     gadget = Gadget(0, np.zeros((1, 1)), np.ones(1, np.int64))
     seen = []

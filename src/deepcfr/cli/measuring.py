@@ -113,7 +113,7 @@ def spot_command(command: SpotQuery) -> None:
         raise ConfigError(f"'{command.out}' exists: choose another file.")
     from rich.progress import Progress
 
-    from deepcfr.files import write_atomically
+    from deepcfr.files import require_writable, write_atomically
     from deepcfr.runs.players import check_search, load_players
     from deepcfr.search.spot import Spot
 
@@ -139,6 +139,8 @@ def spot_command(command: SpotQuery) -> None:
         aggressor=command.aggressor,
     )
     solver = SpotSolver(spot, memory_for_spots(), command.threads, _locks(command.lock))
+    if command.out:
+        require_writable(command.out)
     console = open_console(command.json)
     console.print(solver.describe())
     with Progress(console=console, transient=True) as progress:
@@ -148,13 +150,13 @@ def spot_command(command: SpotQuery) -> None:
             command.iterations,
             lambda done, gap: progress.update(task, completed=done, description=f"gap {gap:,.1f} mbb"),
         )
-    if command.out:
-        write_atomically(command.out, json.dumps(solution.facts()).encode())
-        console.print(f"Wrote {command.out}.")
     if command.json:
         print_json(solution.facts(hands=False))
     else:
         console.print(solution.describe())
+    if command.out:  # last, so that a disk that is full does not lose what was found
+        write_atomically(command.out, json.dumps(solution.facts()).encode())
+        console.print(f"Wrote {command.out}.")
 
 
 def _range(text: str | None) -> str | None:
@@ -179,9 +181,8 @@ def _with_parameters(command: SpotQuery, path: Path) -> SpotQuery:
     values = {
         name: getattr(found, name) for name in ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "iterations")
     }
-    pot = command.pot if command.pot is not None else found.pot
-    if found.accuracy is not None and pot is not None:
-        values["gap"] = 20 * found.accuracy * pot  # thousandths of both players' gains, from percent of their mean
+    if found.accuracy is not None:
+        values["gap"] = f"{2 * found.accuracy:g}%"  # of both players' gains, from percent of their mean
     if found.dump and not command.out:
         warn(f"'{found.dump}' of '{path}' is not written: give --out for the solution.")
     default = SpotQuery()

@@ -73,23 +73,59 @@ def match_outputs(
 
 
 @nb.njit(cache=True, nogil=True)
-def push_reach(first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats) -> None:
-    """Carry the acting player's `reach` [rows, U] from `row`, the row of `node`, over the node's edges."""
-    before = reach[row]
+def drop_rare(first_edge: Ints, least: float, strategy: Floats) -> None:
+    """Set probabilities below `least` / actions in `strategy` [E, U] to 0, and scale the others up to a sum of 1."""
+    for node in range(len(first_edge) - 1):
+        first, last = first_edge[node], first_edge[node + 1]
+        total = np.zeros(strategy.shape[1])
+        for edge in range(first, last):
+            shares = strategy[edge]
+            for u in range(len(total)):
+                shares[u] = shares[u] if shares[u] * (last - first) >= least else 0
+                total[u] += shares[u]
+        for edge in range(first, last):
+            shares = strategy[edge]
+            for u in range(len(total)):
+                shares[u] /= total[u]
+
+
+@nb.njit(cache=True, nogil=True)
+def push_reach(
+    first_edge: Ints, edge_row: Ints, node: int, row: int, strategy: Floats, reach: Floats, tremble: float
+) -> None:
+    """Carry the acting player's `reach` [rows, U] from `row`, the row of `node`, over the node's edges.
+
+    Every action is taken with a probability of `tremble` at least, up to four times in a row, seven times in 64 bits: more
+    would leave the range of the numbers.
+    """
+    number = reach.dtype.type
+    before, zero, least, lowest = (
+        reach[row],
+        number(0),
+        number(tremble),
+        number(tremble ** (6 if reach.itemsize == 8 else 3) / 2),
+    )
     for edge in range(first_edge[node], first_edge[node + 1]):
         after, probability = reach[edge_row[edge]], strategy[edge]
         for u in range(len(before)):
-            after[u] = before[u] * probability[u]
+            after[u] = before[u] * max(probability[u], least if before[u] > lowest else zero)
 
 
 @nb.njit(cache=True, nogil=True)
 def push_both(
-    actor: Ints, first_edge: Ints, edge_row: Ints, row: Ints, strategy: Floats, reach0: Floats, reach1: Floats
+    actor: Ints,
+    first_edge: Ints,
+    edge_row: Ints,
+    row: Ints,
+    strategy: Floats,
+    reach0: Floats,
+    reach1: Floats,
+    tremble: float,
 ) -> None:
-    """Carry both players' reach from the entries, already filled in, to all rows of the round."""
+    """Carry both players' reach from the entries, already filled in, to all rows of the round, as `push_reach` does."""
     for node in range(len(actor)):
         reach = reach0 if actor[node] == 0 else reach1
-        push_reach(first_edge, edge_row, node, row[actor[node], node], strategy, reach)
+        push_reach(first_edge, edge_row, node, row[actor[node], node], strategy, reach, tremble)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -227,6 +263,9 @@ def unblocked_reach(
             target[u] = max(total - blocked, 0.0)
 
 
+TREMBLE, ABSENT = 1e-40, 1e-35
+"""A probability that stands for the limit of 0, and a reach that none without such a factor is below. With it as the least
+probability of actions, ranges and values are known where nobody comes, and others stay the same to the last digit."""
 _ROUNDING = 1e-12  # of all reach: less than that is an error of differences
 
 
@@ -243,20 +282,20 @@ def reach_against(reach: Floats, holes: npt.NDArray[np.uint8], view: Ints | None
 
 
 def pair_weights(
-    holes: npt.NDArray[np.uint8], reach: Floats, start: Floats, player: int
+    holes: npt.NDArray[np.uint8], reach: Floats, player: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], bool]:
     """The weight of each of a player's hands `holes` [H, C] at a decision: its reach times what it can meet, both [H].
 
-    `reach` [P, H] are both players' there. If no pair of hands gets there, the ranges at the `start` [P, H] stand for the
-    reach of a player that does not come, and the last result is False.
+    `reach` [P, H] are both players' there, with TREMBLE as the least probability of an action. The last result is False if
+    no pair of hands gets there otherwise; weights are then those of hands that got there by trembles.
     """
-    other = 1 - player
-    for own, opposing in ((reach, reach), (reach, start), (start, reach), (start, start)):
-        met = reach_against(opposing[other, None], holes)[0]
-        weight = own[player] * met
+    own, met = reach[player], reach_against(reach[1 - player, None], holes)[0]
+    reached = bool(((own > ABSENT) & (met > ABSENT)).any())
+    scaled = own / max(own.max(), np.finfo(np.float64).tiny)
+    for weight in (own * met if reached else scaled * (met / max(met.max(), np.finfo(np.float64).tiny)), scaled):
         if weight.any():
-            break
-    return weight, met, own is reach and opposing is reach
+            return weight, met, reached
+    return np.ones(len(holes)), met, reached
 
 
 @nb.njit(cache=True, nogil=True)
@@ -370,23 +409,26 @@ def descend(
     strategy: Floats,
     own: Floats,
     other: Floats,
+    tremble: float,
 ) -> None:
     """The forward pass of a CFR update: regret matching, reach, and the player's average strategy.
 
-    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries. `average` [E,
-    U] of the player's edges is multiplied by `keep`, and reach times strategy is added.
+    `own` and `other` [rows, U] are the reach of the player and of the opponent, filled in at the entries, with `tremble` as
+    in `push_reach`. `average` [E, U] of the player's edges is multiplied by `keep`, and reach times strategy is
+    added.
     """
     kept = own.dtype.type(keep)
     for node in range(len(actor)):
         match_regrets(first_edge, node, regret, strategy)
         if actor[node] != player:
-            push_reach(first_edge, edge_row, node, row[1 - player, node], strategy, other)
+            push_reach(first_edge, edge_row, node, row[1 - player, node], strategy, other, tremble)
             continue
-        push_reach(first_edge, edge_row, node, row[player, node], strategy, own)
+        push_reach(first_edge, edge_row, node, row[player, node], strategy, own, tremble)
+        before = own[row[player, node]]
         for edge in range(first_edge[node], first_edge[node + 1]):
-            total, gain = average[edge], own[edge_row[edge]]
+            total, probability = average[edge], strategy[edge]
             for u in range(len(total)):
-                total[u] = total[u] * kept + gain[u]
+                total[u] = total[u] * kept + before[u] * probability[u]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -416,6 +458,36 @@ def add_regrets(
                 for u in range(len(total)):
                     kept = total[u] * (positive if total[u] > 0 else negative)
                     total[u] = max(kept + (action_value[u] - value[u]), lowest)
+
+
+@nb.njit(cache=True, nogil=True)
+def fade(
+    actor: Ints,
+    first_edge: Ints,
+    row: Ints,
+    factor: float,
+    reach0: Floats,
+    reach1: Floats,
+    regret: Floats,
+    average: Floats,
+) -> None:
+    """Multiply by `factor` what was learnt of situations that the players' reach [rows, U] no longer comes to.
+
+    That is the `regret` [E, U] of nodes to which no hand of the opponent comes, and the `average` strategy [E, U] of hands
+    that do not come by their own actions. The strategies stay the same, but what is learnt next outweighs them.
+    """
+    scale = regret.dtype.type(factor)
+    for node in range(len(actor)):
+        player = actor[node]
+        own, other = (reach0, reach1) if player == 0 else (reach1, reach0)
+        come, met = own[row[player, node]], other[row[1 - player, node]].max() >= ABSENT
+        for edge in range(first_edge[node], first_edge[node + 1]):
+            old, mean = regret[edge], average[edge]
+            for u in range(len(come)):
+                if not met:
+                    old[u] *= scale
+                if come[u] < ABSENT:
+                    mean[u] *= scale
 
 
 @nb.njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, Boards, Choose, Deal, OnBoard
-from deepcfr.ranges.kernels import LEAF_BLOCK, leaf_values, pull_values, push_both
+from deepcfr.ranges.kernels import ABSENT, LEAF_BLOCK, leaf_values, pull_values, push_both
 from deepcfr.ranges.rounds import RoundTree
 
 Floats = npt.NDArray[np.floating]
@@ -71,11 +71,11 @@ class RoundPass:
         self.rows = first, second  # both players' reach, [rows, U]
         self.sigma: Floats  # the strategy, [E, U]
 
-    def down(self, strategy: Floats) -> None:
-        """Carry both players' reach from the entries to all rows by the `strategy` [E, U]."""
+    def down(self, strategy: Floats, tremble: float = 0.0) -> None:
+        """Carry both players' reach from the entries to all rows by the `strategy` [E, U], with at least `tremble`."""
         tree = self.tree
         self.sigma = np.ascontiguousarray(strategy, np.float64)
-        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, self.sigma, *self.rows)
+        push_both(tree.actor, tree.first_edge, tree.edge_row, tree.row, self.sigma, *self.rows, tremble)
 
     def up(self, aims: Aims, deal: Deal) -> Doubles:
         """The values of `aims` at all slots of the round, [K, S, U]; `deal` gives the values at its exits."""
@@ -84,8 +84,8 @@ class RoundPass:
         if len(exits):
             for value, later in zip(values, deal(self.reach_at_exits()), strict=True):
                 value[exits] = later
-        for value, (player, best) in zip(values, aims, strict=True):
-            self.pull(player, best, value)
+        for value, (player, doing) in zip(values, aims, strict=True):
+            self.pull(player, doing, value)
         return values
 
     def reach_at_exits(self) -> Floats:
@@ -111,6 +111,10 @@ class RoundPass:
             leaves.rows, leaves.num_showdown, leaves.slot, leaves.column, leaves.showdown, leaves.payoff, leaves.fee,
             self.rows[1 - player], board.holes, board.view, board.group, board.example, work, values,
         )  # fmt: skip
+
+    def absent(self, player: int) -> npt.NDArray[np.bool_]:
+        """The hands of a player that do not come to each decision by its own actions, [n, U]; call it after `down`."""
+        return self.rows[player][self.tree.row[player, : len(self.tree.nodes)]] < ABSENT
 
     def pull(self, player: int, free: bool | npt.NDArray[np.bool_], values: Doubles) -> None:
         """Carry one player's `values` [S, U] from the leaves to all decisions.

@@ -32,7 +32,8 @@ class Decision:
     reach: Doubles  # [H] of the player, by its range and its earlier actions
     # [H] chance of the hand here, up to a factor: its reach times the opponent's hands without its cards
     weight: Doubles
-    # False if no pair of hands gets here; the ranges at the start then stand for the reach of a player that does not come
+    # False if no pair of hands gets here; a player that does not come then has the hands it would have if it had taken the
+    # actions that it never takes with all hands alike
     reached: bool
     shown: npt.NDArray[np.bool_]  # [H] hands of the player's range that can meet one of the opponent's here
     strategy: Floats  # [H, actions]
@@ -60,6 +61,7 @@ class Solution:
 
     spot: Spot
     iterations: int
+    goal: float  # the gap at which it stops
     gap: float  # thousandths of the unit: gains of both players by best responses in the spot, added
     # each player's share of the pot after rake, in the mean over both ranges; without rake they add up to the pot
     values: tuple[float, float]
@@ -92,12 +94,15 @@ class Solution:
         stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
         lines = [
             f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {amount_text(self.spot.pot)}: "
-            f"exploitability {self.exploitability_percent:.3g}% of the pot ({stop})"
+            f"{self.gap_percent:.3g}% of the pot, exploitability {self.exploitability_percent:.3g}% ({stop})"
         ]
+        if 0 < self.goal < self.gap:
+            goal = f"{self.goal:g} mbb ({self.goal / (10 * self.spot.pot):.3g}% of the pot)"
+            lines.append(f"the goal of {goal} was not reached: {self.gap:.2f} mbb were")
         for player in PLAYERS:
             value, equity = self.values[player], self.equities[player]
             places = self.places - 1
-            shares = f"{value:.{places}f} of the pot; {equity:.{places}f} if both check to the end"
+            shares = f"{value:z.{places}f} of the pot; {equity:z.{places}f} if both check to the end"
             lines.append(f"{NAMES[player]}: {shares}")
         for decision in self.decisions[:_SHOWN]:
             shares = ", ".join(f"{name} {share:.1%}" for name, share in decision.frequencies().items())
@@ -118,7 +123,9 @@ class Solution:
             for kind in ("range_values", "range_equities"):
                 means = getattr(decision, kind)
                 row[kind] = (
-                    None if means is None else dict(zip(NAMES, np.round(means, self.places + 2).tolist(), strict=True))
+                    None
+                    if means is None
+                    else dict(zip(NAMES, (np.round(means, self.places + 2) + 0.0).tolist(), strict=True))
                 )
             row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
             if hands:
@@ -133,6 +140,7 @@ class Solution:
             "pot": self.spot.pot,
             "stacks": self.spot.stacks,
             "iterations": self.iterations,
+            "goal_mbb": self.goal,
             "gap_mbb": self.gap,
             "exploitability_percent": self.exploitability_percent,
             "seconds": self.seconds,
@@ -151,7 +159,7 @@ class Solution:
     def _by_hand(self, player: int, values: Doubles) -> dict[str, float]:
         """Values [P, H] of the hands in a player's range that can meet one of the opponent's."""
         ranges = np.stack(self.spot.ranges)[:, hand_rows(self.holes)]
-        held = (pair_weights(self.holes, ranges, ranges, player)[0] > 0) & ~np.isnan(values[player])
+        held = (pair_weights(self.holes, ranges, player)[0] > 0) & ~np.isnan(values[player])
         return _by_name(hand_names(self.holes), held, values[player], self.places)
 
 

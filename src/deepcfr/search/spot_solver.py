@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import comb, inf
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,19 @@ from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import Board, SampledBoards
-from deepcfr.ranges.kernels import pair_weights
+from deepcfr.ranges.boards import Board, OnBoard, SampledBoards
+from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.ranges.sweep import Aims, RoundPass, Scratch
+from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, Doubles, hand_names, hand_rows
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solution import Decision, Solution
 from deepcfr.search.subgame import (
+    IF_ABSENT,
     PLAYERS,
+    Mask,
+    RootAims,
     SubgameSolver,
     against,
     equities_at_root,
@@ -37,9 +40,13 @@ from deepcfr.search.subgame import (
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
-"""(iterations so far, newest gap in thousandths of a big blind) after every iteration; it answers True to stop there."""
+"""(iterations so far, newest gap in thousandths of a big blind) after every iteration, and about every second within one on
+a flop or a turn; it answers True to stop there."""
 
-_AS_PLAYED: Aims = [(0, False), (1, False)]  # of both players
+# best responses of both players, and what their strategies are worth
+_WORTH: RootAims = [(0, True), (1, True), (0, IF_ABSENT), (1, IF_ABSENT)]
+_TIED = 1e-9  # of pot and stacks; actions whose values differ by less are equally good
+_EVERY = 0.5  # seconds between reports within an iteration
 _FIRST = 10  # iterations until the gap is measured for the first time
 _MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
 
@@ -50,13 +57,33 @@ def memory_for_spots() -> float:
     return inf if usable is None else usable / 2
 
 
-def check_limits(gap: float, iterations: int, threads: int) -> None:
-    """Raise ConfigError for a gap below 0, for less than one iteration or thread, and for what is no number."""
-    if not isinstance(gap, Real) or not gap >= 0:
-        raise ConfigError(f"The gap must be at least 0, but is {gap!r}.")
+def goal_of(gap: float | str, pot: float) -> float:
+    """Return a gap in thousandths of a big blind, from such a number or a percentage of the pot such as `0.5%`.
+
+    Raises ConfigError for anything else, and below 0.
+    """
+    text = str(gap).strip()
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise ConfigError(
+            f"The gap {gap!r} is neither a number of thousandths of a big blind nor a percentage of the pot such as 0.5%."
+        ) from None
+    if not number >= 0:
+        raise ConfigError(f"The gap must be at least 0, but is {text}.")
+    return 10 * number * pot if text.endswith("%") else number
+
+
+def check_limits(gap: float | str, iterations: int, threads: int) -> None:
+    """Raise ConfigError for a gap that `goal_of` refuses, and for less than one iteration or thread."""
+    goal_of(gap, 1.0)
     for name, value in (("iteration", iterations), ("thread", threads)):
         if not isinstance(value, Integral) or value < 1:
             raise ConfigError(f"A spot needs at least 1 {name}, but {value!r} are given.")
+
+
+class _Stopped(Exception):
+    """Progress was answered by True."""
 
 
 class SpotSolver:
@@ -92,6 +119,7 @@ class SpotSolver:
         self._reach = np.stack([weights[rows] for weights in spot.ranges])[:, None]  # [P, 1, U]
         if not (self._reach[0, 0] * (against(self._board, self._reach[1])[0] > 0)).any():
             raise ConfigError("No hand of the dealer's range is possible with one of the big blind's.")
+        self._reach *= np.stack([against(self._board, self._reach[1 - player]) for player in PLAYERS]) > 0
         self._given = tuple({name: value for name, value in lock.items() if value is not None} for lock in locks)
         self._locks = list(self._locked(self._rounds[spot.round], self._given)) if locks else []
 
@@ -114,45 +142,73 @@ class SpotSolver:
             + "".join(f"\n{note}" for note in self.spot.notes)
         )
 
-    def solve(self, gap: float, iterations: int, on_progress: OnProgress | None = None) -> Solution:
-        """Iterate until the gap is at most `gap` thousandths of a big blind, or so many `iterations`, or Ctrl-C."""
-        start = time.perf_counter()
+    def solve(self, gap: float | str, iterations: int, on_progress: OnProgress | None = None) -> Solution:
+        """Iterate until the gap is at most `gap`, as in `goal_of`, or so many `iterations`, or Ctrl-C.
+
+        Raises ConfigError if `on_progress` ends it before the first iteration is done.
+        """
+        start, goal = time.perf_counter(), goal_of(gap, self.spot.pot)
         board, reach = self._board, self._reach
         inside = subgame(self.game, self._rounds, board, np.array([0]))
+        tree = inside.rounds[self.spot.round]
+        now, due, reported = inf, float(_FIRST), start
+
+        def report() -> None:
+            nonlocal reported
+            if on_progress and on_progress(solver.iteration, now):
+                raise _Stopped
+            reported = time.perf_counter()
+
+        def on_board(*_: int) -> None:
+            if time.perf_counter() - reported > _EVERY:
+                report()
+
+        def worth(strategy: BoardStrategy, locked: Mask, watch: OnBoard | None = None) -> Doubles:
+            return values_at_root(
+                inside, strategy, reach, _WORTH, workers, locked, whole_round=True, tremble=TREMBLE, on_board=watch
+            )
+
         with Workers(self._threads) as workers:
-            solver = SubgameSolver(inside, reach, workers=workers, compact=self.compact)
+            solver = SubgameSolver(inside, reach, workers=workers, compact=self.compact, trembling=True)
             for node, fixed in self._locks:
                 solver.lock(node, fixed)
-            now, due = inf, float(_FIRST)
+            values = None  # of the newest iteration
             try:
-                while solver.iteration < iterations:
-                    solver.run(1)
+                while now > goal and solver.iteration < iterations:
+                    values = None
+                    solver.run(1, on_board)
                     if solver.iteration >= due:
-                        now = 1000 * float(solver.gap()[0])
+                        values = worth(solver.played, solver.locked, on_board)
+                        now = 1000 * float(solver.gap(values[:, tree.entries])[0])
                         # it falls a little slower than 1 / t^2, so it does not reach its goal sooner
-                        growth = min(_MOST_GROWTH, (now / gap) ** 0.5) if gap > 0 else _MOST_GROWTH
+                        growth = min(_MOST_GROWTH, (now / goal) ** 0.5) if goal > 0 else _MOST_GROWTH
                         due = growth * solver.iteration
-                    stopped = on_progress and on_progress(solver.iteration, now)
-                    if now <= gap or stopped:
-                        break
-            except KeyboardInterrupt:
-                if not solver.iteration:
+                    report()
+            except (KeyboardInterrupt, _Stopped) as error:
+                if not solver.iteration and isinstance(error, KeyboardInterrupt):
                     raise
-            strategy = solver.policy().on_board
-            values = values_at_root(inside, strategy, reach, _AS_PLAYED, workers, whole_round=True)
-            gap_now = 1000 * float(solver.gap()[0])
-            tree = inside.rounds[self.spot.round]
-            played = strategy(tree, inside.root)
-            rows = self._reach_at(tree, played)
+                if not solver.iteration:
+                    raise ConfigError(
+                        "The spot was stopped before its first iteration, so there is no result."
+                    ) from None
+            values = worth(solver.played, solver.locked) if values is None else values
+            strategy = self._completed(tree, solver.played(tree, inside.root), values[2:], solver.locked)
+            rows = self._reach_at(tree, strategy)
             here = equities_at_root(inside, rows, workers)
-        decisions = tuple(self._decisions(tree, played, values, rows, here))
+            # the same, but also against what is shown of an opponent that does not come
+            shown = worth(
+                lambda part, board: strategy if board is inside.root else solver.played(part, board),
+                np.ones_like(solver.locked),
+            )
+        decisions = tuple(self._decisions(tree, strategy, shown[2:], rows, here))
         first = decisions[0]
         assert first.range_values is not None  # some hands of the ranges are possible together
         assert first.range_equities is not None
         return Solution(
             spot=self.spot,
             iterations=solver.iteration,
-            gap=gap_now,
+            goal=goal,
+            gap=max(1000 * float(solver.gap(values[:, tree.entries])[0]), 0.0),
             values=first.range_values,
             equities=(first.range_equities[0] * self.spot.unraked, first.range_equities[1] * self.spot.unraked),
             seconds=time.perf_counter() - start,
@@ -198,10 +254,25 @@ class SpotSolver:
                 raise ConfigError(f"The lock after {line!r} names neither frequencies nor the probabilities of a hand.")
             yield node, fixed
 
+    def _completed(self, tree: RoundTree, played: Floats, values: Doubles, locked: Mask) -> Doubles:
+        """The strategy [E, U] that is `played`, with best replies by `values` [P, S, U] of hands that do not come by it.
+
+        Ties are shared. Hands stay as they are where they are `locked` [n, U].
+        """
+        strategy, reach = np.array(played, np.float64), self._reach_at(tree, played)
+        for node in range(len(tree.nodes)):
+            edges, player = slice(tree.first_edge[node], tree.first_edge[node + 1]), tree.actor[node]
+            met = against(self._board, reach[1 - player, node, None])[0]
+            worth = values[player, tree.edge_slot[edges]]
+            best = worth >= worth.max(0) - _TIED * met * (self.spot.pot + self.spot.stacks)
+            replies = (reach[player, node] < ABSENT) & (met > 0) & ~locked[node]
+            strategy[edges] = np.where(replies, best / best.sum(0), strategy[edges])
+        return strategy
+
     def _reach_at(self, tree: RoundTree, strategy: Floats) -> Doubles:
         """Both players' reach at the decisions of the board's round by a strategy [E, U], [P, n, U]."""
         play, nodes = RoundPass(tree, self._board, self._reach, Scratch()), np.arange(len(tree.nodes))
-        play.down(strategy)
+        play.down(strategy, TREMBLE)
         return np.stack([rows[tree.row[player, nodes]] for player, rows in enumerate(play.rows)])
 
     def _lines(self, tree: RoundTree) -> Iterator[tuple[str, int, list[str]]]:
@@ -231,14 +302,14 @@ class SpotSolver:
             chips = self.game.tree.chips[tree.nodes[node]] / self.game.rules.unit_chips
             here = values[:, node] / met + chips[:, None]
             weights = reach[:, node] * board.size * np.nan_to_num(met)
-            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.view], start, player)
+            weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.view], player)
             yield Decision(
                 line=line,
                 player=player,
                 actions=tuple(names),
                 pot=float(chips.sum()),
                 to_call=float(chips.max() - chips[player]),
-                reach=reach[player, node][board.view],
+                reach=np.where(reach[player, node] < ABSENT, 0, reach[player, node])[board.view],
                 weight=weight,
                 reached=reached,
                 shown=(start[player] > 0) & (may_meet > 0),
@@ -266,7 +337,7 @@ class SpotSolver:
 
 def _means(weight: Doubles, values: Doubles) -> tuple[float, float] | None:
     """Both players' means of values [P, U] by weight [P, U]; None without weight."""
-    if not weight.any():
+    if not weight.any(1).all():
         return None
     first, second = (weight * np.nan_to_num(values)).sum(1) / weight.sum(1)
     return float(first), float(second)

@@ -13,8 +13,10 @@ maximal margin.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from math import comb, inf
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +25,10 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
-from deepcfr.ranges.boards import Board, Boards, Deal, Visit
-from deepcfr.ranges.kernels import reach_against
+from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, Visit
+from deepcfr.ranges.kernels import TREMBLE, drop_rare, fade, reach_against
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.sweep import EVERYTHING, Aims, BoardStrategy, RoundPass, Scratch, showdowns
+from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
 from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.solvers.tabular import DISCOUNTED, Discounting
 from deepcfr.solvers.vector_cfr import update
@@ -37,6 +39,14 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 PLAYERS = (0, 1)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
+IF_ABSENT: Final = "if absent"
+RootAims = Sequence[tuple[int, bool | Mask | Literal["if absent"]]]
+"""Players and whether each plays a best response, its strategy, or the best action with hands that do not come by it."""
+_TREMBLE = 1e-7  # the least probability of an action while learning
+# Iterations after which what nobody comes to any more is scaled down. After later ones it would also scale down what keeps
+# the opponent from coming, and the gap of a river rose tenfold (after 512 iterations).
+_FADES = (8, 32)
+_RARE = 0.01  # most probability, times the number of actions, that counts as left over from early iterations
 _BYTES_OF_BOARD = 80  # upper bound, for every hand
 _BYTES_OF_EDGE = 8  # a regret and a sum of strategies, for every hand; half of it in 16 bits
 _BYTES_OF_WORK = 64  # strategy, reach and up to four values in 64 bits, for every hand and edge
@@ -83,28 +93,35 @@ def values_at_root(
     boards: Boards,
     strategy: BoardStrategy,
     reach: Floats,
-    aims: Aims,
+    aims: RootAims,
     workers: Workers | None = None,
     locked: Mask | None = None,
     *,
     whole_round: bool = False,
+    tremble: float = 0.0,
+    on_board: OnBoard | None = None,
 ) -> Doubles:
     """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
 
     With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `ranges`, they are sums over the
     opponent's hands, weighted by its reach. A best response follows the strategy where the first board is `locked` [n, U].
+    Both players take every action with a probability of `tremble` at least. `on_board(done, total)` is called after each
+    board of the next round, and may raise to end this.
     """
     scratch = Scratch()
-    at_first = [(player, ~locked if best is True and locked is not None else best) for player, best in aims]
+
+    def free(play: RoundPass, player: int, best: bool | Mask | str, first: bool) -> bool | Mask:
+        hands = play.absent(player) if isinstance(best, str) else best
+        return hands & ~locked if first and locked is not None else hands
 
     def visit(board: Board, at_entries: Floats, deal: Deal) -> Floats:
         tree, first = boards.rounds[board.round], board.round == boards.root.round
         play = RoundPass(tree, board, at_entries, scratch)
-        play.down(strategy(tree, board))
-        values = play.up(at_first if first else aims, deal)
+        play.down(strategy(tree, board), tremble)
+        values = play.up([(player, free(play, player, best, first)) for player, best in aims], deal)
         return values if first and whole_round else values[:, tree.entries]
 
-    return np.array(_visit_root(boards, visit, reach, workers))
+    return np.array(_visit_root(boards, visit, reach, workers, on_board))
 
 
 def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = None) -> Doubles:
@@ -126,8 +143,10 @@ def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = No
     return shares
 
 
-def _visit_root(boards: Boards, visit: Visit, reach: Floats, workers: Workers | None) -> Floats:
-    return visit(boards.root, reach, lambda at_exits: boards.deal(visit, boards.root, at_exits, workers))
+def _visit_root(
+    boards: Boards, visit: Visit, reach: Floats, workers: Workers | None, on_board: OnBoard | None = None
+) -> Floats:
+    return visit(boards.root, reach, lambda at_exits: boards.deal(visit, boards.root, at_exits, workers, on_board))
 
 
 class Entrance(ABC):
@@ -226,6 +245,10 @@ class SubgameSolver:
 
     With an `entrance` the opponent's reach is not given but chosen by it in every iteration. Passes are in 32 bits, the
     gap is in 64. The tables of all boards after the first one are in 16 bits if `compact`.
+
+    If `trembling`, both players take every action at least once in ten million times while they learn, so they learn to
+    play where the opponent, or they themselves, do not come. What early iterations learnt there would outweigh that for
+    ever, so after some iterations it is scaled down, which does not change the strategies.
     """
 
     def __init__(
@@ -236,8 +259,10 @@ class SubgameSolver:
         workers: Workers | None = None,
         *,
         compact: bool = False,
+        trembling: bool = False,
     ) -> None:
         self.boards, self.entrance = boards, entrance
+        self._tremble = _TREMBLE if trembling else 0.0
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
         self._workers, self._scratch = workers, Scratch(np.float32)
@@ -247,31 +272,72 @@ class SubgameSolver:
             for tables in self._tables:
                 tables.append(Int16Table(tree, kept) if small else Table(tree, kept, np.float32))
         root = boards.root
-        self._locked = np.zeros((len(boards.rounds[root.round].nodes), len(root)), np.bool_)
+        self.locked = np.zeros((len(boards.rounds[root.round].nodes), len(root)), np.bool_)
+        self._locks: list[tuple[int, Floats]] = []
 
     def lock(self, node: int, strategy: Floats) -> None:
         """Fix the strategy [actions, U] at a node of the first board but where it is nan; call it before `run`."""
         board = self.boards.root
         tree, regrets = self.boards.rounds[board.round], self._tables[0][board.round].load(board)
         regrets[tree.first_edge[node] : tree.first_edge[node + 1]] = np.nan_to_num(strategy) * _LOCKED
-        self._locked[node] = ~np.isnan(strategy).any(0)
+        self.locked[node] = ~np.isnan(strategy).any(0)
+        self._locks.append((node, strategy))
 
-    def run(self, iterations: int) -> None:
-        """Do so many more iterations of both players."""
-        regrets, averages = self._tables
+    def run(self, iterations: int, on_board: OnBoard | None = None) -> None:
+        """Do so many more iterations of both players.
+
+        `on_board(done, total)` is called after each board of the next round. It may raise to end an iteration, which then
+        does not count; what it learnt on some boards stays.
+        """
         for t in range(self.iteration + 1, self.iteration + 1 + iterations):
             for player in PLAYERS:
                 if self.entrance:
                     self._reach[self.entrance.player] = self.entrance.reach()
-                visit = update(self.boards.rounds, (regrets, averages), player, DISCOUNTED, t, self._scratch)
-                values = _visit_root(self.boards, visit, self._reach, self._workers)
+                visit = update(
+                    self.boards.rounds, self._tables, player, DISCOUNTED, t, self._scratch, tremble=self._tremble
+                )
+                values = _visit_root(self.boards, visit, self._reach, self._workers, on_board)
                 if self.entrance and self.entrance.player == player:
                     self.entrance.learn(values[0], DISCOUNTED, t)
             self.iteration = t
+            if self._tremble and t in _FADES:
+                self._fade()
+
+    def _fade(self) -> None:
+        """Scale down what was learnt of situations that are not come to any more, on all boards."""
+        scratch = Scratch()
+
+        def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
+            tree = self.boards.rounds[board.round]
+            play = RoundPass(tree, board, reach, scratch)
+            play.down(self.played(tree, board), TREMBLE)
+            regret, average = (tables[board.round].load(board) for tables in self._tables)
+            fade(tree.actor, tree.first_edge, tree.row, _TREMBLE, *play.rows, regret, average)
+            for player in PLAYERS:
+                for tables, numbers in zip(self._tables, (regret, average), strict=True):
+                    tables[board.round].store(board, numbers, player)
+            if len(tree.exits):
+                deal(play.reach_at_exits())
+            return np.zeros((1, len(tree.entries), len(board)))
+
+        _visit_root(self.boards, visit, self._reach, self._workers)
 
     def policy(self) -> RangePolicy:
         """The average strategy on the boards of the subgame."""
         return RangePolicy(self.boards, self._tables[1], "subgame")
+
+    def played(self, tree: RoundTree, board: Board) -> Floats:
+        """The average strategy on a board, [E, U], without what only early iterations did.
+
+        Iteration t has a weight of about t^2, so actions that are not played any more keep a share of about T^-1.5 at most;
+        smaller ones become 0. Locked decisions are as given.
+        """
+        strategy: Floats = np.array(self.policy().on_board(tree, board), np.float64)
+        drop_rare(tree.first_edge, max(min(_RARE, self.iteration**-1.5), 20 * _TREMBLE), strategy)
+        for node, fixed in self._locks if board is self.boards.root else ():
+            rows = slice(tree.first_edge[node], tree.first_edge[node + 1])
+            strategy[rows] = np.where(np.isnan(fixed), strategy[rows], fixed)
+        return strategy
 
     def on_first_board(self, otherwise: Floats) -> Floats:
         """The average strategy on the first board, [E, U], and `otherwise` at decisions of which nothing was learnt.
@@ -286,8 +352,11 @@ class SubgameSolver:
         ]
         return np.where((learnt[0] & learnt[1])[tree.edge_node], self.policy().on_board(tree, board), otherwise)
 
-    def gap(self) -> Doubles:
-        """The gains of both players by best responses to the average strategy, added, at each entry, [X].
+    def gap(self, values: Doubles | None = None) -> Doubles:
+        """The gains of both players by best responses, added, at each entry, [X].
+
+        `values` [4, X, U] are best responses and means of the players, as in `EVERYTHING`, by default those of the average
+        strategy.
 
         It is 0 in an equilibrium of the game that is solved, which begins with the opponent's choice if there is an
         entrance. Best responses follow what is locked. In the game's unit, a mean over pairs of hands by their reach (with
@@ -297,8 +366,9 @@ class SubgameSolver:
         size, reach = boards.root.size, self._reach.copy()
         if entrance:
             reach[entrance.player] = entrance.average
-        strategy = self.policy().on_board
-        values = values_at_root(boards, strategy, reach, EVERYTHING, self._workers, self._locked)
+        if values is None:
+            strategy = self.policy().on_board
+            values = values_at_root(boards, strategy, reach, EVERYTHING, self._workers, self.locked)
         gains = np.zeros(reach.shape[1])
         for player, best, mean in zip(PLAYERS, values[:2], values[2:], strict=True):
             if entrance and entrance.player == player:

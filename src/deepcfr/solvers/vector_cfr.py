@@ -136,11 +136,13 @@ def update(
     scratch: Scratch,
     seed: int = 0,
     matched: Sequence[Table] = (),
+    tremble: float = 0.0,
 ) -> Visit:
     """Iteration t of CFR on a board for one player; a visit returns the player's values at the entries, [1, X', U].
 
     `tables` are the regrets and the average strategies of every round, which a visit changes; a predictive variant also has
-    `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits.
+    `matched`, what regret matching reads. `seed` is that of the random rounding of 16 bits. Both players take every action
+    with a probability of `tremble` at least, in what the player learns from and in the weights of its average strategy.
     """
     keep_positive, keep_negative, keep_average = variant.factors(t)
     least = 0.0 if variant.floor else -inf
@@ -154,7 +156,7 @@ def update(
         play.sigma = scratch.array(f"strategy {board.round}", regret.shape)
         descend(
             tree.actor, tree.first_edge, tree.edge_row, tree.row, player,
-            read, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player],
+            read, average, keep_average, play.sigma, play.rows[player], play.rows[1 - player], tremble,
         )  # fmt: skip
         values = play.up([(player, False)], deal)
         add_regrets(

@@ -186,7 +186,7 @@ def detail(found: HandTable, label: str, columns: Mapping[str, Floats] | None = 
                 "bars": bars(by_name(found.names, found.strategy[index])),
                 "percents": [percent(share) for share in found.strategy[index].tolist()],
                 "reach": percent(float(found.reach[index])),
-                "numbers": ["–" if np.isnan(values[index]) else f"{values[index]:.3f}" for values in columns.values()],
+                "numbers": ["–" if np.isnan(values[index]) else f"{values[index]:z.3f}" for values in columns.values()],
                 "advantages": None if small is None else [signed(x, 3) for x in small[index]],
             }
         )

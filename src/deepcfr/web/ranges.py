@@ -16,7 +16,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.play.hand import Floats, free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy
-from deepcfr.ranges.kernels import pair_weights
+from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.web.advantages import Advantages
 from deepcfr.web.position import Position
 from deepcfr.web.site import Refusal
@@ -114,17 +114,18 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     if game.rules.hole_cards > 2:
         raise Refusal(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     holes = free_holes(game.rules, position.board)
-    player, start = position.state.actor, np.ones((2, len(holes)))
-    reach = start.copy()
+    player, reach = position.state.actor, np.ones((2, len(holes)))
     for before, action in position.path():
-        reach[before.state.actor] *= hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
-    weight, _, reached = pair_weights(holes, reach, start, player)
+        played = hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
+        reach[before.state.actor] *= np.maximum(played, TREMBLE)
+    weight, _, reached = pair_weights(holes, reach, player)
+    own = np.where(reach[player] < ABSENT, 0, reach[player])
     strategy = hand_strategy(policy, game.state(position.node), holes, position.board)[:, legal]
     found = newest.at(game, position.node, holes, position.board) if newest else None
     advantages = None if found is None else found[:, legal]
     meaning = newest.meaning(game, position.node) if newest else None
     names = [position.name(action) for action in legal]
-    return Range(game.rules, names, holes, reach[player], weight, strategy, position, reached, advantages, meaning)
+    return Range(game.rules, names, holes, own, weight, strategy, position, reached, advantages, meaning)
 
 
 def cell_label(rules: PokerRules, hole: npt.NDArray[np.uint8]) -> str:

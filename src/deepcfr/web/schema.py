@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, field_validator, model_validator
 
 from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
+from deepcfr.errors import ConfigError
+from deepcfr.search.spot_solver import goal_of
 
 Probabilities = dict[str, float]
 Number = Annotated[StrictInt, Field(ge=0, le=2**53)]
@@ -293,13 +295,24 @@ class SpotWish(_Request):
     cap: float | None = Field(None, description="most of the rake, in big blinds")
     min_bet: float = Field(0.0, description="the smallest bet that is allowed, in big blinds; 0 for any")
     aggressor: Seat | None = Field(None, description="who bet last on the street before, for donk bets")
-    gap: float = Field(SPOT_GAP, ge=0, description="stop at this gap, in thousandths of a big blind")
+    gap: float | str = Field(
+        SPOT_GAP, description="stop at this gap, in thousandths of the unit or a percentage of the pot such as 0.5%"
+    )
     exploitability: float | None = Field(
         None, ge=0, description="stop at half such a gap, in percent of the pot; it takes the place of `gap`"
     )
     iterations: int = Field(SPOT_ITERATIONS, ge=1, le=100_000)
     locks: list[SpotLock] = Field([], description="decisions that are played as given, as in `deepcfr spot --lock`")
     name: str = Field("", max_length=100)
+
+    @field_validator("gap")
+    @classmethod
+    def _goal(cls, gap: float | str) -> float | str:
+        try:
+            goal_of(gap, 1.0)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return gap
 
 
 class NewName(_Request):
@@ -376,6 +389,7 @@ class SpotFacts(BaseModel):
     aggressor: Seat | None = None
     notes: list[str] = Field([], description="sentences on what was solved otherwise than given")
     iterations: int
+    goal_mbb: float | None = Field(None, description="the gap to stop at")
     gap_mbb: float
     exploitability_percent: float = Field(0.0, description="half the gap in percent of the pot")
     seconds: float

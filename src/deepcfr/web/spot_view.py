@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from deepcfr.games.cards import all_hands
 from deepcfr.play.hand import Floats
-from deepcfr.ranges.kernels import pair_weights
+from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
 from deepcfr.web.browse_view import detail, difference, grid, reach_grid, value_difference
@@ -55,19 +55,19 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
     path = list(path_to(spot, line))
     here, _ = path[-1]
     acts = here.player == player
-    start = np.stack([_range(text) for text in (spot.dealer, spot.big_blind)])
-    reach = start.copy()
+    reach = np.stack([_range(text) for text in (spot.dealer, spot.big_blind)])
     for decision, action in path[:-1]:
         place = list(decision.frequencies).index(str(action))
         played = np.zeros(len(_HOLES))
-        played[_rows(decision.hands)] = [shares[place] for shares in decision.hands.values()]
+        played[_rows(decision.hands)] = [max(shares[place], TREMBLE) for shares in decision.hands.values()]
         reach[SEATS.index(decision.player)] *= played
-    weight = pair_weights(_HOLES, reach, start, SEATS.index(player))[0]
+    weight = pair_weights(_HOLES, reach, SEATS.index(player))[0]
     names = list(here.hands if acts else spot.hand_values[player])
     rows = _rows(names)
+    own = reach[SEATS.index(player), rows]
     strategy = np.array([here.hands[name] if acts else [] for name in names]).reshape(len(names), -1)
     actions = list(here.frequencies) if acts else []
-    return HandTable(HOLDEM, actions, _HOLES[rows], reach[SEATS.index(player), rows], weight[rows], strategy)
+    return HandTable(HOLDEM, actions, _HOLES[rows], np.where(own < ABSENT, 0, own), weight[rows], strategy)
 
 
 def _rows(names: Iterable[str]) -> npt.NDArray[np.intp]:

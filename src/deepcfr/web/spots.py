@@ -13,6 +13,7 @@ from deepcfr.errors import DeepCFRError
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.rules import PokerRules
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, kind_texts, kind_weights, parse_range
+from deepcfr.search.spot_solver import goal_of
 from deepcfr.web import schema
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS, Form
@@ -51,8 +52,8 @@ def solve(site: Site, wish: schema.SpotWish) -> str:
     """Begin to solve a spot, or let it wait for its turn, and return its name. Raises what its parts raise for mistakes."""
     site.spots.require_room()
     solver = solver_of(site, wish)
-    gap = wish.gap if wish.exploitability is None else 20 * wish.exploitability * solver.spot.pot
-    return site.spots.start(wish.name or wish.board, solver, gap, wish.iterations)
+    gap = wish.gap if wish.exploitability is None else f"{2 * wish.exploitability}%"
+    return site.spots.start(wish.name or wish.board, solver, goal_of(gap, solver.spot.pot), wish.iterations)
 
 
 def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
