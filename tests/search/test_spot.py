@@ -578,7 +578,7 @@ def test_a_locked_decision_is_played_and_the_rest_adapts() -> None:
 def test_a_single_hand_is_locked_and_the_others_are_solved() -> None:
     """Of three value hands one checks, so the others can be joined by 2 * 10 / 20 bluffs only."""
     lock = {"line": "", "hands": {"KsKd": [1.0, 0.0]}}
-    found = SpotSolver(spot(RIVER, *POLAR, "river 100"), 1e9, locks=[lock]).solve(0.5, 3_000)
+    found = SpotSolver(spot(RIVER, *POLAR, "river 100"), 1e9, locks=[lock]).solve(0.5, 10_000)
     first, facing = (next(d for d in found.decisions if d.line == line) for line in ("", "all-in"))
     played = found.facts()["decisions"][0]["hands"]
     assert played["KsKd"] == pytest.approx([1, 0], abs=1e-4)
