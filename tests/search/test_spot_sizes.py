@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deepcfr.errors import ConfigError
 from deepcfr.search.spot import Spot, parse_board
 from deepcfr.search.spot_ranges import parse_range
-from deepcfr.search.spot_sizes import Sizes
+from deepcfr.search.spot_sizes import Sizes, amount_text
 from deepcfr.search.spot_solver import SpotSolver
 
 BOARD = "Qs 7h 2c 9d 4s"
@@ -110,6 +110,28 @@ def test_later_streets_know_who_bet_last(line: str, bet: int) -> None:
     assert (tree.round[node], tree.actor[node]) == (3, 1)
     pot, called = tree.chips[node].sum(), tree.chips[node].max()
     assert tree.chips[tree.child[node, 2], 1] - called == pot * bet / 100
+
+
+@pytest.mark.parametrize(
+    "amount, text",
+    [
+        (0, "0"),
+        (2.5, "2.5"),
+        (100, "100"),
+        (10 / 3, "3.33333"),
+        (1e-10 / 3, "0.0000000000333333"),
+        (1e6, "1000000"),
+        (12_345_678.0, "12345678"),
+    ],
+)
+def test_amounts_have_six_digits_and_no_exponent(amount: float, text: str) -> None:
+    assert amount_text(amount) == text
+
+
+def test_two_bets_into_a_tiny_pot_have_two_names() -> None:
+    ranges = parse_range("AA"), parse_range("KK")
+    which = Spot(parse_board(BOARD), 4e-10, 4e-9, ranges, Sizes.parse("river 50 100"))
+    assert (which.betting.tree.child[0, 2:] >= 0).sum() == 2
 
 
 def test_a_geometric_size_ends_all_in_on_the_last_street() -> None:

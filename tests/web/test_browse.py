@@ -53,7 +53,7 @@ def test_positions_are_read_and_written() -> None:
 
 
 def test_seats_have_the_names_of_spots_where_blinds_differ() -> None:
-    assert [seat_name(game, player) for game in (MINI, LEDUC) for player in (0, 1)] == [
+    assert [seat_name(game.rules, player) for game in (MINI, LEDUC) for player in (0, 1)] == [
         "dealer", "big blind", "Player 0", "Player 1",
     ]  # fmt: skip
 

@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 
 from deepcfr.api import solve_spot
 from deepcfr.errors import CheckpointError, ConfigError
+from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solution import Solution
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
@@ -170,18 +171,48 @@ def test_the_page_shows_grids_ways_and_hands(somebody: TestClient) -> None:
     assert f'value="{RIVER}"' in somebody.get("/spots?like=polar").text
 
 
-def test_each_decision_has_its_pot_its_price_and_both_ranges(somebody: TestClient, polar: Solution) -> None:
-    """After a bet of half the pot the dealer pays 5 into 15, so it needs 25 % equity."""
-    page = somebody.get("/spots/polar?line=bet 5&cell=AA").text
+@pytest.mark.parametrize(
+    "pot, half, three_halves, places",
+    [(10, "5", "15", 3), (4e-6, "0.000002", "0.000006", 10), (20_000_000, "10000000", "30000000", 0)],
+)
+def test_each_decision_has_its_pot_its_price_and_both_ranges(
+    tmp_path: Path, pot: float, half: str, three_halves: str, places: int
+) -> None:
+    """After a bet of half the pot the dealer pays a half into three halves, so it needs 25 % equity."""
+    texts = {name: WISH[name] for name in ("board", "dealer", "big_blind", "sizes")}
+    found = solve_spot(**texts, pot=pot, stacks=4 * pot, gap=0, iterations=50)
+    (tmp_path / "sized.json").write_text(json.dumps(found.facts()))
+    client = visitor(open_site((), "own", pytest.fail, spots=tmp_path))
+    page = client.get(f"/spots/sized?line=bet {half}&cell=AA").text
     text = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page))
-    assert "pot 15 · 5 to call · pot odds 25.0 %" in text
-    here = next(decision for decision in polar.decisions if decision.line == "bet 5")
+    assert f"pot {three_halves} · {half} to call · pot odds 25.0 %" in text
+    here = next(decision for decision in found.decisions if decision.line == f"bet {half}")
     assert here.range_values is not None
     assert here.range_equities is not None
     for player, seat in enumerate(("dealer (IP)", "big blind (OOP)")):
         value, equity = here.range_values[player], here.range_equities[player]
         name, position = seat.rsplit(" ", 1)
-        assert f"{name} {position} {value:.3f} {100 * equity:.1f} % {100 * value / 15:.1f} %" in text
+        percent = 100 * value / here.pot
+        assert f"{name} {position} {value:.{places}f} {100 * equity:.1f} % {percent:.1f} %" in text
+    calling = client.get("/api/spots/sized").json()["decisions"]
+    called = next(each for each in calling if each["line"] == here.line)["values"]["AsAh"][1]
+    assert f'<td class="number">{called:.{places}f}</td>' in page
+    form = client.get("/spots?like=sized").text
+    assert f"<td>{RIVER}</td>" + f'<td class="number">{amount_text(pot)}</td>' in form
+    assert f'id="pot" name="pot" value="{amount_text(pot)}"' in form
+
+
+def test_amounts_of_a_comparison_and_shares_of_the_pot_have_no_exponent(somebody: TestClient, polar: Solution) -> None:
+    facts = json.loads(json.dumps(polar.facts()))
+    for decision in facts["decisions"]:
+        decision["range_values"] = dict.fromkeys(decision["range_values"], 2e-07)
+    tiny = facts | {"pot": 4e-6, "stacks": 1.6e-5, "exploitability_percent": 250.0}
+    somebody.put("/api/spots/tiny", json=tiny)
+    somebody.put("/api/spots/less", json=tiny)
+    page = somebody.get("/spots/tiny?with=less&cell=KK").text
+    assert page.count("+0.0000000000</td>") == 2
+    assert '<b class="number">250</b> % of the pot' in page
+    assert '<td class="number">250 %</td>' in somebody.get("/spots").text
 
 
 def test_a_spot_like_another_has_its_fields_and_keeps_its_locks(somebody: TestClient) -> None:

@@ -90,8 +90,8 @@ class SpotQuery:
     min_bet: float = 0.0  # the smallest bet that is allowed; 0 for any
     #: who bet last on the street before, for donk bets; with --from as in --line
     aggressor: Literal["dealer", "big blind"] | None = None
-    #: stop when best responses gain at most so much, both players added: thousandths of a big blind, or percent of the pot
-    #: such as 0.5%
+    #: stop when best responses gain at most so much, both players added: thousandths of the unit of the pot, or percent
+    #: of the pot such as 0.5%
     gap: str = f"{SPOT_GAP:g}"
     iterations: int = SPOT_ITERATIONS  # stop after so many iterations in any case; Ctrl-C stops earlier
     #: a JSON file with a list of decisions in the form of --out, which are played as written: the line, and the frequencies

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import inf
 from typing import Literal, get_args
 
@@ -204,9 +205,9 @@ class Betting:
     lifted: tuple[str, ...]  # sizes that are below the smallest legal one somewhere, and are that there
 
 
-def amount_text(amount: float) -> str:
-    """An amount with six significant digits or all of its whole part."""
-    return f"{amount:.0f}" if amount >= 1e6 else _text(float(f"{amount:.6g}"))
+def amount_text(amount: float, digits: int = 6) -> str:
+    """An amount with so many significant digits or all of its whole part, and without an exponent."""
+    return f"{amount:.0f}" if abs(amount) >= 10**digits else f"{Decimal(f'{amount:.{digits}g}'):f}"
 
 
 class _Builder:

@@ -117,9 +117,13 @@ def value_difference(
     first: tuple[HandTable, Mapping[str, Floats]],
     second: tuple[HandTable, Mapping[str, Floats]],
     link: Link,
-    selected: str = "",
+    selected: str,
+    places: int,
 ) -> dict[str, Any]:
-    """The grid of the difference of two tables' "EV": the mean of the first one less that of the second, by kind."""
+    """The grid of the difference of two tables' "EV": the mean of the first one less that of the second, by kind.
+
+    `places` are the decimal places of EVs; the cells show one less.
+    """
     means = []
     for table, columns in (first, second):
         known = ~np.isnan(columns["EV"])
@@ -136,10 +140,10 @@ def value_difference(
     def shown(label: str) -> dict[str, Any]:
         shift = shifts[label]
         return {
-            "apart": signed(shift, 2),
+            "apart": signed(shift, max(places - 1, 0)),
             "kind": "call" if shift >= 0 else "raise-1",
             "opacity": f"{abs(shift) / most:.3f}",
-            "said": f"{label}: EV {mine[label]:.3f}, {signed(shift, 3)}",
+            "said": f"{label}: EV {mine[label]:.{places}f}, {signed(shift, places)}",
         }
 
     return _rows(first[0], link, selected, shown, shifts.keys())
@@ -170,8 +174,8 @@ def _said(shares: list[Any]) -> str:
     return ", ".join(f"{part.name} {part.percent}" for part in shares if part.share > 0)
 
 
-def detail(found: HandTable, label: str, columns: Mapping[str, Floats] | None = None) -> dict[str, Any] | None:
-    """The hands of a kind with their strategies, and numbers [H] by the title of their column; None without such hands."""
+def detail(found: HandTable, label: str, columns: Mapping[str, list[str]] | None = None) -> dict[str, Any] | None:
+    """The hands of a kind with their strategies, and numbers as text [H] by column title; None without such hands."""
     cell = found.cell(label)
     if cell is None:
         return None
@@ -186,7 +190,7 @@ def detail(found: HandTable, label: str, columns: Mapping[str, Floats] | None = 
                 "bars": bars(by_name(found.names, found.strategy[index])),
                 "percents": [percent(share) for share in found.strategy[index].tolist()],
                 "reach": percent(float(found.reach[index])),
-                "numbers": ["–" if np.isnan(values[index]) else f"{values[index]:z.3f}" for values in columns.values()],
+                "numbers": [numbers[index] for numbers in columns.values()],
                 "advantages": None if small is None else [signed(x, 3) for x in small[index]],
             }
         )

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from deepcfr.report import run_report
+from deepcfr.search.spot_sizes import amount_text
 
 HERE = Path(__file__).parent
 STATIC = (HERE / "static", run_report.STATIC)  # the latter: styles that a report carries as well
@@ -26,6 +27,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["static"] = static
+    environment.filters["amount"] = amount_text
     return environment
 
 

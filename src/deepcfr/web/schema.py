@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, field_validator, model_validator
@@ -284,19 +285,19 @@ class SpotWish(_Request):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     board: str = Field(max_length=40, description="three to five cards")
-    pot: float | None = Field(None, description="big blinds")
-    stacks: float | None = Field(None, description="big blinds that each player has left")
+    pot: float | None = Field(None, description="in any unit, such as big blinds or chips")
+    stacks: float | None = Field(None, description="what each player has left, in the unit of the pot")
     dealer: str | None = Field(None, max_length=_RANGE, description="a range such as 77+,A5s-A2s,KQo:0.5")
     big_blind: str | None = Field(None, max_length=_RANGE, description="a range")
     agent: str | None = Field(None, max_length=100, description="an agent of this server that plays hold'em")
     line: str = Field("", max_length=200, description="the betting before, rounds apart by '/'")
     sizes: str = Field(SPOT_SIZES, max_length=2_000)
     rake: float = Field(0.0, description="percent of the final pot that the house takes from its winner")
-    cap: float | None = Field(None, description="most of the rake, in big blinds")
-    min_bet: float = Field(0.0, description="the smallest bet that is allowed, in big blinds; 0 for any")
+    cap: float | None = Field(None, description="most of the rake, in the unit of the pot")
+    min_bet: float = Field(0.0, description="the smallest bet that is allowed, in the unit of the pot; 0 for any")
     aggressor: Seat | None = Field(None, description="who bet last on the street before, for donk bets")
     gap: float | str = Field(
-        SPOT_GAP, description="stop at this gap, in thousandths of the unit or a percentage of the pot such as 0.5%"
+        SPOT_GAP, description="stop at this gap, in thousandths of the unit of the pot or in percent of it such as 0.5%"
     )
     exploitability: float | None = Field(
         None, ge=0, description="stop at half such a gap, in percent of the pot; it takes the place of `gap`"
@@ -327,7 +328,7 @@ class SpotState(BaseModel):
     name: str
     solved: bool
     iterations: int
-    gap_mbb: float | None
+    gap_mbb: float | None = Field(description="in thousandths of the unit of the pot")
     exploitability_percent: float | None = Field(default=None, description="half the gap, in percent of the pot")
     waits: int = Field(default=0, description="its place among the spots that wait; 0 if it is being solved, or was")
     seconds: float = Field(default=0.0, description="how long it has been solved")
@@ -355,9 +356,9 @@ class SpotDecision(BaseModel):
     hands: dict[Hand, list[float]] = Field(
         description="the probabilities of the actions with each hand that can meet one of the other player's here"
     )
-    values: dict[Hand, list[float]] = Field({}, description="big blinds won by each action, where a fold is 0")
+    values: dict[Hand, list[float]] = Field({}, description="what each action wins, where a fold is 0")
     # missing in files of earlier versions, and means where no two hands get here
-    pot: float | None = Field(None, description="big blinds in the middle, bets of the round included")
+    pot: float | None = Field(None, description="with the bets of the round")
     to_call: float | None = None
     range_values: dict[Seat, float] | None = Field(None, description="what each range wins in the mean from here on")
     range_equities: dict[Seat, float] | None = Field(None, description="share of the pot, 0 to 1, if nobody bets again")
@@ -373,7 +374,7 @@ class SpotDecision(BaseModel):
 
 
 class SpotFacts(BaseModel):
-    """A solved spot, the file of `deepcfr spot --out`; amounts are in big blinds."""
+    """A solved spot, the file of `deepcfr spot --out`; amounts are in the unit of its pot."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -389,8 +390,8 @@ class SpotFacts(BaseModel):
     aggressor: Seat | None = None
     notes: list[str] = Field([], description="sentences on what was solved otherwise than given")
     iterations: int
-    goal_mbb: float | None = Field(None, description="the gap to stop at")
-    gap_mbb: float
+    goal_mbb: float | None = Field(None, description="the gap to stop at, in thousandths of the unit of the pot")
+    gap_mbb: float = Field(description="in thousandths of the unit of the pot")
     exploitability_percent: float = Field(0.0, description="half the gap in percent of the pot")
     seconds: float
     bytes: int
@@ -409,3 +410,8 @@ class SpotFacts(BaseModel):
             raise ValueError("hands with a value and hands with an equity differ")
         self.exploitability_percent = self.exploitability_percent or self.gap_mbb / (20 * self.pot)
         return self
+
+    @property
+    def places(self) -> int:
+        """The decimal places of values on pages: three in a pot of 10, and one more in one of a tenth of it."""
+        return max(0, 4 - floor(log10(self.pot)))

@@ -13,6 +13,7 @@ from deepcfr.defaults import SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import DeepCFRError
 from deepcfr.search.spot import Spot, parse_board
 from deepcfr.search.spot_ranges import hand_rows, parse_range
+from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
 from deepcfr.web import schema
 from deepcfr.web.site import Site, shorten
@@ -47,7 +48,7 @@ def kept_of(facts: schema.SpotFacts) -> dict[str, Any]:
 def values_like(facts: schema.SpotFacts) -> dict[str, str]:
     """The fields of a form for a spot like a solved one."""
     kept = kept_of(facts).items()
-    return EXAMPLE | {name: f"{value:.12g}" if isinstance(value, float) else value for name, value in kept}
+    return EXAMPLE | {name: amount_text(value, 12) if isinstance(value, float) else value for name, value in kept}
 
 
 def wish_of(values: Mapping[str, Any]) -> schema.SpotWish:

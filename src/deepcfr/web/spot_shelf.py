@@ -31,7 +31,7 @@ class Job:
 
     solver: SpotSolver
     size: str  # in words
-    gap: float  # the one to stop at, in thousandths of a big blind
+    gap: float  # the one to stop at, in thousandths of the spot's unit
     iterations: int  # the most
     done: int = 0
     now: float | None = None  # the newest gap

@@ -25,6 +25,7 @@ from deepcfr.web.site import Refusal, shorten
 from deepcfr.web.spot_form import SHARE
 
 SEATS: tuple[Seat, Seat] = ("dealer", "big blind")
+EQUITY = "Equity %"  # a column of percents; all others are amounts
 _HOLES = all_hands(HOLDEM.num_cards, HOLDEM.hole_cards)
 _range = lru_cache(maxsize=64)(parse_range)
 
@@ -92,7 +93,7 @@ def worth(decision: SpotDecision, player: Seat, names: list[str], strategy: Floa
         columns |= {f"EV of {action}": values[:, place] for place, action in enumerate(decision.frequencies)}
     else:
         columns = {"EV": _numbers(decision.hand_values, player, names)}
-    return columns | {"Equity %": 100 * _numbers(decision.hand_equities, player, names)}
+    return columns | {EQUITY: 100 * _numbers(decision.hand_equities, player, names)}
 
 
 def _numbers(of: Mapping[Seat, Mapping[str, float]], player: Seat, names: list[str]) -> Floats:
@@ -158,7 +159,7 @@ def page_of(
                 "title": f"{title}: {player}" if other else player,
                 "acts": acts,
                 "grid": (grid if acts else reach_grid)(table, link, cell),
-                "detail": detail(table, cell, columns) if cell else None,
+                "detail": detail(table, cell, _texts(columns, spots[title].places)) if cell else None,
             }
         )
     mine = tables[name, decision.player][0]
@@ -166,7 +167,9 @@ def page_of(
     if other:
         apart = [("played otherwise", difference(mine, tables[other, decision.player][0], link, cell))]
         pairs = [(player, [tables[title, player] for title in (name, other)]) for player in seats]
-        apart += [(f"EV of the {player}", value_difference(two[0], two[1], link, cell)) for player, two in pairs]
+        apart += [
+            (f"EV of the {player}", value_difference(two[0], two[1], link, cell, spot.places)) for player, two in pairs
+        ]
     chosen = mine.cell(cell)
     shares = by_name(mine.names, chosen.shares if chosen else mine.whole)
     return {
@@ -202,6 +205,15 @@ def _valued(spot: SpotFacts, line: str, player: Seat) -> tuple[HandTable, dict[s
     """A player's hands at a decision, and what they are worth."""
     table = table_at(spot, line, player)
     return table, worth(decision_at(spot, line), player, _names(table), table.strategy)
+
+
+def _texts(columns: Mapping[str, Floats], places: int) -> dict[str, list[str]]:
+    """Columns of numbers [H] as text, with `places` decimal places but for equities, which are in percent."""
+    digits = {title: 3 if title == EQUITY else places for title in columns}
+    return {
+        title: ["–" if np.isnan(value) else f"{value:z.{digits[title]}f}" for value in values.tolist()]
+        for title, values in columns.items()
+    }
 
 
 def _names(table: HandTable) -> list[str]:
