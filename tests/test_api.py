@@ -181,6 +181,9 @@ def test_lists_are_texts() -> None:
     facts = [solve_spot(**(SPOT | change), iterations=3).facts() for change in ({}, lists, {"big_blind": ["KK"]})]
     for other in facts[1:]:
         assert other["decisions"] == facts[0]["decisions"]
+    weights = {"AsAd": 1 / 3, "KsKd": 1e-7}
+    held = solve_spot(**(SPOT | {"dealer": weights}), iterations=1).spot.ranges[0]
+    assert sorted(held[held > 0].tolist(), reverse=True) == list(weights.values())
 
 
 def test_a_run_from_python_is_that_of_the_command(tmp_path: Path) -> None:

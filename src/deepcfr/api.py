@@ -327,7 +327,7 @@ def _text(what: str, value: object, between: str = " ") -> str:
 def _range_text(player: str, value: object) -> str | None:
     """A range as a text: that of a mapping has weights by hand."""
     if isinstance(value, Mapping) and all(isinstance(weight, Real) for weight in value.values()):
-        value = [f"{hand}:{float(weight):f}" for hand, weight in value.items()]
+        value = [f"{hand}:{float(weight)!r}" for hand, weight in value.items()]
     return None if value is None else _text(f"range of the {player}", value, ",")
 
 

@@ -434,6 +434,7 @@ def test_limits_of_the_work_are_checked_before_it_begins(limit: str, sentence: s
         ({"pot": 0}, "pot must be above 0"),
         ({"stacks": float("nan")}, "stacks must be above 0"),
         ({"pot": 1e-9, "stacks": 1e6}, "one of them is too small"),
+        ({"pot": 1e-300, "stacks": 1e-300}, "one of them is too small"),
         ({"pot": 2e8}, "pot must be above 0 and at most 100,000,000, but is 2e"),
         ({"min_bet": -1}, "smallest bet must be a number of 0 or more, but is -1"),
         ({"aggressor": "oop"}, "Who bet last is dealer or big blind, not 'oop'"),
@@ -597,6 +598,7 @@ def test_a_single_hand_is_locked_and_the_others_are_solved() -> None:
         ({"line": "", "frequencies": {"check": "a", "all-in": 0.6}}, "do not sum to 1"),
         ({"line": ""}, "neither frequencies nor the probabilities of a hand"),
         ({"line": "", "hands": {"QsQd": [0, 1]}}, "QsQd is no hand"),
+        ({"line": "", "hands": {"AsAd": [0, 1]}}, "AsAd is no hand of the big blind's range"),
         ({"line": "", "hands": {"KsKd": 1}}, "KsKd is no hand"),
         ({"line": "", "frequencies": {"check": 10**400, "all-in": 0}}, "do not sum to 1"),
         ({"line": "", "hands": []}, "'hands' of the lock after '' must be an object"),
@@ -675,7 +677,7 @@ def test_a_gap_is_in_thousandths_or_a_percentage_of_the_pot(gap: float | str, go
     assert goal_of(gap, 20) == pytest.approx(goal)
 
 
-@pytest.mark.parametrize("gap", ["", "%", "half", "1 mbb", "5%%", -1, "-1%", "nan"])
+@pytest.mark.parametrize("gap", ["", "%", "half", "1 mbb", "5%%", -1, "-1%", "nan", "inf", "1e400%"])
 def test_what_is_no_gap_is_a_sentence(gap: float | str) -> None:
     with pytest.raises(ConfigError, match=r"The gap must be at least 0|neither a number of thousandths"):
         goal_of(gap, 20)

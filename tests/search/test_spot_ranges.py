@@ -73,6 +73,7 @@ def test_a_notation_has_as_many_hands_as_counted(written: str, hands: float) -> 
         ("AKs@150", "The weight of 'AKs@150' must be"),
         ("AKs:nan", "The weight of 'AKs:nan' must be"),
         ("AKs@0.5", "The weight of 'AKs@0.5' is at most one percent: write :0.5 for a share, or @0.5%"),
+        ("AA,KK:1e-20", "The weight of 'KK:1e-20' is below 1e-09: leave the hands out"),
         (r"[50]77", r"'\[50\]77' is not a part of a range: a weight of several hands"),
         (r"[50]77[/40]", r"a weight of several hands is written \[50\]77,AKs\[/50\]"),
         ("[50]77:0.5[/50]", "'77:0.5' has a weight of its own inside of a block"),

@@ -30,6 +30,7 @@ def actions(sizes: str, cards: int = 5, **more: object) -> dict[str, tuple[str, 
     [
         ("river 33% 75 %", "", "check, bet 33, bet 75"),
         ("river 33.3", "", "check, bet 33.3"),
+        ("river 66.66666666666667", "", "check, bet 66.6667"),
         ("River 50, RAISE 2.5X", "bet 50", "fold, call, raise to 125"),
         ("river 33, 75; raise 100", "", "check, bet 33, bet 75"),
         ("bet 50", "", "check, bet 50"),
@@ -153,6 +154,9 @@ def test_a_geometric_size_ends_all_in_on_the_last_street() -> None:
     [
         ("river", "'river' needs percentages of the pot"),
         ("river 0", "'river 0' needs percentages of the pot above 0"),
+        ("river 0.0000000000001%", "needs percentages of the pot above 0"),
+        ("river 0e", "'0e' in 'river 0e' needs numbers above 0"),
+        ("river e0%", "'e0%' in 'river e0%' needs numbers above 0"),
         ("river -5", "'-5' is none, and no other size"),
         ("river nan", "'nan' is none"),
         ("river 1e9", "'1e9' is none"),

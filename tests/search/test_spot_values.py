@@ -5,6 +5,7 @@ from __future__ import annotations
 import eval7
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from deepcfr.api import solve_spot
 from deepcfr.errors import ConfigError
@@ -95,6 +96,111 @@ class Recursion:
                 won = [self.won(after, (h, o) if player == 0 else (o, h))[player] for o in np.flatnonzero(weight)]
                 result[h, a] = np.average(won, weights=weight[weight > 0]) + paid
         return result, self.apart @ reach[1 - player]
+
+
+class SequenceForm:
+    """The game of a spot without later streets, by sequences of each player's own actions (von Stengel 1996)."""
+
+    def __init__(self, found: Solution) -> None:
+        self.pairs = pairs = Recursion(found)
+        ranges = np.stack(found.spot.ranges)[:, hand_rows(found.holes)]
+        self.hands = [np.flatnonzero(weights) for weights in ranges]
+        weight = ranges[0, self.hands[0], None] * ranges[1, self.hands[1]] * pairs.apart[np.ix_(*self.hands)]
+        last: dict[str, tuple[str, ...]] = {"": ("", "")}  # each player's last decision and action, by line
+        self.sequences: tuple[list[str], list[str]] = ([""], [""])
+        before: tuple[list[tuple[str, list[str]]], ...] = ([], [])
+        for decision in found.decisions:
+            player, own = decision.player, last[decision.line]
+            after = [", ".join(filter(None, [decision.line, action])) for action in decision.actions]
+            last |= {line: (line, own[1]) if player == 0 else (own[0], line) for line in after}
+            self.sequences[player].extend(after)
+            before[player].append((own[player], after))
+        shape = tuple(n for player in (0, 1) for n in (len(self.hands[player]), len(self.sequences[player])))
+        payoffs = np.zeros((2, *shape))
+        for line in last.keys() - pairs.at.keys():
+            a, b = (self.sequences[player].index(last[line][player]) for player in (0, 1))
+            for i, j in np.argwhere(weight):
+                won = np.array(pairs.won(line, (int(self.hands[0][i]), int(self.hands[1][j]))))
+                payoffs[:, i, a, j, b] = weight[i, j] / weight.sum() * won
+        self.payoffs = payoffs.reshape(2, shape[0] * shape[1], shape[2] * shape[3])
+        self.rules = []  # of each player: a matrix and what it makes of every strategy
+        for player, (names, steps) in enumerate(zip(self.sequences, before, strict=True)):
+            rule = np.zeros((1 + len(steps), len(names)))
+            rule[0, 0] = 1
+            for row, (parent, after) in enumerate(steps, start=1):
+                rule[row, names.index(parent)] = -1
+                rule[row, [names.index(line) for line in after]] = 1
+            hands = len(self.hands[player])
+            self.rules.append((np.kron(np.eye(hands), rule), np.tile(np.eye(len(rule))[0], hands)))
+
+    def value(self) -> float:
+        """What the dealer wins in equilibrium, less its half of the pot; without rake."""
+        (rule, total), (other, least) = self.rules
+        costs = np.concatenate([np.zeros(rule.shape[1]), -least])
+        bounds = [(0, None)] * rule.shape[1] + [(None, None)] * len(least)
+        found = linprog(
+            costs,
+            A_ub=np.hstack([-self.payoffs[0].T, other.T]),
+            b_ub=np.zeros(other.shape[1]),
+            A_eq=np.hstack([rule, np.zeros((len(total), len(least)))]),
+            b_eq=total,
+            bounds=bounds,
+        )
+        return -float(found.fun)
+
+    def plan(self, player: int) -> np.ndarray:
+        """The probability of each of a player's sequences in the solution, by hand."""
+        found = np.ones((len(self.hands[player]), len(self.sequences[player])))
+        for decision in self.pairs.found.decisions:
+            if decision.player == player:
+                for action, shares in zip(decision.actions, decision.strategy.T, strict=True):
+                    line = ", ".join(filter(None, [decision.line, action]))
+                    steps = [name for name in self.sequences[player][1:] if decision.line.startswith(f"{name}, ")]
+                    own = found[:, self.sequences[player].index(max(steps, key=len, default=""))]
+                    found[:, self.sequences[player].index(line)] = own * shares[self.hands[player]]
+        return found.ravel()
+
+    def worth(self) -> tuple[np.ndarray, np.ndarray]:
+        """What both players win by the solution, and what best responses to it do, less half the pot."""
+        first, second = self.plan(0), self.plan(1)
+        gains = (self.payoffs[0] @ second, first @ self.payoffs[1])
+        best = [
+            -linprog(-gain, A_eq=rule, b_eq=total).fun for gain, (rule, total) in zip(gains, self.rules, strict=True)
+        ]
+        return np.array([first @ gains[0], gains[1] @ second]), np.array(best)
+
+
+@pytest.mark.parametrize(
+    "board, dealer, first, sizes, more",
+    [
+        ("2s 2h 2d 3c 3d", "KK", "AA,QQ", "river 50", {"pot": 1, "stacks": 5}),
+        ("Ah 8h 5h 2c 3d", "AcAd,8c8d,AcKc,QcQd", "KhQd,QhJh,KcQd,KhKc,JcTd", "river 100", {}),
+        ("Ah 8h 5h 2c 3d", "AcAd,8c8d,AcKc,QcQd", "KhQd,QhJh,KcQd,KhKc,JcTd", "river 100", {"rake": 5, "cap": 0.6}),
+        ("6s 4d 6d Ah Ts", "5cTh:0.001,3sKd:0.5,QcQd", "7dTh@30,5cJh", "oop river 70, ip river 33 120, raise 2.5x", {}),
+        ("Ah 8h 5h 2c 3d", "AcAd,KcQd,9h9c", "KhQd,AcKc,9d9s,QhJh", "allin", {"pot": 1e8, "stacks": 1e8}),
+        ("Ah 8h 5h 2c 3d", "AcAd,KcQd,9h9c", "KhQd,AcKc,9d9s,QhJh", "river 50", {"pot": 10, "stacks": 1e-5}),
+        ("Ah 8h 5h 2c 3d", "AcAd,KcQd", "KhQd,AcKc", "", {}),
+        # all is known here, and rounding can make a gap of less than 0
+        ("2c 2d 7h 9s Kc", "AA,QQ:0.3,T8s:0.001", "KK,4s3s,AcQc:0.001", "river 75 150, raise 60, allin", {}),
+    ],
+    ids=["small pot", "blockers", "rake with a cap", "by player", "huge", "hardly a stack", "no bets", "known"],
+)  # fmt: skip
+def test_a_river_has_the_values_of_a_linear_program(
+    board: str, dealer: str, first: str, sizes: str, more: dict[str, float]
+) -> None:
+    arguments = {"pot": 10, "stacks": 15, "gap": "0.02%", "threads": 1} | more
+    found = solve_spot(board, sizes, dealer=dealer, big_blind=first, **arguments)  # type: ignore[arg-type]
+    form, pot = SequenceForm(found), found.spot.pot
+    won, best = form.worth()
+    assert np.array(found.values) == pytest.approx(won + pot / 2, abs=1e-7 * pot)
+    assert found.gap_percent <= 0.02
+    assert found.gap / 1000 == pytest.approx((best - won).sum(), abs=1e-6 * pot)
+    if not found.spot.rake:
+        assert found.values[0] == pytest.approx(form.value() + pot / 2, abs=3e-4 * pot)
+    for decision in filter(lambda each: each.reached, found.decisions):
+        worse = decision.values.max(1, keepdims=True) - decision.values
+        often = (decision.strategy > 0.05) & (decision.weight[:, None] > 0.01 * decision.weight.sum())
+        assert (worse[often] < 0.02 * pot).all(), decision.line
 
 
 @pytest.mark.parametrize(

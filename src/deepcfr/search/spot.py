@@ -151,7 +151,7 @@ class Spot:
                 board = cards_text(HOLDEM, self.board)
                 raise ConfigError(f"The range of the {name} has no hand that is possible on the board {board}.")
         # as many chips for a unit, a power of ten, as the rules allow: what is rounded is then less than a billionth
-        chips = 10 ** min(floor(log10(MAX_CHIPS / (self.pot / 2 + self.stacks))), _MOST_DIGITS)
+        chips = 10 ** floor(log10(min(MAX_CHIPS / (self.pot / 2 + self.stacks), 10.0**_MOST_DIGITS)))
         half, stack = round(self.pot * chips / 2), round(self.stacks * chips)
         if not half or not stack:
             raise ConfigError(

@@ -96,6 +96,8 @@ def _share(part: str, sign: str, text: str) -> float:
     value = float(Decimal(number).scaleb(-2 if percent else 0)) if _WEIGHT.fullmatch(number) else -1.0
     if not 0 <= value <= 1:
         raise ConfigError(f"The weight of '{part}' must be a number from 0 to 1, or percent such as :50% or @50.")
+    if 0 < value < _LEAST:
+        raise ConfigError(f"The weight of '{part}' is below {_LEAST:g}: leave the hands out.")
     if sign == "@" and 0 < value <= 0.01 and not text.endswith("%"):
         raise ConfigError(
             f"The weight of '{part}' is at most one percent: write :{number} for a share, or {sign}{number}%."

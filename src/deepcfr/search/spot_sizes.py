@@ -24,7 +24,7 @@ _PLAYERS = {"ip": DEALER, "dealer": DEALER, "btn": DEALER, "oop": BIG_BLIND, "bb
 _OWN_NAMES = {DEALER: "ip", BIG_BLIND: "oop"}
 _ALL_IN = ("allin", "all-in", "a")
 _LIMITS = {"threshold": 100.0, "force": inf, "merge": inf, "cap": float(MOST_RAISES - 1)}  # the most of each number
-_NUMBER = r"(?:\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})"
+_NUMBER = r"(?:\d{1,9}(?:\.\d{1,20})?|\.\d{1,20})"
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>%|x|c|)|(?P<streets>\d{{1,2}})?e(?:(?P<most>{_NUMBER})%)?")
 
 
@@ -117,6 +117,11 @@ class Sizes:
         return ", ".join(texts)
 
 
+def _number(text: str) -> float:
+    """A number with as many digits as `_text` writes."""
+    return round(float(text), 9)
+
+
 def _text(number: float) -> str:
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
@@ -170,8 +175,11 @@ def _size(part: str, word: str, kind: Kind) -> Size:
             f"'{part}' needs percentages of the pot: '{word}' is none, and no other size such as 2.5x, 10c, 2e or allin."
         )
     if found["number"] is None:
-        return Size("e", float(found["streets"] or 0), float(found["most"] or inf))
-    number, unit = float(found["number"]), found["unit"] or "%"
+        streets, most = _number(found["streets"] or "1"), _number(found["most"] or "inf")
+        if not streets or not most:
+            raise ConfigError(f"'{word}' in '{part}' needs numbers above 0.")
+        return Size("e", streets if found["streets"] else 0, most)
+    number, unit = _number(found["number"]), found["unit"] or "%"
     if not number:
         raise ConfigError(f"'{part}' needs percentages of the pot above 0.")
     if unit == "%" and number < 1 and not found["unit"]:
@@ -190,7 +198,7 @@ def _limit(part: str, name: str, words: list[str]) -> float:
         return inf
     most = _LIMITS.get(name, inf)
     if len(words) == 1 and re.fullmatch(rf"{_NUMBER}%?" if name != "cap" else r"\d+", words[0]):
-        number = float(words[0].removesuffix("%"))
+        number = _number(words[0].removesuffix("%"))
         if number <= most and (number or name != "allin"):
             return number
     allowed = f"a number up to {most:g}" if most < inf else "one percentage"

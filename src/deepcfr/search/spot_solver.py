@@ -69,8 +69,8 @@ def goal_of(gap: float | str, pot: float) -> float:
         raise ConfigError(
             f"The gap {gap!r} is neither a number of thousandths of a big blind nor a percentage of the pot such as 0.5%."
         ) from None
-    if not number >= 0:
-        raise ConfigError(f"The gap must be at least 0, but is {text}.")
+    if not 0 <= number < inf:
+        raise ConfigError(f"The gap must be at least 0 and finite, but is {text}.")
     return 10 * number * pot if text.endswith("%") else number
 
 
@@ -179,7 +179,7 @@ class SpotSolver:
                     solver.run(1, on_board)
                     if solver.iteration >= due:
                         values = worth(solver.played, solver.locked, on_board)
-                        now = 1000 * float(solver.gap(values[:, tree.entries])[0])
+                        now = max(1000 * float(solver.gap(values[:, tree.entries])[0]), 0.0)  # rounding may leave less
                         # it falls a little slower than 1 / t^2, so it does not reach its goal sooner
                         growth = min(_MOST_GROWTH, (now / goal) ** 0.5) if goal > 0 else _MOST_GROWTH
                         due = growth * solver.iteration
@@ -224,8 +224,11 @@ class SpotSolver:
         """The nodes that are locked, with their strategies [actions, U]."""
         board = self._board
         places = {line: (node, player, names) for node, (line, player, names) in enumerate(self._lines(tree))}
-        column = {name: int(board.view[h]) for h, name in enumerate(hand_names(board.holes))}
-        column |= {name[2:] + name[:2]: view for name, view in column.items()}
+        columns = []
+        for weights in self.spot.ranges:
+            held = zip(hand_names(board.holes), board.view.tolist(), weights[hand_rows(board.holes)], strict=True)
+            column = {name: view for name, view, weight in held if weight}
+            columns.append(column | {name[2:] + name[:2]: view for name, view in column.items()})
         seen: set[str] = set()
         for lock in locks:
             line = lock.get("line")
@@ -239,7 +242,7 @@ class SpotSolver:
             seen.add(line)
             if (player := lock.get("player", owner := NAMES[acting])) != owner:
                 raise ConfigError(f"After {line!r} the {owner} acts, not {player!r}.")
-            fixed = np.full((len(actions), len(board)), np.nan)
+            fixed, column = np.full((len(actions), len(board)), np.nan), columns[acting]
             if "frequencies" in lock:
                 shares = _object(line, "frequencies", lock["frequencies"])
                 if set(shares) != set(actions):
@@ -247,7 +250,7 @@ class SpotSolver:
                 fixed[:] = _distribution(line, "all hands", [shares[action] for action in actions])[:, None]
             for name, shares in _object(line, "hands", lock.get("hands", {})).items():
                 if name not in column or not isinstance(shares, list) or len(shares) != len(actions):
-                    hint = f"is no hand of the ranges with {len(actions)} probabilities"
+                    hint = f"is no hand of the {owner}'s range with {len(actions)} probabilities"
                     raise ConfigError(f"After {line!r}, {name} {hint}.")
                 fixed[:, column[name]] = _distribution(line, name, shares)
             if np.isnan(fixed[0]).all():
