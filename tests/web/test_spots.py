@@ -319,11 +319,12 @@ def test_spots_are_renamed_deleted_and_uploaded_with_their_files(somebody: TestC
     assert (refused.status_code, "body.board" in refused.json()["error"]) == (422, True)
 
 
-def test_what_is_left_out_comes_from_an_agent(somebody: TestClient) -> None:
-    wish = {"board": "Qs7h2c", "agent": "fhp", "line": "rc", "stacks": "3", "sizes": "flop 100", "iterations": "1"}
-    begun = somebody.post("/spots", data=wish)
+def test_what_is_left_out_comes_from_an_agent() -> None:
+    somebody = client(agent("leaning", "hulh", Leaning))
+    wish = {"board": "Qs7h2c9d4s", "stacks": "3", "sizes": "river 100", "iterations": "1"}
+    begun = somebody.post("/spots", data=wish | {"agent": "leaning", "line": "rc/cc/cc"})
     name = begun.headers["location"].split("/")[-1]
-    assert name == "Qs7h2c"
+    assert name == "Qs7h2c9d4s"
     wait(somebody, name)
     facts = somebody.get(f"/api/spots/{name}").json()
     assert facts["pot"] == 4
