@@ -240,6 +240,26 @@ MUTANTS = (
     Mutant("the unit of targets is that of the first samples", "training/examples.py",
            "some = slice(0, None, 1 + len(memory) // most)", "some = slice(0, most)",
            "training/test_examples.py -k large_memory"),
+    # What other programs and pages see
+    Mutant("folded hands are shown to the opponent", "protocols/dealer.py", "or state.ended == SHOWDOWN else",
+           "or state.ended else", "protocols/test_dealer.py -k showdown_shows"),
+    Mutant("a server on loopback answers to any name", "web/serve.py",
+           "(*LOOPBACK, host) if _is_loopback(host) else ANY_HOST", "ANY_HOST", "web/test_serve.py -k no_other_name"),
+    Mutant("the comparison of origins ignores ports", "web/app.py",
+           'origin.partition("://")[2] != headers.get("host")',
+           'origin.partition("://")[2].partition(":")[0] != headers.get("host", "").partition(":")[0]',
+           "web/test_serve.py -k page_of_this_host"),
+    Mutant("shares of a lock are in the order of the file", "search/spot_solver.py",
+           "[shares[action] for action in actions]", "[*shares.values()]", "search/test_spot_values.py -k any_order"),
+    Mutant("regrets of the gadget are not discounted", "search/subgame.py",
+           "        self._regret *= np.where(self._regret > 0, positive, negative)\n        self._regret += np.stack",
+           "        self._regret += np.stack", "search/test_subgame.py -k discounted"),
+    # Spots
+    Mutant("frequencies of a spot ignore card removal", "ranges/kernels.py", "for weight in (own * met if reached else",
+           "for weight in (own if reached else", "search/test_spot.py -k deals_that_are_possible"),
+    Mutant("a hand that does not come plays on as it happens", "search/spot_solver.py",
+           "strategy[edges] = np.where(replies, best / best.sum(0), strategy[edges])", "pass",
+           "search/test_spot_values.py -k after_every_action"),
 )  # fmt: skip
 
 
