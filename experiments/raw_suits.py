@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import resource
-from pathlib import Path
 
 from deepcfr.config import CFRConfig, ExternalSampling, MemoryConfig, load_config
 from deepcfr.evaluation.exploitability import exploitability
@@ -19,7 +18,7 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 
 def main() -> None:
     """Fit the average network briefly, since its quality does not change the cost, and evaluate it exactly."""
-    paper = load_config(Path(__file__).parents[1] / "configs" / "fhp-paper.toml")
+    paper = load_config("fhp-paper")
     config = dataclasses.replace(
         paper,
         cfr=CFRConfig(iterations=1),

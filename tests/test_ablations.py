@@ -30,6 +30,7 @@ from deepcfr.config import (
     sampling_of,
     unread_settings,
 )
+from deepcfr.config.toml import RECIPES
 from deepcfr.defaults import default_cluster_config, default_config
 from deepcfr.errors import ConfigError
 from deepcfr.games.base import by_infoset
@@ -43,7 +44,6 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import InfosetMemories
 from deepcfr.types import Infosets, Samples
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 ABLATIONS: list[tuple[str, Any]] = [
     ("cfr.fallback", "uniform"),
     ("cfr.fallback", "highest"),
@@ -100,7 +100,7 @@ def is_deep_cfr(path: Path) -> bool:
 
 BASES = {
     **{f"{game} defaults": default_config(game) for game in ("fhp", "kuhn", "leduc", "hulh", "openspiel:leduc_poker")},
-    **{path.name: load_config(path) for path in sorted(CONFIGS.glob("*.toml")) if is_deep_cfr(path)},
+    **{path.name: load_config(path) for path in sorted(RECIPES.glob("*.toml")) if is_deep_cfr(path)},
 }
 GAMES = ("kuhn", "leduc", "openspiel:leduc_poker")  # small enough to play in every base
 
@@ -204,7 +204,7 @@ def test_fhp_by_one_key_from_its_defaults() -> None:
 
 
 def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
-    config, source = load_config(CONFIGS / "fhp-strength.toml"), load_source("fhp")  # a panel
+    config, source = load_config("fhp-strength"), load_source("fhp")  # a panel
     silent = cost_notes(config, source)
     external = cost_notes(with_key(config, "sampling.kind", "external"), source)
     assert not any("ignored" in note for note in silent)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from command_line import deepcfr, problem
+from command_line import deepcfr, edit_settings, problem
 from deepcfr.report.run_list import age
 
 SOLVE = ("solve", "kuhn", "--iterations", "4", "--json", "--out")
@@ -22,8 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deepcfr(*SOLVE, root / "timed", "--iterations", "100000000", "--runtime.minutes", "0.001")
     deepcfr(*SOLVE, root / "unhurried", "--runtime.minutes", "5")  # its iterations were over first
     deepcfr(*SOLVE, root / "deep er" / "part")
-    config = root / "deep er" / "part" / "config.toml"
-    config.write_text(config.read_text().replace("iterations = 4", "iterations = 1004"))
+    edit_settings(root / "deep er" / "part", "iterations = 4", "iterations = 1004")
     deepcfr("train", "kuhn", "--solver", "nfsp", "--nfsp.iterations", "2", "--json", "--out", root / "nfsp")
     deepcfr("export", root / "whole", "--out", root / "small")
     deepcfr(*SOLVE, root / "damaged")

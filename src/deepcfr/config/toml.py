@@ -55,6 +55,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 
     Raises ConfigError also for a text that does not match the checksum at its end (`signed_toml`), if it has one.
     """
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"A configuration is a file or the name of a recipe, but {path!r} is neither.")
     recipes = {file.stem: file for file in RECIPES.glob("*.toml")}
     file = Path(path)
     if not file.exists():
