@@ -319,6 +319,16 @@ def test_spots_are_renamed_deleted_and_uploaded_with_their_files(somebody: TestC
     assert (refused.status_code, "body.board" in refused.json()["error"]) == (422, True)
 
 
+@pytest.mark.parametrize("hands", [{}, {"KsKd": [5.0, 0.0, -4.0]}, {"KsKd": [2.0, 0.0, 0.0]}], ids=str)
+def test_a_file_without_hands_or_with_impossible_shares_is_refused(
+    somebody: TestClient, hands: dict[str, list[float]]
+) -> None:
+    facts = somebody.get("/api/spots/polar").json()
+    facts["decisions"][0]["hands"] = hands
+    refused = somebody.put("/api/spots/bad", json=facts)
+    assert (refused.status_code, "body.decisions.0.hands" in refused.json()["error"]) == (422, True)
+
+
 def test_what_is_left_out_comes_from_an_agent() -> None:
     somebody = client(agent("leaning", "hulh", Leaning))
     wish = {"board": "Qs7h2c9d4s", "stacks": "3", "sizes": "river 100", "iterations": "1"}

@@ -353,8 +353,9 @@ class SpotDecision(BaseModel):
     player: Seat
     reached: bool = Field(True, description="false if no pair of hands gets here")
     frequencies: Probabilities = Field(min_length=1)
-    hands: dict[Hand, list[float]] = Field(
-        description="the probabilities of the actions with each hand that can meet one of the other player's here"
+    hands: dict[Hand, list[Annotated[float, Field(ge=0, le=1)]]] = Field(
+        min_length=1,
+        description="the probabilities of the actions with each hand that can meet one of the other player's here",
     )
     values: dict[Hand, list[float]] = Field({}, description="what each action wins, where a fold is 0")
     # missing in files of earlier versions, and means where no two hands get here
