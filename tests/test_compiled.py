@@ -1,11 +1,10 @@
 """Compiled kernels where the package's folder cannot be written: kept elsewhere, or compiled anew."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from systems import SRC, lock_up, program
+from systems import SRC, program, read_only_code
 
 COUNT = "from deepcfr.games.hands import count_bits\nprint(count_bits(7))\n"
 NOBODY = "import os\nos.getuid = lambda: 12_345_678\n"  # a user without a name has no home
@@ -16,11 +15,7 @@ SENTENCE = (
 
 @pytest.fixture(scope="module")
 def read_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package that cannot be written."""
-    source = tmp_path_factory.mktemp("code") / "src"
-    shutil.copytree(SRC / "deepcfr", source / "deepcfr", ignore=shutil.ignore_patterns("__pycache__"))
-    lock_up(source)
-    return source
+    return read_only_code(tmp_path_factory.mktemp("code"))
 
 
 def test_kernels_of_read_only_code_are_kept_in_the_librarys_cache(read_only: Path, tmp_path: Path) -> None:

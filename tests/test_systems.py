@@ -1,12 +1,15 @@
-"""Every command on a system that lacks what Linux has."""
+"""Every command where there is none of what Linux alone has, no home, and no right to write the package's code."""
 
+import re
 import shlex
+import socket
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
 from deepcfr.cli import COMMANDS
-from systems import SRC, WITHOUT, program
+from systems import HOMELESS, WITHOUT, program, read_only_code
 
 RUN = """
 import io, shlex
@@ -55,10 +58,36 @@ def test_the_lists_have_every_command() -> None:
     assert {shlex.split(line)[0] for line in WORKING + REFUSED} == set(COMMANDS)
 
 
-@pytest.mark.timeout(900)  # kernels may have to be compiled
-def test_commands_work_without_the_modules_of_linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.timeout(900)  # kernels are compiled
+def test_commands_work_there(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    _, said = program(WITHOUT + RUN, *WORKING, *REFUSED, source=SRC).communicate()
+    code = read_only_code(tmp_path_factory.mktemp("code"))
+    _, said = program(WITHOUT + RUN, *WORKING, *REFUSED, source=code, **HOMELESS).communicate()
     assert "Traceback" not in said
     statuses = [line for line in said.splitlines() if line.startswith("== ")]
     assert statuses == [f"== 0 {line}" for line in WORKING] + [f"== 2 {line}" for line in REFUSED]
+
+
+def test_the_server_says_there_that_it_keeps_no_seats() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    serve = "from deepcfr.cli import main\nsys.argv[0] = 'deepcfr'\nmain()"
+    with program(WITHOUT + serve, "serve", "kuhn", "--port", port, **HOMELESS) as server:
+        assert server.stderr is not None
+        said = []
+        while not said or not (address := re.search(r"http://\S+", said[-1])):
+            said.append(server.stderr.readline())
+            assert said[-1], said  # the server has not ended
+        seat = Request(f"{address[0]}api/play/kuhn", b"{}", {"content-type": "application/json"})
+        with urlopen(seat) as answer:
+            assert answer.status == 201
+        server.terminate()
+        said += server.stderr
+    assert server.returncode == 0
+    assert said[1] == (
+        "deepcfr: Seats and results are lost when the server stops: "
+        "this user has no home, and DEEPCFR_STATE names no folder.\n"
+    )
+    assert "Traceback" not in "".join(said)

@@ -110,14 +110,21 @@ def cache_folder() -> Path | None:
 
     None for a user without a home, as in containers.
     """
-    with suppress(RuntimeError):
-        return Path(os.environ.get("DEEPCFR_CACHE") or user_cache_dir("deepcfr")).expanduser()
+    return _own_folder("DEEPCFR_CACHE", user_cache_dir)
+
+
+def state_folder() -> Path | None:
+    """The folder of what programs keep between runs: DEEPCFR_STATE of the environment, or one of this library's own.
+
+    None for a user without a home.
+    """
+    return _own_folder("DEEPCFR_STATE", user_state_dir)
+
+
+def _own_folder(variable: str, usual: Callable[[str], str]) -> Path | None:
+    with suppress(RuntimeError):  # which both raise if there is no home
+        return Path(os.environ.get(variable) or usual("deepcfr")).expanduser()
     return None
-
-
-def state_folder() -> Path:
-    """The folder of what programs keep between runs: DEEPCFR_STATE of the environment, or one of this library's own."""
-    return Path(os.environ.get("DEEPCFR_STATE") or user_state_dir("deepcfr"))
 
 
 def kept_arrays(name: str, title: str, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

@@ -16,6 +16,7 @@ from deepcfr.files import cannot_write, json_bytes, read_json, write_atomically
 from deepcfr.web.table import Seat
 
 MOST_SEATS = 2_000  # the least recently used are dropped
+LOST_SEATS = "Seats and results are lost when the server stops"
 _TOKEN_BYTES = 18
 
 
@@ -100,7 +101,7 @@ class Seats:
 
     def _keep_no_more(self, error: CheckpointError) -> None:
         self._folder = None
-        self._warn(f"Seats and results are lost when the server stops: {' '.join(error.problems)}")
+        self._warn(f"{LOST_SEATS}: {' '.join(error.problems)}")
 
 
 def _hashed(token: str) -> str:

@@ -21,6 +21,7 @@ from deepcfr.files import state_folder
 from deepcfr.play.hand import Hand, adjusted_result
 from deepcfr.policies.base import Player
 from deepcfr.web.app import LOOPBACK, build_app
+from deepcfr.web.seats import LOST_SEATS
 from deepcfr.web.site import Refusal, Site
 from deepcfr.web.spot_shelf import Job, SpotShelf
 
@@ -69,7 +70,10 @@ def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
     torch.set_num_threads(1)  # the server itself has many threads
     hosts = (*LOOPBACK, host) if _is_loopback(host) else ANY_HOST
     if port and site.seats is None:
-        site.seats = state_folder() / "seats" / str(port)
+        if state := state_folder():
+            site.seats = state / "seats" / str(port)
+        else:
+            say(f"{LOST_SEATS}: this user has no home, and DEEPCFR_STATE names no folder.")
     config = uvicorn.Config(
         build_app(site, hosts), http=Patient, log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=FINISH_SECONDS,

@@ -135,7 +135,9 @@ class Site:
     def run(self, name: str) -> NamedRun:
         """The run with a name; names are looked up and never joined to paths. Raises Refusal if there is none."""
         if name not in self.runs:
-            raise Refusal(404, f"There is no run named '{shorten(name)}' here: there are {', '.join(self.runs)}.")
+            raise Refusal(
+                404, f"There is no run named '{shorten(name)}' here: there are {', '.join(self.runs) or 'none'}."
+            )
         return self.runs[name]
 
 
