@@ -319,6 +319,21 @@ def test_spots_are_renamed_deleted_and_uploaded_with_their_files(somebody: TestC
     assert (refused.status_code, "body.board" in refused.json()["error"]) == (422, True)
 
 
+def test_a_form_without_sizes_has_no_bets(somebody: TestClient) -> None:
+    form = {
+        "board": RIVER,
+        "pot": "10",
+        "stacks": "40",
+        "dealer": "AA",
+        "big_blind": "KK",
+        "sizes": "",
+        "name": "quiet",
+    }
+    assert somebody.post("/spots", data=form).status_code == 303
+    wait(somebody, "quiet")
+    assert [each["frequencies"] for each in somebody.get("/api/spots/quiet").json()["decisions"]] == [{"check": 1}] * 2
+
+
 @pytest.mark.parametrize("hands", [{}, {"KsKd": [5.0, 0.0, -4.0]}, {"KsKd": [2.0, 0.0, 0.0]}], ids=str)
 def test_a_file_without_hands_or_with_impossible_shares_is_refused(
     somebody: TestClient, hands: dict[str, list[float]]

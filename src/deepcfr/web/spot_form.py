@@ -52,9 +52,13 @@ def values_like(facts: schema.SpotFacts) -> dict[str, str]:
 
 
 def wish_of(values: Mapping[str, Any]) -> schema.SpotWish:
-    """The spot that fields ask for; empty ones are left out. Raises ValidationError for what is no number."""
+    """The spot that fields ask for; empty ones are left out, but empty sizes are no bets.
+
+    Raises ValidationError for what is no number.
+    """
     known = {name: value for name, value in values.items() if name in _FIELDS}
-    return schema.SpotWish.model_validate({name: value for name, value in known.items() if str(value).strip()})
+    given = {name: value for name, value in known.items() if name == "sizes" or str(value).strip()}
+    return schema.SpotWish.model_validate(given)
 
 
 def solver_of(site: Site, wish: schema.SpotWish) -> SpotSolver:
