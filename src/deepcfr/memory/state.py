@@ -61,7 +61,7 @@ def restore_memories(memories: Iterable[tuple[str, Stored]], saved: SavedState) 
         try:
             memory.restore({column: torch.from_numpy(array) for column, array in columns.items()}, seen)
         except CheckpointError as error:
-            raise CheckpointError(f"memory-{name}-{str(error).lstrip(chr(39))}") from error
+            raise CheckpointError(f"'memory-{name}-" + str(error).removeprefix("'")) from error
 
 
 def load_weights(network: nn.Module, weights: Tensors, name: str) -> None:
