@@ -3,6 +3,7 @@
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,8 +74,8 @@ def test_a_spot_that_is_ended_is_written(
 ) -> None:
     run = SubgameSolver.run
 
-    def struck(solver: SubgameSolver, iterations: int) -> None:
-        run(solver, iterations)
+    def struck(solver: SubgameSolver, *arguments: Any) -> None:
+        run(solver, *arguments)
         if solver.iteration == 3:
             signal.raise_signal(number)
 

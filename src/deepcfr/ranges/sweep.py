@@ -125,7 +125,7 @@ class RoundPass:
         tree = self.tree
         if isinstance(free, bool):
             free = np.full(len(tree.nodes), free)
-        views = free.reshape(len(tree.nodes), -1)
+        views = free[:, None] if free.ndim == 1 else free
         pull_values(tree.actor, tree.first_edge, tree.edge_slot, player, views, self.sigma, values)
 
 
