@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from command_line import deepcfr
-from deepcfr.config import RunConfig, config_from_table, load_config
+from deepcfr.config import RunConfig, config_from_table, config_to_toml, load_config
 from deepcfr.runs.folder import RunFolder
 from experiments import benchmarks_page
 from experiments import fhp_learning as learning
@@ -157,8 +157,9 @@ def test_the_average_of_sd_cfr_is_what_the_command_measures(tmp_path: Path) -> N
             "runtime": {"threads": 1},
         }
     )
-    run = RunFolder.create(tmp_path / "run", config)
-    assert deepcfr("resume", run.path).status == 0
+    (tmp_path / "config.toml").write_text(config_to_toml(config))
+    assert deepcfr("train", "leduc", "--config", tmp_path / "config.toml", "--out", tmp_path / "run").status == 0
+    run = RunFolder.open(tmp_path / "run")
     iteration, facts = rows.sd_cfr(run, 1)
     printed = json.loads(deepcfr("exploitability", run.path, "--policy", "sd-cfr", "--json").out)
     assert (iteration, facts["sd_cfr_networks"], facts["sd_cfr_threads"]) == (4, 4, 1)
