@@ -10,6 +10,7 @@ import pytest
 from deepcfr.abstraction.buckets import Abstraction, lossless
 from deepcfr.abstraction.files import load_abstraction, read_description, rules_of, save_abstraction
 from deepcfr.errors import CheckpointError
+from deepcfr.files import signed_json
 from deepcfr.games.rules import PRESETS
 
 LEDUC = PRESETS["leduc"]
@@ -111,13 +112,13 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 def test_a_changed_description_is_found(folder: Path) -> None:
     description = json.loads((folder / "abstraction.json").read_text())
     (folder / "abstraction.json").write_text(json.dumps(description | {"counts": [3, 14]}))
-    with pytest.raises(CheckpointError, match=r"abstraction\.json' is damaged: its checksum does not match"):
+    with pytest.raises(CheckpointError, match=r"abstraction\.json' is damaged: its contents do not match"):
         load_abstraction(folder, LEDUC)
 
 
 def test_another_format_is_refused(folder: Path) -> None:
     description = json.loads((folder / "abstraction.json").read_text())
-    (folder / "abstraction.json").write_text(json.dumps(description | {"format": 2}))
+    (folder / "abstraction.json").write_bytes(signed_json(description | {"format": 2}))
     with pytest.raises(CheckpointError, match=r"has format 2, and this version reads 1\."):
         load_abstraction(folder, LEDUC)
 

@@ -162,7 +162,7 @@ def test_poker_policies_are_refused_by_other_games() -> None:
     with pytest.raises(GameError, match="Only policies of poker games"):
         from_poker(load_openspiel_game("kuhn_poker"), random_policy(load_openspiel_game("kuhn_poker")))
     for take in (table_of, to_tabular_policy, tree_exploitability):
-        with pytest.raises(GameError, match="'kuhn' (is not one|cannot be listed)"):
+        with pytest.raises(GameError, match=r"'kuhn' (is not one|cannot be listed)"):
             take(kuhn)  # type: ignore[operator]
 
 
