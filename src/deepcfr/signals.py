@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread, current_thread, main_thread
@@ -38,6 +39,7 @@ class Interrupt:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.pressed, self._say = False, say
+        self.pressed_at = 0.0  # by time.monotonic
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if number != signal.SIGINT:
@@ -45,7 +47,7 @@ class Interrupt:
         elif self.pressed:
             raise KeyboardInterrupt
         if not self.pressed:
-            self.pressed = True
+            self.pressed, self.pressed_at = True, time.monotonic()
             # by a thread of its own: the signal may come in the middle of another print, which must not be entered again
             Thread(target=self._say, args=(_STOPPING,)).start()
 

@@ -100,8 +100,8 @@ class Recorder:
     def evaluating(self, iteration: int, done: int, total: int) -> None:
         self.boards.append((iteration, done, total))
 
-    def evaluated(self, iteration: int, fit: FitResult, result: Exploitability | None) -> None:
-        assert fit.steps > 0
+    def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None:
+        assert fit is None or fit.steps > 0  # None where an evaluation is caught up
         self.results.append((iteration, result))
         self._act("evaluated", iteration)
 
@@ -332,6 +332,27 @@ def test_ctrl_c_in_the_last_iteration_changes_nothing(tmp_path: Path, reference:
     _, summary = start(tmp_path / "run", observer=Recorder(at=LAST, do=press_ctrl_c))
     assert summary.finished
     assert_same_run(tmp_path / "run", reference)
+
+
+@pytest.mark.parametrize("at", [4, LAST])
+def test_an_evaluation_that_a_signal_breaks_off_is_made_when_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    config = replace(CONFIG, game="leduc")
+    start(tmp_path / "whole", config)
+    assert "evaluation" in metrics(tmp_path / "whole")[at - 1]
+    with monkeypatch.context() as patched:
+        patched.setattr("deepcfr.runs.train._PATIENCE", 0.0)
+        observer = Recorder(at=at, do=press_ctrl_c)
+        _, summary = start(tmp_path / "run", config, observer)
+    assert (summary.finished, summary.iterations, observer.saves[-1]) == (False, at, at)
+    assert [iteration for iteration, _ in observer.results if iteration == at] == []
+    last = metrics(tmp_path / "run")[-1]
+    assert (last["unmeasured"], "evaluation" in last) == (True, False)
+    observer = Recorder()
+    assert resume(tmp_path / "run", observer).finished
+    assert observer.results[0][0] == at
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
 def test_a_run_stopped_after_every_iteration_is_the_same_run(tmp_path: Path) -> None:

@@ -72,11 +72,15 @@ class LiveObserver:
         self.progress.update(self.training, completed=record.iteration, figures=figures, left=left)
         if left and not self._told:
             self._tell()
+        self._print_now_and_then(
+            f"iteration {record.iteration} after {seconds:.0f} s{f', {left}' if left else ''}: {figures}"
+        )
+
+    def _print_now_and_then(self, line: str) -> None:
+        """Print what the bars show where there are none, every ten seconds at most."""
         if not self.console.is_terminal and time.monotonic() - self._last_line > 10:
             self._last_line = time.monotonic()
-            self.console.print(
-                f"iteration {record.iteration} after {seconds:.0f} s{f', {left}' if left else ''}: {figures}"
-            )
+            self.console.print(line)
 
     def _tell(self) -> None:
         """Print what the rest of the run will take."""
@@ -95,6 +99,7 @@ class LiveObserver:
                 f"exact evaluation at {iteration}", total=total, figures="", left=""
             )
         self.progress.update(self.evaluation, completed=done, total=total)
+        self._print_now_and_then(f"exact evaluation at {iteration}: {done:,} of {total:,}")
 
     def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None:
         if self.evaluation is not None:

@@ -14,7 +14,7 @@ from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
-from deepcfr.signals import catch_interrupt
+from deepcfr.signals import Interrupt, catch_interrupt
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
 
@@ -45,6 +45,11 @@ class Summary:
 
 
 _ATTEMPTS = 3  # to get past a checkpoint
+_PATIENCE = 3.0  # seconds that an evaluation may take to its end after a signal
+
+
+class _BrokenOff(Exception):
+    """Raised in an evaluation when a signal has asked to stop."""
 
 
 def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None) -> Summary:
@@ -52,8 +57,9 @@ def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None)
 
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
     Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C, SIGTERM and SIGHUP let it finish the
-    iteration, with its evaluation if one is due, and save. If a worker of the cluster is lost, the run goes on from its
-    newest checkpoint with others; what came after it is computed again, the same as before.
+    iteration and save. An evaluation that is not done a few seconds later is broken off, and made when the run goes on.
+    If a worker of the cluster is lost, the run goes on from its newest checkpoint with others; what came after it is
+    computed again, the same as before.
     Raises CheckpointError, ConfigError, TrainingError, and ClusterError if workers were lost three times with no new
     checkpoint in between.
     """
@@ -103,6 +109,7 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
         return _finish(run, solver, observer, before)
     if solver.iteration:
         run.note_resumption(solver.iteration)
+        _catch_up(run, solver, observer)
     result: Exploitability | None = None
     last = False
     with catch_interrupt(observer.warn) as interrupt:
@@ -111,7 +118,10 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
             line: dict[str, Any] = dataclasses.asdict(record)  # type: ignore[call-overload]
             last = record.iteration == iterations or time.perf_counter() - started >= limit
             if last or evaluation.is_due(record.iteration):
-                result = _evaluate(run, solver, observer, line)
+                try:
+                    result = _evaluate(run, solver, observer, line, interrupt)
+                except _BrokenOff:
+                    last = False
             append_metrics(run.metrics_path, line | _so_far(solver, time.perf_counter() - started))
             due = record.iteration % run.config.runtime.checkpoint_every == 0
             waited = time.perf_counter() - saved >= run.config.runtime.checkpoint_seconds
@@ -127,13 +137,28 @@ def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer,
 def _finish(run: RunFolder, solver: Solver, observer: Observer, seconds: float) -> Summary:
     """Measure a run without iterations left once more, after fitting its average strategy if that is missing."""
     if solver.average_iteration == solver.iteration:
-        result = _measure(run, solver, observer)
+        result = _catch_up(run, solver, observer) or _measure(run, solver, observer)
     else:
         line: dict[str, Any] = {"iteration": solver.iteration}
         result = _evaluate(run, solver, observer, line)
         append_metrics(run.metrics_path, line | _so_far(solver, seconds))
         run.save(solver, seconds)
     return Summary(True, solver.iteration, solver.nodes_touched, seconds, result)
+
+
+def _catch_up(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
+    """Make the evaluation that a signal broke off, and add it to its line of the metrics, which is the last."""
+    lines = read_metrics(run.metrics_path)
+    if not lines or not lines[-1].pop("unmeasured", False):
+        return None
+    line = lines[-1]
+    result = _measure(run, solver, observer)
+    assert result is not None
+    line["evaluation"] = dataclasses.asdict(result)
+    truncate_metrics(run.metrics_path, solver.iteration - 1)
+    append_metrics(run.metrics_path, line)
+    observer.evaluated(solver.iteration, None, result)
+    return result
 
 
 def _so_far(solver: Solver, seconds: float) -> dict[str, Any]:
@@ -143,25 +168,37 @@ def _so_far(solver: Solver, seconds: float) -> dict[str, Any]:
     return totals | ({"resident_bytes": resident} if resident else {})
 
 
-def _evaluate(run: RunFolder, solver: Solver, observer: Observer, line: dict[str, Any]) -> Exploitability | None:
-    """Measure the average strategy, fitted first if it is a network, and add the results to the metrics `line`."""
+def _evaluate(
+    run: RunFolder, solver: Solver, observer: Observer, line: dict[str, Any], interrupt: Interrupt | None = None
+) -> Exploitability | None:
+    """Measure the average strategy, fitted first if it is a network, and add the results to the metrics `line`.
+
+    The line says `unmeasured` if a signal breaks it off, which raises _BrokenOff.
+    """
     fitted = solver.fit_average()
     if fitted:
         line |= {
             "average_loss": fitted.loss,
             "average_examples": fitted.examples,
             "average_fit_seconds": fitted.seconds,
+            "evaluated_policy": run.config.evaluation.policy,
         }
-    result = _measure(run, solver, observer)
+    try:
+        result = _measure(run, solver, observer, interrupt)
+    except _BrokenOff:
+        line["unmeasured"] = True
+        raise
     if result:
         line["evaluation"] = dataclasses.asdict(result)
-    if result and fitted:
-        line["evaluated_policy"] = run.config.evaluation.policy
+    else:
+        line.pop("evaluated_policy", None)
     observer.evaluated(solver.iteration, fitted, result)
     return result
 
 
-def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitability | None:
+def _measure(
+    run: RunFolder, solver: Solver, observer: Observer, interrupt: Interrupt | None = None
+) -> Exploitability | None:
     """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none yet."""
     if isinstance(solver.game, LadderGame) or refusal_of(solver.game):
         return None
@@ -170,8 +207,10 @@ def _measure(run: RunFolder, solver: Solver, observer: Observer) -> Exploitabili
     except CheckpointError as error:  # due before the first snapshot
         observer.warn(str(error))
         return None
-    return exploitability(
-        policy,
-        threads=run.config.runtime.threads,
-        on_board=lambda done, total: observer.evaluating(solver.iteration, done, total),
-    )
+
+    def on_board(done: int, total: int) -> None:
+        observer.evaluating(solver.iteration, done, total)
+        if interrupt and interrupt.pressed and time.monotonic() - interrupt.pressed_at >= _PATIENCE:
+            raise _BrokenOff
+
+    return exploitability(policy, threads=run.config.runtime.threads, on_board=on_board)
