@@ -29,7 +29,7 @@ from definitions import format_game_definition
 COMMANDS = (
     "games", "runs", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export",
     "report", "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
-    "api", "slumbot",
+    "api", "slumbot", "review",
 )  # fmt: skip
 TINY = (
     "--sampling.traversals", "20", "--network.kind", "mlp", "--network.width", "8", "--network.layers", "1",

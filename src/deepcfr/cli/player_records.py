@@ -192,6 +192,23 @@ class Play:
 
 
 @dataclass
+class ReviewHands:
+    """Review hands that were played elsewhere: what a run would have done at each decision, and what each choice cost.
+
+    For example: deepcfr review hunl-200 night.phhs --hand 3. The file is a hand history in PHH, of the run's game: two
+    players, its blinds in any unit, and in no-limit games its stack as the shorter one. Every player whose cards are known
+    is reviewed, against another one who plays as the run does.
+    """
+
+    run: Positional[str]  # a player of hold'em, as for deepcfr match
+    file: Positional[Path]  # a .phh file, or a .phhs file of several hands
+    hand: int | None = None  # review only the N-th hand of the file, from 1 (default: all hands that fit the game)
+    policy: PolicyName = "own"  # strategy of the run
+    search: SearchConfig = field(default_factory=SearchConfig)
+    json: bool = False  # print one JSON object
+
+
+@dataclass
 class Serve:
     """Serve web pages and a JSON interface: play agents, read their strategies, watch runs, solve spots.
 

@@ -7,7 +7,7 @@ import secrets
 from rich.console import Console
 
 from deepcfr.cli.output import open_console, print_json, warn
-from deepcfr.cli.player_records import Acpc, Api, Host, Play, Serve, SlumbotMatch
+from deepcfr.cli.player_records import Acpc, Api, Host, Play, ReviewHands, Serve, SlumbotMatch
 
 
 def play_command(command: Play) -> None:
@@ -19,6 +19,34 @@ def play_command(command: Play) -> None:
     seed = secrets.randbelow(1_000_000) if command.seed is None else command.seed
     play(policy, console, seed=seed, hands=command.hands)
     console.print(f"--seed {seed} deals these hands again.")
+
+
+def review_command(command: ReviewHands) -> None:
+    from deepcfr.play.costs import Costs
+    from deepcfr.play.hand import Hand
+    from deepcfr.play.review import describe, review_seats
+    from deepcfr.protocols.hand_history import hands_to_review
+    from deepcfr.runs.players import load_players
+
+    (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
+    table = Hand(policy, 0, 0)
+    rules, costs = table.rules, Costs(table.game, policy)
+    hands, refused = hands_to_review(command.file, rules, command.hand)
+    for problem in refused.values():
+        warn(problem)
+    console, found = open_console(command.json), []
+    if costs.needs_all_boards(0) and not costs.quick:
+        warn(f"computing the first round of {rules.name} on all boards, which takes a minute or more.")
+    costs.prepare()
+    for number, hand in hands.items():
+        players = review_seats(policy, costs, number, hand.holes, hand.board, hand.actions)
+        found.append({"number": number, "hand": hand.number, "names": hand.names, "players": players})
+        if not command.json:
+            console.print(describe(found[-1], rules.unit))
+    if command.json:
+        problems = [{"number": number, "problem": problem} for number, problem in refused.items()]
+        facts = {"agent": command.run, "game": rules.name, "unit": rules.unit}
+        print_json(facts | {"hands": found, "refused": problems})
 
 
 def serve_command(command: Serve) -> None:

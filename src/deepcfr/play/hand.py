@@ -11,6 +11,7 @@ Raise-ladder games are played as no-limit poker: the person may bet any size, an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,16 +72,23 @@ class Decision:
 class Hand:
     """A hand from its deal to its end; only `act` changes its state.
 
-    The person is player 0 in hands with an even number, so the seats alternate. Amounts are in the game's unit. `cards`
-    replaces the deal from the seed. Raises GameError if the policy's game is not poker.
+    The person is player 0 in hands with an even number, so the seats alternate, unless `person` says who it is. Amounts are
+    in the game's unit. `cards` replaces the deal from the seed. Raises GameError if the policy's game is not poker.
     """
 
-    def __init__(self, policy: Player, seed: int, number: int, cards: npt.NDArray[np.uint8] | None = None) -> None:
+    def __init__(
+        self,
+        policy: Player,
+        seed: int,
+        number: int,
+        cards: npt.NDArray[np.uint8] | None = None,
+        person: int | None = None,
+    ) -> None:
         game = policy.game
         if not isinstance(game, PokerGame | LadderGame):
             raise GameError(f"Only poker games can be played, but '{game.name}' is not one.")
-        self.policy, self.seed, self.number = policy, seed, number
-        self.person = number % 2
+        self.policy, self.game, self.seed, self.number = policy, game, seed, number
+        self.person = number % 2 if person is None else person
         self.translation: Translation | None = None  # of bets, in games whose agents know a few sizes
         if isinstance(game, LadderGame):
             free = real_rules(policy)
@@ -210,14 +218,29 @@ class Hand:
         """The probability of the agent's actions in this hand if it held each of `holes` [H, hole cards], [H].
 
         `holes` must share no card with the person's hand or the board. If `steps` is given, only the first `steps`
-        actions of the hand count.
+        actions of the hand count. A bet in the agent's seat of a size that the agent never bets counts as the one that it
+        is translated to, and as any hand's where there is none.
         """
         result, replay = np.ones(len(holes)), self.again()
         for step in self.steps[:steps]:
             if step.player != self.person:
-                result *= self.strategies(self.policy, replay.state, holes).get(step.action, 0.0)
+                shares = self.strategies(self.policy, replay.state, holes)
+                result *= shares[step.action] if step.action in shares else self._translated(replay, step.action, holes)
             replay.act(step.action)
         return result
+
+    def _translated(self, before: Hand, action: int, holes: npt.NDArray[np.uint8]) -> Floats | float:
+        """The probability of the agent's action that stands for another one in its seat after `before`, [H]."""
+        if self.translation is None:
+            return 0.0
+        actions = [*(step.action for step in before.steps), action]
+        last = self.translation.follow(actions, 1 - self.person, self.number).last
+        if last is None:
+            return 1.0
+        own, stands = last
+        board, draw = before.board, (self.number, key(self.seed, "play", "draw"))
+        chances: Floats = hand_strategy(self.policy, own, holes, board, *draw)[:, stands]
+        return chances
 
     def wins(self, holes: npt.NDArray[np.uint8]) -> Floats:
         """The person's gain in the finished hand against each of `holes`, [H]."""
@@ -240,7 +263,7 @@ class Hand:
 
     def again(self, steps: int = 0) -> Hand:
         """A copy of this hand after its first `steps` actions."""
-        copy = Hand(self.policy, self.seed, self.number, self.cards)
+        copy = Hand(self.policy, self.seed, self.number, self.cards, self.person)
         for step in self.steps[:steps]:
             copy.act(step.action)
         return copy
@@ -287,6 +310,23 @@ def decisions(hand: Hand) -> list[Decision]:
             found.append(Decision(place, step.action, agent, names))
         replay.act(step.action)
     return found
+
+
+def played(policy: Player, person: int, number: int, hole: Cards, board: Cards, actions: Iterable[int]) -> Hand:
+    """A hand that was played elsewhere, as `person` saw it, who held `hole`; `board` has the cards that were dealt.
+
+    The other player's cards, and those that were not dealt, are any others. Raises GameError for an action that is not
+    legal.
+    """
+    rules = Hand(policy, 0, number).rules
+    unseen = [card for card in range(rules.num_cards) if card not in (*hole, *board)]
+    theirs, rest = unseen[: rules.hole_cards], unseen[rules.hole_cards :]
+    hands = [*theirs, *hole] if person else [*hole, *theirs]
+    cards = [*hands, *board, *rest[: sum(rules.board_cards) - len(board)]]
+    hand = Hand(policy, 0, number, np.array([cards], np.uint8), person)
+    for action in actions:
+        hand.act(action)
+    return hand
 
 
 def free_holes(rules: PokerRules, dead: Cards) -> npt.NDArray[np.uint8]:

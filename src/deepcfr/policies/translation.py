@@ -59,6 +59,7 @@ class Shadow:
     faced: tuple[PublicState, ...] = ()  # positions of the round at which a bet was answered with a raise
     lost: bool = False  # whether the agent's betting is at another place than the real one
     translated: bool = False  # whether a raise of the hand had a size that the agent does not know
+    last: tuple[PublicState, int] | None = None  # where the agent's betting was, and its action for the last real one
 
 
 class Translation:
@@ -86,11 +87,11 @@ class Translation:
         return shadow
 
     def _after(self, shadow: Shadow, real: BettingState, action: int, player: int, chance: float) -> Shadow:
-        own, mine = shadow.own, real.actor == player
+        own, mine, shadow = shadow.own, real.actor == player, replace(shadow, last=None)
         if shadow.lost or action == FOLD:
             return shadow
         if action < RAISE:
-            return replace(shadow, own=own.after(_called(own)))
+            return replace(shadow, own=own.after(_called(own)), last=(own, _called(own)))
         share = _share(real, action)
         sizes = {choice: _own_share(own, choice) for choice in own.legal() if choice >= RAISE}
         if mine and (same := [choice for choice in sizes if self._real(own, real, choice) == action]):
@@ -109,7 +110,8 @@ class Translation:
         """The shadow after a raise of the agent's game."""
         own = shadow.own
         faced = (*shadow.faced, own) if own.to_call > 0 else shadow.faced
-        return replace(shadow, own=own.after(choice), faced=faced, translated=shadow.translated or not known)
+        translated = shadow.translated or not known
+        return replace(shadow, own=own.after(choice), faced=faced, translated=translated, last=(own, choice))
 
     def _without_room(self, shadow: Shadow, raiser: int) -> Shadow:
         """The shadow after a raise that the agent's game does not have: where the other player must answer one."""
@@ -189,7 +191,7 @@ def _in_round(shadow: Shadow, real: BettingState) -> Shadow:
     astray = own.over or (own.round, own.actor) != (real.round, real.actor)
     lost = shadow.lost or (real.ended == NOT_TERMINAL and astray)
     if not real.actions[-1]:
-        return Shadow(own, own, lost=lost, translated=shadow.translated)
+        return Shadow(own, own, lost=lost, translated=shadow.translated, last=shadow.last)
     return replace(shadow, own=own, lost=lost)
 
 

@@ -32,7 +32,7 @@ from pokerkit import (
     parse_value,
 )
 
-from deepcfr.errors import ConfigError, GameError
+from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.betting import (
     CALL,
     FOLD,
@@ -68,6 +68,7 @@ _HOLES = re.compile(r"d dh p([12]) (\S+)")
 _BOARD = re.compile(r"d db (\S+)")
 _SHOWN = re.compile(r"p([12]) sm(?: (\S+))?")
 _UNKNOWN = "????"  # a hand that nobody saw
+_NO_HISTORY = "The text is not a hand history in PHH"
 
 
 def require_history(rules: PokerRules) -> None:
@@ -219,30 +220,74 @@ def _table(rules: PokerRules) -> State:
 
 
 def load_histories(path: Path, rules: PokerRules) -> list[PlayedHand]:
-    """The hands in a `.phh` file or in a `.phhs` file of several.
-
-    A hand that nobody saw, `????`, has no cards. No-limit hands may be in another unit than chips, such as dollars: their
-    big blind is that of `rules`. Of two stacks the shorter one counts, which must be that of `rules`. Raises ConfigError
-    for a file that is not a history, and GameError for hands of another game.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"'{path}' cannot be read as text: {error}.") from error
-    return parse_histories(text, rules)
+    """The hands in a `.phh` file or in a `.phhs` file of several; errors as in `read_histories` and `played_hand`."""
+    require_history(rules)
+    return [played_hand(fields, rules, place) for place, fields in enumerate(read_histories(path))]
 
 
 def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:
     """The hands in the text of a history, or of several under headings; errors as in `load_histories`."""
     require_history(rules)
+    return [played_hand(fields, rules, place) for place, fields in enumerate(_fields_of(text))]
+
+
+def read_histories(path: Path) -> list[dict[str, Any]]:
+    """The fields of every hand in a file, for `played_hand`. Raises ConfigError for a file that holds no hand."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"'{path}' cannot be read as text: {error}.") from error
+    return _fields_of(text)
+
+
+def hands_to_review(
+    path: Path, rules: PokerRules, number: int | None = None
+) -> tuple[dict[int, PlayedHand], dict[int, str]]:
+    """The hands of a file that fit `rules` and show somebody's cards, and why others do not, by number in the file from 1.
+
+    With a `number` only that one is read. Raises ConfigError if the file does not have it, or if no hand is left.
+    """
+    require_history(rules)
+    fields = dict(enumerate(read_histories(path), 1))
+    if number is not None and number not in fields:
+        raise ConfigError(f"Hand {number} is asked for, but '{path}' has hands from 1 to {len(fields)}.")
+    hands, refused = {}, {}
+    for place in fields if number is None else (number,):
+        try:
+            hand = played_hand(fields[place], rules, place - 1)
+            if not any(hand.holes):
+                raise GameError(f"Hand {hand.number} shows nobody's cards.")
+            hands[place] = hand
+        except DeepCFRError as error:
+            refused[place] = str(error)
+    if not hands:
+        first, *others = refused.values()
+        raise ConfigError(f"{first} No other hand of the file fits either." if others else first)
+    return hands, refused
+
+
+def _fields_of(text: str) -> list[dict[str, Any]]:
     try:
         table = tomllib.loads(text, parse_float=parse_value)
-        # tables with an underscore are the user's own, in a history or beside several
-        several = [value for name, value in table.items() if isinstance(value, dict) and not name.startswith("_")]
-        histories = several if "actions" not in table and several else [table]
-        return [_parse_history(_history(fields), rules, index) for index, fields in enumerate(histories)]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:  # bad text, or fields of other types than PHH's
-        raise ConfigError(f"The text is not a hand history in PHH: {error}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{_NO_HISTORY}: {error}.") from error
+    # tables with an underscore are the user's own, in a history or beside several
+    several = [value for name, value in table.items() if isinstance(value, dict) and not name.startswith("_")]
+    return several if "actions" not in table and several else [table]
+
+
+def played_hand(fields: dict[str, Any], rules: PokerRules, place: int) -> PlayedHand:
+    """The hand with the fields of a history, at a `place` of its file from 0.
+
+    A hand that nobody saw, `????`, has no cards. Hands may be in another unit than chips, such as dollars: their big
+    blind is that of `rules`. Of two stacks the shorter one counts, which must be that of `rules`. Raises ConfigError
+    for fields that are no history, and GameError for hands of another game.
+    """
+    require_history(rules)
+    try:
+        return _parse_history(_history(fields), rules, place)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:  # fields of other types than PHH's
+        raise ConfigError(f"{_NO_HISTORY}: {error}.") from error
 
 
 def _history(table: dict[str, Any]) -> HandHistory:
@@ -256,6 +301,8 @@ def _history(table: dict[str, Any]) -> HandHistory:
 
 def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> PlayedHand:
     where = f"Hand {history.hand if history.hand is not None else index + 1}"
+    if len(history.starting_stacks) > 2:
+        raise GameError(f"{where} has {len(history.starting_stacks)} players, but {rules.name} has 2.")
     unit = _unit(history, rules)
     _require_same_rules(history, rules, unit, where)
     holes: tuple[list[int], list[int]] = ([], [])
@@ -293,11 +340,13 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
 
 
 def _unit(history: HandHistory, rules: PokerRules) -> Fraction:
-    """Chips of `rules` in the history's unit, in which no-limit hands may be played."""
+    """Chips of `rules` in the history's unit: 1 if it has none in which its big blind and its bets are those of `rules`."""
     blinds: Any = history.blinds_or_straddles
-    if rules.betting == "limit" or len(blinds) != 2 or not blinds[1]:
+    if len(blinds) != 2 or not blinds[1]:
         return Fraction(1)
-    return rules.blinds[1] / _amount(blinds[1])
+    unit = rules.blinds[1] / _amount(blinds[1])
+    fits = rules.betting != "limit" or (history.small_bet and unit * _amount(history.small_bet) == rules.raise_size[0])
+    return unit if fits else Fraction(1)
 
 
 def _amount(value: object) -> Fraction:

@@ -17,8 +17,9 @@ from typing import Any
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
-from deepcfr.play.costs import DEALS, Costs
+from deepcfr.play.costs import Costs
 from deepcfr.play.hand import Cards, Decision, Hand, Step, adjusted_result, agents_range, decisions
+from deepcfr.play.review import note, review
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key
@@ -282,52 +283,10 @@ class Seat:
         likely = agents_range(hand, LIKELIEST) if exact else []
         return {
             "hand": number,
-            "decisions": (reviewed := [self._decision(hand, decision, exact) for decision in found]),
+            "decisions": (reviewed := review(hand, found, self.costs if exact else None)),
             "range": [{"cards": cards, "probability": share} for cards, share in likely],
-            "note": self._note(hand, reviewed) if exact else None,
+            "note": note(hand, reviewed, self.costs) if exact and self.costs else None,
         }
-
-    def _decision(self, hand: Hand, decision: Decision, exact: bool) -> dict[str, Any]:
-        found = self.costs.at(hand, decision.step) if exact and self.costs else None
-        step, names = hand.steps[decision.step], decision.names
-        return {
-            "round": round_name(hand.rules, step.round),
-            "action": step.name,
-            "agent": {decision.names[action]: share for action, share in decision.agent.items()},
-            "values": {names[action]: value for action, value in found.actions.items()} if found else None,
-            "cost": found.cost if found else None,
-            "exact": found.exact if found else None,
-            "intervals": {names[action]: half for action, half in found.halves.items()} if found else None,
-            "cost_interval": found.cost_half if found else None,
-        }
-
-    def _note(self, hand: Hand, reviewed: list[dict[str, Any]]) -> str | None:
-        """Sentences that say which values are estimates, and why others are missing; None if all are exact."""
-        assert self.costs is not None
-        rules, notes = hand.rules, []
-        if any(decision["exact"] is False for decision in reviewed):
-            last = round_name(rules, rules.num_rounds - 1)
-            notes.append(
-                f"Values before the {last} are means over {DEALS:,} random deals if both play on as the agent does, with "
-                "95 % intervals."
-            )
-        missing = {
-            step.round
-            for step, decision in zip((s for s in hand.steps if s.player == hand.person), reviewed, strict=True)
-            if decision["values"] is None
-        }
-        if any(self.costs.needs_all_boards(round_) for round_ in missing):
-            done, total = self.costs.progress
-            so_far = f" ({done:,} of {total:,} boards)" if total else ""
-            notes.append(f"The costs of {round_name(rules, 0)} choices are being computed for all boards{so_far}.")
-        elif missing:
-            notes.append(
-                "A decision has no values where the agent searches, cannot have acted as it did, or has bets too many to "
-                "list or of another size."
-            )
-        if hand.translated:
-            notes.append("The size of a bet is none that the agent knows, so it was translated.")
-        return " ".join(notes) or None
 
 
 def texts(hand: Hand, cards: Cards) -> list[str]:
