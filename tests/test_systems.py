@@ -49,6 +49,7 @@ REFUSED = (  # after all that they need is loaded
     "serve trained --host 203.0.113.1",
     "acpc trained --port 1 --retries 0",
     "slumbot trained --address http://127.0.0.1:1",
+    "review trained nothing.phh",
     "reproduce nothing --out studies",
     "bench nothing",
 )

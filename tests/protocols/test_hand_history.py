@@ -149,6 +149,9 @@ _board_cards = [0, 3]
         ("2c3d", "2c", "deals 1 and 2 hole cards and 0 board cards"),
         ("p1 f #", "p1 sd #", "'p1 sd', which is not a line"),
         ("[4900, 5100]", "[4800, 5200]", "gaining -200 chips, but its actions and cards bring -100"),
+        ("[4900, 5100]", "[4900, 5300]", "ends with p2 gaining 300 chips, but its actions and cards bring 100"),
+        ("p1 f # what else'", "p1 f', 'p2 sm AcAd'", "has 'p2 sm AcAd', but p2 was dealt AcAs"),
+        ("[5000, 5000]", "[5000, 799]", r"has starting_stacks = \[5000, 799\], but bets of fhp may take 800\.$"),
     ],
 )
 def test_foreign_and_damaged_histories_are_refused(old: str, new: str, sentence: str) -> None:
@@ -172,6 +175,30 @@ def test_fields_of_another_type_are_refused(old: str, new: str) -> None:
     assert old in GOOD
     with pytest.raises(DeepCFRError, match=r"is not a hand history in PHH: .*\.$|board cards by round"):
         parse_histories(GOOD.replace(old, new), PRESETS["fhp"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("actions", "'p2 cbr 200'", "actions is 'p2 cbr 200', but must be a list."),
+        ("actions", "[1]", "actions holds 1, but each must be a text."),
+        ("antes", "0", "antes is 0, but must be a list."),
+        ("players", "'ab'", "players is 'ab', but must be a list."),
+        ("variant", None, "it has no variant."),
+        ("starting_stacks", None, "it has no starting_stacks."),
+        ("starting_stacks", "[inf, 5000]", "Infinity is no amount."),
+        ("starting_stacks", "[nan, 5000]", "NaN is no amount."),
+        ("starting_stacks", "[1e999999999, 5000]", "1E+999999999 is no amount."),
+        ("finishing_stacks", "[5000]", "it has not as many finishing_stacks as starting_stacks."),
+        ("_deep", "[" * 5000, "maximum recursion depth exceeded."),
+    ],
+)
+def test_what_is_wrong_with_a_field_is_one_sentence(field: str, value: str | None, sentence: str) -> None:
+    lines = [line for line in GOOD.splitlines() if not line.startswith(f"{field} =")]
+    text = "\n".join(lines if value is None else [*lines, f"{field} = {value}"])
+    with pytest.raises(ConfigError) as refusal:
+        parse_histories(text, PRESETS["fhp"])
+    assert str(refusal.value) == f"The text is not a hand history in PHH: {sentence}"
 
 
 @pytest.mark.filterwarnings("ignore:The field")  # pokerkit's word on a field that it does not know
@@ -208,6 +235,10 @@ def test_rules_with_three_bet_sizes_have_no_history() -> None:
         ("[0, 3]\n", "[0, 3]\n[_mine]\nx = 1\n[_mine.too]\ny = [\n[1],\n]\n"),
         ("variant", "\ufeffvariant"),
         ("antes = [0, 0]", "antes = [\n0,\n0.0]"),
+        ("variant", "time = 12:30:01\nday = 27\nvenue = 'Café'\nseats = [1, 2]\ncurrency = '€'\nrake = 0\nvariant"),
+        ("[50, 100]\nsmall_bet = 100\nbig_bet = 100", "[50.0, 100.0]\nsmall_bet = 100.00\nbig_bet = 1E2"),
+        ("'d dh p1 2c3d'", "'d dh p1 2c', 'd dh p1 3d', ''"),
+        ("p1 f # what else'", "p1 f', 'p1 sm', 'p2 sm -', 'p2 sm As'"),
     ],
 )
 def test_what_people_write_is_read_as_it_is_meant(tmp_path: Path, old: str, new: str) -> None:
@@ -265,7 +296,7 @@ def test_a_hand_that_nobody_saw_has_no_cards() -> None:
     [
         ("50.00]", "40.00]", r"starting_stacks = \[64.10, 40.00\], but in hunl-pot the shorter one is 50\.$"),
         ("[0.25, 0.50]", "[0.20, 0.50]", r"blinds_or_straddles = \[0.20, 0.50\], but hunl-pot has \[50, 100\]\.$"),
-        ("1.25", "1.253", r"'p2 cbr 1.253', but a raise of hunl-pot is to"),
+        ("1.25", "1.253", r"'p2 cbr 1.253', but a raise of hunl-pot is to 1 to 50 there, in steps of 0\.005\.$"),
         ("14.10, 98.50", "14.60, 98.50", "ends with p1 gaining -9900 chips, but its actions and cards bring -10000"),
         ("14.10, 98.50", "114.10, 0", "ends with p1 gaining 10000 chips"),
     ],

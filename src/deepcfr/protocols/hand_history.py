@@ -68,6 +68,9 @@ _HOLES = re.compile(r"d dh p([12]) (\S+)")
 _BOARD = re.compile(r"d db (\S+)")
 _SHOWN = re.compile(r"p([12]) sm(?: (\S+))?")
 _UNKNOWN = "????"  # a hand that nobody saw
+_REQUIRED = ("variant", "antes", "blinds_or_straddles", "starting_stacks", "actions")
+_LISTS = (*_REQUIRED[1:], "finishing_stacks", "players")
+_DIGITS = 18  # of an amount
 _NO_HISTORY = "The text is not a hand history in PHH"
 
 
@@ -269,7 +272,7 @@ def hands_to_review(
 def _fields_of(text: str) -> list[dict[str, Any]]:
     try:
         table = tomllib.loads(text, parse_float=parse_value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{_NO_HISTORY}: {error}.") from error
     # tables with an underscore are the user's own, in a history or beside several
     several = [value for name, value in table.items() if isinstance(value, dict) and not name.startswith("_")]
@@ -294,6 +297,17 @@ def _history(table: dict[str, Any]) -> HandHistory:
     """A history; fields that PHH does not have are the user's own. Raises ValueError if the table holds no hand."""
     if "actions" not in table:
         raise ValueError("it holds no hand, for a hand has 'actions'")
+    for name in _REQUIRED:
+        if name not in table:
+            raise ValueError(f"it has no {name}")
+    for name in _LISTS:
+        if not isinstance(table.get(name, []), list):
+            raise TypeError(f"{name} is {table[name]!r}, but must be a list")
+    if len(table.get("finishing_stacks", table["starting_stacks"])) != len(table["starting_stacks"]):
+        raise ValueError("it has not as many finishing_stacks as starting_stacks")
+    for line in table["actions"]:
+        if not isinstance(line, str):
+            raise TypeError(f"actions holds {line!r}, but each must be a text")
     known = {field.name for field in dataclasses.fields(HandHistory)} & table.keys()
     own = {name: value for name, value in table.items() if name not in known}
     return HandHistory(**({"user_defined_fields": own} | {name: table[name] for name in known}))
@@ -310,7 +324,7 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
     actions: list[int] = []
     state, base = first_state(rules), 0
     for raw in history.actions:
-        line = " ".join(str(raw).partition("#")[0].split())
+        line = " ".join(raw.partition("#")[0].split())
         if (found := _HOLES.fullmatch(line)) is not None:
             if found[2] != _UNKNOWN:
                 holes[_seat(int(found[1]))].extend(_read_cards(found[2], rules, where))
@@ -322,13 +336,16 @@ def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> Playe
             base = max(after.chips) if after.round > state.round else base
             state = after
         elif (found := _SHOWN.fullmatch(line)) is not None:
-            if found[2] not in (None, "-", _UNKNOWN) and not holes[_seat(int(found[1]))]:
-                holes[_seat(int(found[1]))].extend(_read_cards(found[2], rules, where))
+            hole = holes[_seat(int(found[1]))]
+            shown = _read_cards(found[2], rules, where) if found[2] not in (None, "-", _UNKNOWN) else []
+            if hole and not {*shown} <= {*hole}:
+                raise GameError(f"{where} has {line!r}, but p{found[1]} was dealt {''.join(card_names(rules, hole))}.")
+            hole.extend(() if hole else shown)
         elif line:
             raise GameError(f"{where} holds {line!r}, which is not a line of a two-player hold'em hand.")
     names = history.players if history.players and len(history.players) == 2 else ["p1", "p2"]
     hand = PlayedHand(
-        history.hand if isinstance(history.hand, int) else index,
+        history.hand if type(history.hand) is int else index,
         (str(names[1]), str(names[0])),
         (tuple(holes[0]), tuple(holes[1])),
         tuple(board),
@@ -350,10 +367,11 @@ def _unit(history: HandHistory, rules: PokerRules) -> Fraction:
 
 
 def _amount(value: object) -> Fraction:
-    """An amount of a history, exactly. Raises TypeError for what is no number."""
-    if not isinstance(value, int | Decimal):
-        raise TypeError(f"{value!r} is no amount")
-    return Fraction(value)
+    """An amount of a history, exactly. Raises TypeError for what is no number, or one with too many digits."""
+    number = Decimal(value) if isinstance(value, int) else value
+    if not isinstance(number, Decimal) or not number.is_finite() or abs(number.adjusted()) >= _DIGITS:
+        raise TypeError(f"{_plain(value)} is no amount")
+    return Fraction(number)
 
 
 def _require_same_rules(history: HandHistory, rules: PokerRules, unit: Fraction, where: str) -> None:
@@ -366,10 +384,13 @@ def _require_same_rules(history: HandHistory, rules: PokerRules, unit: Fraction,
             there = unit * _amount(given) if isinstance(value, int) else given
         if there != value:
             raise GameError(f"{where} has {field} = {_plain(given)}, but {rules.name} has {value!r}.")
-    shorter = unit * min(map(_amount, history.starting_stacks))
+    shorter, there = unit * min(map(_amount, history.starting_stacks)), _plain(history.starting_stacks)
     if rules.betting != "limit" and shorter != rules.stack:
-        there, here = _plain(history.starting_stacks), float(rules.stack / unit)
+        here = float(rules.stack / unit)
         raise GameError(f"{where} has starting_stacks = {there}, but in {rules.name} the shorter one is {here:g}.")
+    if rules.betting == "limit" and 2 * shorter < _stack(rules):
+        here = float(_stack(rules) / unit / 2)
+        raise GameError(f"{where} has starting_stacks = {there}, but bets of {rules.name} may take {here:g}.")
     rounds = history.user_defined_fields.get(BOARD_CARDS, list(TEXAS))
     if rounds != list(rules.board_cards):
         raise GameError(f"{where} deals {rounds!r} board cards by round, but {rules.name} {list(rules.board_cards)!r}.")
@@ -377,9 +398,9 @@ def _require_same_rules(history: HandHistory, rules: PokerRules, unit: Fraction,
 
 def _plain(value: Any) -> str:
     """A field as a history writes it."""
-    return (
-        f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value) if value is None else repr(value)
-    )
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _read_cards(text: str, rules: PokerRules, where: str) -> list[int]:
@@ -409,8 +430,9 @@ def _read_action(
     if rules.stack:
         total = min(total, Fraction(rules.stack))  # what the shorter stack cannot call comes back
     if total.denominator > 1 or not least <= total <= most:
-        sizes = f"{least - base}" if least == most else f"{least - base} to {most - base}"
-        raise GameError(f"{where} has {found[0]!r}, but a raise of {rules.name} is to {sizes} there.")
+        sizes = " to ".join(f"{float((size - base) / unit):g}" for size in dict.fromkeys((least, most)))
+        steps = f", in steps of {float(1 / unit):g}" if total.denominator > 1 else ""
+        raise GameError(f"{where} has {found[0]!r}, but a raise of {rules.name} is to {sizes} there{steps}.")
     return int(total) if rules.betting == "no-limit" else RAISE
 
 
@@ -442,5 +464,9 @@ def _require_chips(
     moved = [unit * (_amount(end) - _amount(start)) for start, end in stacks]
     raked = sum(moved) < 0 and min(moved) == min(won) and moved.index(min(moved)) == 1 - won.index(min(won))
     if moved != [won[1], won[0]] and not raked:
-        first = moved[0] if moved[0].denominator == 1 else float(moved[0])
-        raise GameError(f"{where} ends with p1 gaining {first} chips, but its actions and cards bring {won[1]}.")
+        player = 0 if moved[0] != won[1] else 1
+        gain = moved[player] if moved[player].denominator == 1 else float(moved[player])
+        right = won[1 - player]
+        raise GameError(
+            f"{where} ends with p{player + 1} gaining {gain} chips, but its actions and cards bring {right}."
+        )
