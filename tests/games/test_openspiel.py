@@ -231,12 +231,13 @@ def test_a_long_list_of_histories_says_how_far_it_is(
     monkeypatch.setattr(openspiel_tree, "_BETWEEN_NOTES", 0.0)
     with caplog.at_level(logging.INFO, "deepcfr"):
         game = load_openspiel_game("kuhn_poker")
-    said = r"listing the histories of kuhn_poker: (\d+) so far, about (\d+) s left"
+    said = r"listing the histories of kuhn_poker: (\d+) of about (\d+) so far, about (\d+) s left"
     notes = [re.fullmatch(said, message) for message in caplog.messages]
     assert len(notes) == game.explicit.num_nodes
     counts = [int(note[1]) for note in notes if note]
     assert counts == sorted(counts)
     assert counts[-1] == game.explicit.num_nodes
-    compiler = openspiel_tree._Compiler(game.spiel_game, "kuhn_poker", 1_000)
+    assert {int(note[2]) for note in notes if note} == {60}  # the estimate of 58 in two digits
+    compiler = openspiel_tree._Compiler(game.spiel_game, "kuhn_poker", 1_000, 58.0)
     compiler.compile()
     assert compiler.done == pytest.approx(1)

@@ -19,7 +19,6 @@ from deepcfr.games.openspiel_tree import (
     compile_tree,
     estimate_histories,
     import_pyspiel,
-    require_small,
     require_supported,
     turn_based,
 )
@@ -96,7 +95,6 @@ class OpenSpielGame(TreeGame):
     def __init__(self, game: SpielGame, source: str, device: str = "cpu", most_histories: int = MOST_HISTORIES) -> None:
         require_supported(game, source)
         self.spiel_game = turn_based(game)
-        require_small(self.spiel_game, source, most_histories)
         super().__init__(source, *compile_tree(self.spiel_game, source, most_histories), device)
 
 

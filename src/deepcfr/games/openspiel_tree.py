@@ -88,21 +88,22 @@ def _rollout_size(state: SpielState, chance: random.Random) -> float:
     return size
 
 
-def require_small(game: SpielGame, name: str, most: int) -> None:
-    """Raise GameError if the estimated number of histories is clearly above `most`."""
+def _small(game: SpielGame, name: str, most: int) -> float:
+    """The estimated number of histories. Raises GameError if it is clearly above `most`."""
     mean, error = estimate_histories(game)
     if mean - 3 * error > most or mean > 10 * most:
         about = f"about {mean:,.0f}" if mean < 1e12 else f"about {mean:.0e} or more"
         raise GameError(f"'{name}' has {about} histories, and at most {most:,} can be compiled.")
+    return mean
 
 
 def compile_tree(game: SpielGame, name: str, most: int) -> tuple[ExplicitTree, npt.NDArray[np.float32]]:
     """The tree of a supported, turn-based game, and the features of its infosets [K, F], F = 0 if OpenSpiel has none.
 
     In a constant-sum game half of the constant is subtracted from every payoff. Raises GameError beyond `most` histories.
-    If it takes long, notes of its progress are logged.
+    If it takes long, notes of its size and progress are logged.
     """
-    return _Compiler(game, name, most).compile()
+    return _Compiler(game, name, most, _small(game, name, most)).compile()
 
 
 def _successors(state: SpielState) -> list[tuple[int, float]]:
@@ -127,8 +128,9 @@ def _tensor_reader(game: SpielGame) -> Callable[[SpielState], list[float]]:
 class _Compiler:
     """Lists every history in growing arrays, depth-first, so that few of OpenSpiel's states are in memory at a time."""
 
-    def __init__(self, game: SpielGame, name: str, most: int) -> None:
+    def __init__(self, game: SpielGame, name: str, most: int, expected: float) -> None:
         self.game, self.name, self.most = game, name, most
+        self.size = f"{float(f'{expected:.1e}'):,.0f}"  # about
         self.begun = time.monotonic()
         self.next_note = self.begun + _FIRST_NOTE
         self.done = 0.0  # of the tree, where the subtrees of a history are equal parts of its own
@@ -161,11 +163,12 @@ class _Compiler:
         return tree, np.array([self.features[k] for k in order], np.float32).reshape(len(order), -1)
 
     def _note_progress(self) -> None:
-        """Log how many histories are listed, and how long the rest may take."""
+        """Log how many histories are listed, of how many, and how long the rest may take."""
         now = time.monotonic()
         self.next_note = now + _BETWEEN_NOTES
         rest = (now - self.begun) * (1 / max(self.done, 1e-9) - 1)
-        _LOG.info("listing the histories of %s: %s so far, about %.0f s left", self.name, f"{len(self.actor):,}", rest)
+        so_far = f"{len(self.actor):,} of about {self.size}"
+        _LOG.info("listing the histories of %s: %s so far, about %.0f s left", self.name, so_far, rest)
 
     def _expand(self, state: SpielState, node: int) -> list[tuple[SpielState, int]]:
         """Record who acts at a history, and return its successors."""
