@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -382,6 +384,22 @@ def test_the_dealer_command(tmp_path: Path) -> None:
     shown = deepcfr(*asked, "--log", tmp_path / "log").out.splitlines()
     assert shown[-1] == (tmp_path / "log").read_text().splitlines()[-1]
     assert shown[-1].startswith("SCORE:")
+    assert any(line.startswith("scripted-call against scripted-raise at leduc: ") for line in shown)
+
+
+def test_the_client_command_names_its_player() -> None:
+    policy = scripted_policy("raise", LEDUC)
+    table = Table(LEDUC.rules, ("bot", "ann"), (None, seated(policy, 0, LEDUC.rules)))
+    addresses: Queue[str] = Queue()
+    with ThreadPoolExecutor(1) as pool:
+        for as_json in (("--json",), ()):
+            match = pool.submit(host_match, table, Terms(hands=4, seed=0), Records(), addresses.put)
+            port = addresses.get(timeout=20).rsplit(":", 1)[1]
+            outcome = deepcfr("acpc", "tight:leduc", "--port", port, *as_json)
+            assert match.result().score.hands == 4
+            if as_json:
+                assert (outcome.json["player"], outcome.json["hands"]) == ("tight:leduc", 4)
+    assert outcome.out.startswith("tight:leduc at leduc: ")
 
 
 @pytest.mark.parametrize(

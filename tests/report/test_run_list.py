@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ SOLVE = ("solve", "kuhn", "--iterations", "4", "--json", "--out")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run, one with a time, one that is not finished, one of NFSP, one without memories and a damaged one."""
+    """A whole run, one with a time, one that is not finished, one of NFSP, one without memories, one without a checkpoint and a damaged one."""
     root = tmp_path_factory.mktemp("runs")
     deepcfr(*SOLVE, root / "whole")
     deepcfr(*SOLVE, root / "timed", "--iterations", "100000000", "--runtime.minutes", "0.001")
@@ -25,6 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     edit_settings(root / "deep er" / "part", "iterations = 4", "iterations = 1004")
     deepcfr("train", "kuhn", "--solver", "nfsp", "--nfsp.iterations", "2", "--json", "--out", root / "nfsp")
     deepcfr("export", root / "whole", "--out", root / "small")
+    deepcfr(*SOLVE, root / "cut off")
+    shutil.rmtree(root / "cut off" / "checkpoints")
+    (root / "cut off" / "metrics.jsonl").write_text("")
     deepcfr(*SOLVE, root / "damaged")
     (root / "damaged" / "game.json").write_text("{")
     return root
@@ -40,7 +44,7 @@ def test_every_run_is_listed_once_newest_first(folder: Path) -> None:
     os.utime(folder / "whole" / "config.toml", (0, 0))
     listed = deepcfr("runs", folder, "--json").json["runs"]
     assert sorted(Path(facts["run"]).name for facts in listed) == [
-        "damaged", "nfsp", "part", "small", "timed", "unhurried", "whole",
+        "cut off", "damaged", "nfsp", "part", "small", "timed", "unhurried", "whole",
     ]  # fmt: skip
     ages = [facts["age"] for facts in listed]
     assert ages == sorted(ages)
@@ -51,7 +55,7 @@ def test_every_run_is_listed_once_newest_first(folder: Path) -> None:
 def test_state_and_result_are_those_of_the_run(listed: dict[str, dict[str, Any]]) -> None:
     assert {name: facts["state"] for name, facts in listed.items()} == {
         "whole": "finished", "timed": "finished", "unhurried": "finished", "part": "unfinished", "nfsp": "finished",
-        "small": "finished", "damaged": "damaged",
+        "small": "finished", "damaged": "damaged", "cut off": "unfinished",
     }  # fmt: skip
     part = listed["part"]
     assert (part["iteration"], part["iterations"], part["game"], part["method"]) == (4, 1004, "kuhn", "Linear CFR")
@@ -71,7 +75,11 @@ def test_the_command_goes_on_with_the_run(listed: dict[str, dict[str, Any]]) -> 
         "part": ["resume", path["part"]],
         "nfsp": ["play", path["nfsp"]],
         "small": ["play", path["small"]],
-    }
+        "cut off": [
+            "solve", "kuhn", "--config", f"{path['cut off']}/config.toml", "--out", f"{path['cut off']}-again",
+        ],
+    }  # fmt: skip
+    assert deepcfr(*follow["cut off"], "--json").json["iterations"] == 4
     assert deepcfr(*follow["part"], "--json").json["iterations"] == 1004
     assert deepcfr(*follow["timed"], "--json").json["finished"]
     assert "game.json" in listed["damaged"]["next"]

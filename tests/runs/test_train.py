@@ -756,7 +756,8 @@ def test_a_run_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "run", CONFIG)
     before = contents(run.path)
     sentence = problem(deepcfr("resume", run.path))
-    assert "has no checkpoint to go on from: remove it and start again with 'deepcfr train kuhn --out" in sentence
+    again = f"deepcfr train kuhn --config {run.path}/config.toml --out {run.path}-again"
+    assert sentence == f"'{run.path}' has no checkpoint to go on from: begin again with '{again}'."
     assert contents(run.path) == before
     assert "holds a run, which has no checkpoint: remove it" in problem(deepcfr("train", "kuhn", "--out", run.path))
 

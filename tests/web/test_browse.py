@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepcfr import __version__
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.poker import PokerGame
@@ -362,6 +363,7 @@ def test_two_agents_beside_each_other(reader: TestClient) -> None:
 def test_the_api_describes_itself(reader: TestClient) -> None:
     document = reader.get("/api/openapi.json").json()
     assert document["openapi"].startswith("3.")
+    assert document["info"]["version"] == __version__
     for path, kind in (("/api/play/{name}/act", "post"), ("/api/agents/{name}/strategy", "get")):
         endpoint = document["paths"][path][kind]
         schema = endpoint["responses"]["200"]["content"]["application/json"]["schema"]

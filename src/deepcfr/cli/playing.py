@@ -70,6 +70,7 @@ def acpc_command(command: Acpc) -> None:
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     facts, words = join_match(
+        command.run,
         policy,
         command.host,
         command.port,

@@ -139,15 +139,14 @@ def abstract_command(command: Abstract) -> None:
 
 
 def resume_command(command: Resume) -> None:
+    from deepcfr.runs.cards import restart
     from deepcfr.runs.folder import RunFolder
     from deepcfr.runs.record import checkpoint_folders
 
     run, cluster = RunFolder.open(command.run), _cluster(command)
     if not checkpoint_folders(run.path):
-        begin = "train" if isinstance(run.config, RunConfig) else "solve"
         raise CheckpointError(
-            f"'{run.path}' has no checkpoint to go on from: remove it and start again with "
-            f"'deepcfr {begin} {run.config.game} --out {run.path}' and its settings."
+            f"'{run.path}' has no checkpoint to go on from: begin again with '{restart(run.path, run.config)}'."
         )
     if command.iterations is not None:
         run.extend(command.iterations)

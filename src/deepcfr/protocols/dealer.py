@@ -95,8 +95,8 @@ class Result:
     def describe(self) -> str:
         """The match in words."""
         kind = "each deal in both seats, " if self.terms.duplicate else ""
-        words = f"{self.names[0]} against {self.names[1]}: {self.score.describe()}"
-        return f"{self.score.game}: {words} ({kind}seed {self.terms.seed})."
+        players = f"{self.names[0]} against {self.names[1]} at {self.score.game}"
+        return f"{players}: {self.score.describe()} ({kind}seed {self.terms.seed})."
 
     def facts(self) -> dict[str, Any]:
         """The match as data for JSON."""

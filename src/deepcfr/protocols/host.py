@@ -231,9 +231,18 @@ def _create(path: Path) -> IO[str]:
 
 
 def join_match(
-    policy: Player, host: str, port: int, *, seed: int, retries: int, seconds: float, say: Say, stack: int | None = None
+    name: str,
+    policy: Player,
+    host: str,
+    port: int,
+    *,
+    seed: int,
+    retries: int,
+    seconds: float,
+    say: Say,
+    stack: int | None = None,
 ) -> tuple[dict[str, object], str]:
-    """Play one match as a client; returns the result as data and in words.
+    """Play one match as a client; returns the result as data and in words, of an agent of that name.
 
     In no-limit games the dealer's raises may have any size, and `stack` is the dealer's if it is not that of the policy.
     Raises ProtocolError if there is no dealer or it plays another game, and ConfigError for settings that cannot be.
@@ -248,8 +257,9 @@ def join_match(
         raise ConfigError(f"--seconds must be more than 0, but is {seconds:g}.")
     bot = _guest(policy, seed, stack)
     visit = asyncio.run(Client(bot, host, port, retries, seconds, say).play())
-    facts = visit.score.facts() | {"slowest_answer": visit.slowest, "connections": visit.connections}
-    words = f"{visit.score.game}: {visit.score.describe()}; the slowest answer took {1000 * visit.slowest:.0f} ms."
+    measured = {"slowest_answer": visit.slowest, "connections": visit.connections}
+    facts = visit.score.facts() | {"player": name} | measured
+    words = f"{name} at {visit.score.game}: {visit.score.describe()}; the slowest answer took {1000 * visit.slowest:.0f} ms."
     if isinstance(bot, TranslatingAgent):
         facts |= bot.facts()
         words += f" {bot.describe()}"

@@ -15,7 +15,8 @@ from rich.table import Column, Table
 from deepcfr.errors import CheckpointError, DeepCFRError
 from deepcfr.games.presets import is_poker
 from deepcfr.report.run_data import RunData, nash_conv, read_run
-from deepcfr.runs.record import RunRecord
+from deepcfr.runs.cards import restart
+from deepcfr.runs.record import RunRecord, checkpoint_folders
 
 
 def run_facts(folder: Path) -> list[dict[str, Any]]:
@@ -54,19 +55,20 @@ def _facts(path: Path, now: float) -> dict[str, Any]:
         "iterations": run.config.iterations,
         "nash_conv": values[-1] if values else None,
         "unit": run.unit,
-        "next": f"deepcfr {_next(run, shlex.quote(str(path)), poker=is_poker(run.source), resumable=resumable)}",
+        "next": _next(run, path, resumable=resumable) if checkpoint_folders(path) else restart(path, run.config),
     }
 
 
-def _next(run: RunData, path: str, *, poker: bool, resumable: bool) -> str:
+def _next(run: RunData, path: Path, *, resumable: bool) -> str:
     """The command that goes on with a run: training, or its use where that is over."""
+    resume = f"deepcfr resume {shlex.quote(str(path))}"
     if resumable and not run.finished:
-        return f"resume {path}"
+        return resume
     if resumable and run.lines[-1]["iteration"] < run.config.iterations:  # its time was over
-        return f"resume {path} --minutes {2 * max(run.config.runtime.minutes, run.lines[-1]['seconds'] / 60):g}"
+        return f"{resume} --minutes {2 * max(run.config.runtime.minutes, run.lines[-1]['seconds'] / 60):g}"
     if not resumable or run.family in ("nfsp", "ppo"):  # whose schedules end with its last iteration
-        return f"{'play' if poker else 'exploitability'} {path}"
-    return f"resume {path} --iterations {2 * run.config.iterations}"
+        return f"deepcfr {'play' if is_poker(run.source) else 'exploitability'} {shlex.quote(str(path))}"
+    return f"{resume} --iterations {2 * run.config.iterations}"
 
 
 def show_runs(facts: list[dict[str, Any]], console: Console) -> None:

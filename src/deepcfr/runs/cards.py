@@ -128,11 +128,16 @@ def _made(config: AnyConfig, iterations: int, seconds: float | None, made: dict[
     return ", ".join(parts) + "."
 
 
-def recipe(path: Path, config: AnyConfig) -> str:
-    """Return a command of this version that makes such a run: its settings are those of the run's own file."""
+def restart(path: Path, config: AnyConfig) -> str:
+    """Return a command that begins a run without a checkpoint again, beside it."""
+    return recipe(path, config, f"{path}-again")
+
+
+def recipe(path: Path, config: AnyConfig, out: str | None = None) -> str:
+    """Return a command of this version that makes such a run in `out`, or else in `runs`, by the run's own settings."""
     verb, file = "train" if isinstance(config, RunConfig) else "solve", path.absolute() / "config.toml"
     shown = os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file)
-    return shlex.join(["deepcfr", verb, config.game, "--config", shown, "--out", f"runs/{file.parent.name}"])
+    return shlex.join(["deepcfr", verb, config.game, "--config", shown, "--out", out or f"runs/{file.parent.name}"])
 
 
 def read_card(path: Path) -> dict[str, str]:

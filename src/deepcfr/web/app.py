@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deepcfr import __version__
 from deepcfr.errors import DeepCFRError
 from deepcfr.web import browse, home, matches_page, play, runs_routes, spots
 from deepcfr.web.pages import render
@@ -40,6 +41,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     """The application for the runs of `site`; it answers only requests for `hosts`."""
     app = FastAPI(
         title="deepcfr",
+        version=__version__,
         description="Play an agent and query its strategy; the pages use the same functions.",
         docs_url=None,
         redoc_url=None,
