@@ -17,7 +17,7 @@ SOLVE = ("solve", "kuhn", "--iterations", "4", "--json", "--out")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run, one with a time, one that is not finished, one of NFSP, one without memories, one without a checkpoint and a damaged one."""
+    """Runs: whole, with a time, not finished, of NFSP, without memories, without a checkpoint, and damaged."""
     root = tmp_path_factory.mktemp("runs")
     deepcfr(*SOLVE, root / "whole")
     deepcfr(*SOLVE, root / "timed", "--iterations", "100000000", "--runtime.minutes", "0.001")

@@ -259,7 +259,8 @@ def join_match(
     visit = asyncio.run(Client(bot, host, port, retries, seconds, say).play())
     measured = {"slowest_answer": visit.slowest, "connections": visit.connections}
     facts = visit.score.facts() | {"player": name} | measured
-    words = f"{name} at {visit.score.game}: {visit.score.describe()}; the slowest answer took {1000 * visit.slowest:.0f} ms."
+    slowest = f"the slowest answer took {1000 * visit.slowest:.0f} ms"
+    words = f"{name} at {visit.score.game}: {visit.score.describe()}; {slowest}."
     if isinstance(bot, TranslatingAgent):
         facts |= bot.facts()
         words += f" {bot.describe()}"

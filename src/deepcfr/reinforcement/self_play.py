@@ -57,7 +57,7 @@ class SelfPlay(ABC):
     def describe(self) -> str:
         """One line with game, iterations, episodes, network size and seed."""
         return (
-            f"{self.config.method} on {self.game.name}: {self.settings.iterations} iterations of "
+            f"{self.config.method} on {self.game.name}: {self.settings.iterations:,} iterations of "
             f"{self.settings.episodes:,} episodes, networks of {count_parameters(self._new_network('size')):,} parameters, "
             f"seed {self.config.seed}"
         )

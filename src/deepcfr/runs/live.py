@@ -137,7 +137,7 @@ class LiveObserver:
             show_result(self.console, summary.result, summary.iterations)
         follow = "play" if is_poker(run.source) else "exploitability"
         self.console.print(
-            f"{summary.iterations} iterations, {summary.nodes_touched:,} nodes touched, {summary.seconds:.0f} s in all. "
+            f"{summary.iterations:,} iterations, {summary.nodes_touched:,} nodes touched, {summary.seconds:.0f} s in all. "
             f"Try: deepcfr {follow} {run.path}"
         )
 
@@ -145,7 +145,7 @@ class LiveObserver:
 def show_result(console: Console, result: Exploitability, iterations: int | None = None) -> None:
     """Print an exact evaluation, of a policy of one run after so many iterations."""
     first, second = result.best_response_values
-    after = "" if iterations is None else f" after {iterations} iterations"
+    after = "" if iterations is None else f" after {iterations:,} iterations"
     console.print(
         f"{result.game}, {result.policy}{after}: exact NashConv {result.nash_conv:.3f} "
         f"{result.unit} (exploitability = NashConv / 2 = {result.exploitability:.3f} {result.unit})",

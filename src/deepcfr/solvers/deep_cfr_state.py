@@ -128,7 +128,7 @@ class DeepCFRState:
         else:
             sampled = f"{sampling.traversals:,} traversals, {sampling.kind} sampling"
         return (
-            f"{self.config.method} on {self.game.name}: {self.config.cfr.iterations} iterations of {sampled}, "
+            f"{self.config.method} on {self.game.name}: {self.config.cfr.iterations:,} iterations of {sampled}, "
             f"networks of {count_parameters(self.advantage_networks[0]):,} parameters, seed {self.config.seed}"
         )
 

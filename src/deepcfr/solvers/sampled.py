@@ -110,7 +110,7 @@ class SampledSolver(TabularSolver):
         """One line that describes the run: algorithm, game and sizes."""
         settings = self.config
         return (
-            f"Monte Carlo CFR on {self.game.name}: {settings.iterations} iterations of {2 * settings.traversals:,} "
+            f"Monte Carlo CFR on {self.game.name}: {settings.iterations:,} iterations of {2 * settings.traversals:,} "
             f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.seed}"
         )
 

@@ -173,7 +173,7 @@ class FullWidthSolver(TabularSolver):
 
     def describe(self) -> str:
         """One line that describes the run: algorithm, game and sizes."""
-        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations} iterations, {self.precision}"
+        return f"{self.config.algorithm} on {self.game.name}: {self.config.iterations:,} iterations, {self.precision}"
 
     def seconds_per_iteration(self) -> float:
         """Forecast from two iterations at the start."""

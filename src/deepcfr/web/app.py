@@ -6,6 +6,8 @@ By their content security policy pages use only scripts and styles of `static`. 
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import anyio
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,7 +18,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deepcfr import __version__
 from deepcfr.errors import DeepCFRError
 from deepcfr.web import browse, home, matches_page, play, runs_routes, spots
 from deepcfr.web.pages import render
@@ -41,7 +42,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
     """The application for the runs of `site`; it answers only requests for `hosts`."""
     app = FastAPI(
         title="deepcfr",
-        version=__version__,
+        version=version("deepcfr"),
         description="Play an agent and query its strategy; the pages use the same functions.",
         docs_url=None,
         redoc_url=None,
