@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,8 +64,8 @@ class Recorder:
     def warn(self, message: str) -> None:
         self.warnings.append(message)
 
-    def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None:  # noqa: ARG002
-        self.notes, self.resumed_after = notes, solver.iteration
+    def start(self, run: RunFolder, solver: Solver, notes: Iterable[str]) -> None:  # noqa: ARG002
+        self.notes, self.resumed_after = list(notes), solver.iteration
 
     def iteration(self, record: IterationRecord | TabularRecord, seconds: float) -> None:  # noqa: ARG002
         self.iterations.append(record.iteration)

@@ -1,6 +1,7 @@
 """A tabular run is the same run however often it is stopped, killed or broken off; and it says what it will cost."""
 
 import dataclasses
+import io
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig, config_to_toml
 from deepcfr.errors import CheckpointError, ConfigError
@@ -24,9 +26,10 @@ from deepcfr.runs import costs
 from deepcfr.runs import train as loop
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.live import LiveObserver
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Summary, train
-from deepcfr.solvers.vector_cfr import memory_bytes
+from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
 from solve_runs import (
     Crash,
     Places,
@@ -405,12 +408,25 @@ def test_time_and_memory_are_said_before_the_first_iteration(tmp_path: Path, alg
     assert re.match(r"7 iterations take about \d+ s, [\d.e-]+ s each", duration)
 
 
+def test_what_a_run_does_is_said_before_its_time_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    console, shown = Console(file=io.StringIO()), list[str]()
+    measure = VectorCFR.seconds_per_iteration
+    monkeypatch.setattr(
+        VectorCFR,
+        "seconds_per_iteration",
+        lambda solver: shown.append(console.file.getvalue()) or measure(solver),
+    )
+    with LiveObserver(console) as observer:
+        train(RunFolder.create(tmp_path / "run", config()), observer)
+    assert shown[0].startswith("linear-cfr on leduc: 7 iterations")
+
+
 def test_trying_boards_for_the_estimate_does_not_change_the_tables(tmp_path: Path, whole: Any) -> None:
     settings = VARIANTS["linear-cfr int16, 1 threads"]
     run = RunFolder.create(tmp_path / "run", settings)
     solver, _ = run.load_solver(pytest.fail, memories=True)
     for _ in solver.iterations():
-        assert costs.time_notes(solver, settings) != [] or solver.iteration == LAST
+        assert list(costs.time_notes(solver, settings)) != [] or solver.iteration == LAST
     run.save(solver, 0.0)
     assert tables(run.path) == tables(whole("linear-cfr int16, 1 threads"))
 

@@ -338,7 +338,8 @@ def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
     if reason := refusal(cost):
         raise ConfigError(reason)
     minutes = cost.seconds(threads) / 60
+    time = f"about {minutes:.0f} minutes" if minutes >= 1.5 else "about a minute or less"
     say(
-        f"up to {cost.bytes / 1e9:.1f} GB of memory, {cost.table_bytes / 1e6:,.1f} MB of tables, about {minutes:.1f} "
-        f"minutes on {threads} threads"
+        f"up to {cost.bytes / 1e9:.1f} GB of memory, {cost.table_bytes / 1e6:,.1f} MB of tables, {time} on "
+        f"{threads} {'thread' if threads == 1 else 'threads'}"
     )

@@ -6,7 +6,7 @@ It needs neither the web application nor its libraries, so every run has one.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -80,7 +80,7 @@ class ReportingObserver(LiveObserver):
         self._spent = 0.0
         self._started = time.monotonic()
 
-    def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None:
+    def start(self, run: RunFolder, solver: Solver, notes: Iterable[str]) -> None:
         super().start(run, solver, notes)
         self._run = run.path
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
@@ -250,15 +250,14 @@ def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | Non
     return mccfr.memory_bytes(poker, counts, config.solve.precision, config.solve.baseline)
 
 
-def time_notes(solver: Solver, config: AnyConfig) -> list[str]:
-    """Sentences on the time of the rest of a run; a tabular solver measures a small part of it."""
+def time_notes(solver: Solver, config: AnyConfig) -> Iterator[str]:
+    """Sentences on the time of the rest of a run; a tabular solver measures a small part of it when they are read."""
     left = config.iterations - solver.iteration
     if config.runtime.minutes:
-        return [f"the run ends after {config.runtime.minutes:g} min"]
-    seconds = solver.seconds_per_iteration() if left > 0 else None
-    if seconds is None:
-        return []
-    return [f"{left:,} iterations take about {duration(left * seconds)}, {seconds:.2g} s each, and evaluations besides"]
+        yield f"the run ends after {config.runtime.minutes:g} min"
+    elif left > 0 and (seconds := solver.seconds_per_iteration()) is not None:
+        whole = duration(left * seconds)
+        yield f"{left:,} iterations take about {whole}, {seconds:.2g} s each, and evaluations besides"
 
 
 def _memory_of(device: str) -> int | None:

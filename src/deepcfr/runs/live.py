@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from types import TracebackType
 
 from rich.console import Console
@@ -53,7 +54,7 @@ class LiveObserver:
     def warn(self, message: str) -> None:
         self.console.print(f"warning: {message}", style="yellow")
 
-    def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None:
+    def start(self, run: RunFolder, solver: Solver, notes: Iterable[str]) -> None:
         self.console.print(f"{solver.describe()}, {run.path}")
         for note in notes:
             self.console.print(f"  {note}")

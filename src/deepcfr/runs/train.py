@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deepcfr.errors import CheckpointError, WorkerLost
@@ -26,7 +28,7 @@ class Observer(Protocol):
     """A listener to the progress of a run; the command line prints it, tests collect it."""
 
     def warn(self, message: str) -> None: ...
-    def start(self, run: RunFolder, solver: Solver, notes: list[str]) -> None: ...
+    def start(self, run: RunFolder, solver: Solver, notes: Iterable[str]) -> None: ...
     def iteration(self, record: Record, seconds: float) -> None: ...
     def evaluating(self, iteration: int, done: int, total: int) -> None: ...
     def evaluated(self, iteration: int, fit: FitResult | None, result: Exploitability | None) -> None: ...
@@ -87,12 +89,12 @@ def _train(run: RunFolder, observer: Observer, cluster: RayCluster | None) -> Su
     solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
     try:
         run.keep_config()
-        return _carry_on(run, solver, before, observer, notes + time_notes(solver, run.config))
+        return _carry_on(run, solver, before, observer, chain(notes, time_notes(solver, run.config)))
     finally:
         solver.close()
 
 
-def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: list[str]) -> Summary:
+def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: Iterable[str]) -> Summary:
     """The loop, after `before` seconds of earlier sessions."""
     reached = truncate_metrics(run.metrics_path, solver.iteration)
     if reached < solver.iteration:  # each is written before its checkpoint, so a disk has lost them
