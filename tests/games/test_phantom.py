@@ -1,5 +1,6 @@
 """Phantom tic-tac-toe by pairs of sequences: the infosets, actions and payoffs of OpenSpiel's game, and of smaller ones."""
 
+import logging
 import random
 from functools import cache
 
@@ -28,6 +29,12 @@ def phantom(game: BlindHex | str) -> PhantomGame:
 @pytest.mark.parametrize("rules", SMALL)
 def test_infosets_are_those_of_the_listed_game(rules: BlindHex) -> None:
     assert phantom(rules).num_infosets == OpenSpielGame(rules, "blind").explicit.num_infosets
+
+
+def test_the_work_is_said_before_it_begins(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "deepcfr"):
+        PhantomGame(BlindHex(2, 2), "blind")
+    assert caplog.messages == ["listing the infosets of blind, which takes half a minute for nine cells"]
 
 
 def test_phantom_tic_tac_toe_has_the_published_number_of_infosets() -> None:

@@ -8,6 +8,7 @@ and some 17 billion histories.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,6 +20,7 @@ from deepcfr.games.base import Deals, NodeFunction
 from deepcfr.games.openspiel_tree import SpielGame
 from deepcfr.types import TERMINAL, Encoding
 
+_LOG = logging.getLogger(__name__)
 NO_SEQUENCE = -1
 OPEN = 2  # in `settled`: the winner depends on later moves
 _LOST, _DRAWN = 2, 3  # in `outcome`, by player 0, who has won at 4; below them is the player to move
@@ -48,6 +50,7 @@ class PhantomGame:
     def __init__(self, game: SpielGame, source: str, device: str = "cpu") -> None:
         self.spiel_game, self.source, self.name, self.device = game, source, source, device
         self.cells = game.num_distinct_actions()
+        _LOG.info("listing the infosets of %s, which takes half a minute for nine cells", source)
         self.outcome = _outcomes(game, self.cells)
         self.settled = _settled(self.outcome, self.cells)
         parts = [_sequences(self.outcome, player, self.cells) for player in (0, 1)]
