@@ -82,6 +82,13 @@ def test_the_adjusted_result_is_bayes_rule_by_hand() -> None:
     assert dict(agents_range(hand)) == pytest.approx({"J": bets[0] / sum(bets), "K": bets[1] / sum(bets)})
 
 
+def test_where_the_agent_never_acts_so_the_result_stands_and_there_is_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after more training of the agent in the middle of a hand."""
+    hand = hand_of("kuhn", [1, 0], 0, [1, 2, 1])
+    monkeypatch.setattr(Hand, "strategies", lambda *_: {0: np.ones(2), 2: np.zeros(2)})
+    assert (adjusted_result(hand), agents_range(hand)) == (2, [])
+
+
 def test_a_fold_is_worth_the_same_against_every_hand() -> None:
     hand = hand_of("leduc", [4, 0, 2], 1, [2, 0])
     assert (hand.won, adjusted_result(hand)) == (-1, -1)

@@ -277,22 +277,25 @@ def adjusted_result(hand: Hand) -> float:
     person's actions cannot depend on the agent's cards. A conditional expectation has the mean of the result and a
     smaller variance (Rao-Blackwell), so the estimate is unbiased whatever the person does. It assumes that the agent
     plays its policy. A mixture that draws one policy for each hand plays its average (Kuhn's theorem). After a fold the
-    result does not depend on the agent's cards.
+    result does not depend on the agent's cards. Where its policy never acts so, as after more training, it is the result.
     """
     if not hand.state.showdown:
         return hand.won
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
     chances = hand.chances(holes)
-    return float(chances @ hand.wins(holes) / chances.sum())
+    return float(chances @ hand.wins(holes) / chances.sum()) if chances.any() else hand.won
 
 
 def agents_range(hand: Hand, most: int | None = None) -> list[tuple[str, float]]:
     """The hands that the agent may hold now, likeliest first, with their probabilities.
 
-    The probabilities of all hands sum to 1. `most` limits the number of hands returned.
+    The probabilities of all hands sum to 1. `most` limits the number of hands returned. There are none where its policy
+    never acts so.
     """
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
     chances = hand.chances(holes)
+    if not chances.any():
+        return []
     order = np.argsort(-chances, kind="stable")[:most]
     shares = chances / chances.sum()
     return [(cards_text(hand.rules, holes[place][::-1]), float(shares[place])) for place in order]

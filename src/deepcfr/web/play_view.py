@@ -190,7 +190,7 @@ def _half(width: float) -> str:
 
 def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
     """Data of the page of a review; `waiting`: its exact part is not ready yet."""
-    waiting = not review["range"]
+    waiting = not review["range"] and review["note"] is None  # which says why there is no range
     return review | {
         "waiting": waiting,
         "has_values": waiting or any(decision["values"] for decision in review["decisions"]),
