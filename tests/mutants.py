@@ -257,9 +257,9 @@ MUTANTS = (
     # Spots
     Mutant("frequencies of a spot ignore card removal", "ranges/kernels.py", "for weight in (own * met if reached else",
            "for weight in (own if reached else", "search/test_spot.py -k deals_that_are_possible"),
-    Mutant("a hand that does not come plays on as it happens", "search/spot_solver.py",
-           "strategy[edges] = np.where(replies, best / best.sum(0), strategy[edges])", "pass",
-           "search/test_spot_values.py -k after_every_action"),
+    Mutant("a hand that does not come plays on as it happens", "search/subgame.py",
+           "best_replies(own, tree.first_edge, tree.edge_slot, free, _TIED * most * met, values[player], play.sigma)",
+           "pass", "search/test_spot_values.py -k after_every_action"),
 )  # fmt: skip
 
 

@@ -278,6 +278,43 @@ def test_a_hand_that_cannot_win_loses_no_more_than_its_bet_on_later_streets() ->
     assert not at(found, "bet 5").reached
 
 
+@pytest.mark.parametrize("rake, taken", [({}, 0.0), ({"rake": 50, "cap": 0.3}, 0.3)], ids=["no rake", "always 0.3"])
+@pytest.mark.parametrize(
+    "board, sizes",
+    [("Qs 7h 2c 9d", "turn 50, river 75"), ("Qs 7s 2s", "flop 50, turn 75, river 75, cap 0")],
+    ids=["turn", "flop"],
+)
+def test_values_of_both_ranges_add_up_where_nobody_comes(
+    board: str, sizes: str, rake: dict[str, float], taken: float
+) -> None:
+    """Strategies of few iterations are poor, so best replies on later streets must be met by the opponent too."""
+    lock = {"line": "", "frequencies": {"check": 1.0, "bet 5": 0.0}}
+    ranges = {"dealer": "KK,T8s", "big_blind": "QQ,54s"}
+    found = solve_spot(board, sizes, pot=10, stacks=30, iterations=3, gap=0, threads=1, locks=[lock], **ranges, **rake)  # type: ignore[arg-type]
+    assert [decision.reached for decision in found.decisions] == [True, True, False, True]
+    for decision in found.decisions:
+        assert decision.range_values is not None
+        assert decision.range_equities is not None
+        assert sum(decision.range_values) == pytest.approx(decision.pot - taken, abs=1e-9)
+        assert sum(decision.range_equities) == pytest.approx(1, abs=1e-9)
+
+
+def test_no_mean_is_given_where_card_removal_is_lost_in_rounding() -> None:
+    """AhKh meets only AsAd, and AsKs only AhAd. At the end come AhKh and AhAd, beside which 1e-40 of the others is lost."""
+    locks = [
+        {"line": "", "frequencies": {"check": 1.0, "bet 5": 0.0}},
+        {"line": "check", "hands": {"AhKh": [0, 1], "AsKs": [1, 0]}},
+        {"line": "check, bet 5", "hands": {"AhAd": [0, 0, 1], "AsAd": [1, 0, 0]}},
+    ]
+    ranges = {"dealer": "AhKh,AsKs", "big_blind": "AhAd,AsAd:0.5"}
+    found = solve_spot(
+        "Qs Qh 7c 5d Tc", "river 50, cap 1, raise 100", pot=10, stacks=100, **ranges, locks=locks, iterations=9
+    )
+    reached = {decision.line: (decision.reached, decision.range_values) for decision in found.decisions}
+    assert reached["check, bet 5, raise to 25"] == (False, None)
+    assert sum(reached["check, bet 5"][1] or ()) == pytest.approx(15)
+
+
 def test_decisions_that_nobody_reaches_are_marked_in_text_and_json() -> None:
     found = solve_spot(ROYAL, "river 50", pot=10, stacks=10, dealer="22", big_blind="33", rake=5, gap=0.01)
     marked = {row["line"]: row["reached"] for row in found.facts(hands=False)["decisions"]}

@@ -388,6 +388,33 @@ def best_value(first: int, last: int, edge_slot: Ints, node: int, free: npt.NDAr
 
 
 @nb.njit(cache=True, nogil=True)
+def best_replies(
+    nodes: Ints,
+    first_edge: Ints,
+    edge_slot: Ints,
+    free: npt.NDArray[np.bool_],
+    tied: npt.NDArray[np.float64],
+    values: Floats,
+    strategy: Floats,
+) -> None:
+    """Set the `strategy` [E, U] at `nodes` [m], with views that are `free` [m, U], to the best actions by `values` [S, U].
+
+    Actions are equally good within `tied` [m, U], and share the probability.
+    """
+    for i in range(len(nodes)):
+        first, last = first_edge[nodes[i]], first_edge[nodes[i] + 1]
+        for u in np.flatnonzero(free[i]):
+            least, ties = values[edge_slot[first], u], 0
+            for edge in range(first + 1, last):
+                least = max(least, values[edge_slot[edge], u])
+            least -= tied[i, u]
+            for edge in range(first, last):
+                ties += values[edge_slot[edge], u] >= least
+            for edge in range(first, last):
+                strategy[edge, u] = (values[edge_slot[edge], u] >= least) / ties
+
+
+@nb.njit(cache=True, nogil=True)
 def add_up(values: Floats, up: Ints, weight: npt.NDArray[np.float64], total: npt.NDArray[np.float64]) -> None:
     """Add a board's `values` [M, X, U] to those of its parent board, `total` [M, X, U'], by `up` and `weight` [U]."""
     for m in range(values.shape[0]):

@@ -45,7 +45,7 @@ class Decision:
         Doubles  # big blinds that each hand wins in the mean from here on; both ranges' means add up to the pot
     )
     hand_equities: Doubles  # share of the pot, from 0 to 1, if nobody bets again
-    # means of these over both players' ranges here; None if no two hands get here
+    # means of these over both ranges here; None if no two hands get here, or if that is lost beside many that cannot meet
     range_values: tuple[float, float] | None
     range_equities: tuple[float, float] | None
 

@@ -32,6 +32,7 @@ from deepcfr.search.subgame import (
     RootAims,
     SubgameSolver,
     against,
+    complete,
     equities_at_root,
     subgame,
     subgame_bytes,
@@ -45,7 +46,7 @@ a flop or a turn; it answers True to stop there."""
 
 # best responses of both players, and what their strategies are worth
 _WORTH: RootAims = [(0, True), (1, True), (0, IF_ABSENT), (1, IF_ABSENT)]
-_TIED = 1e-9  # of pot and stacks; actions whose values differ by less are equally good
+_LOST = 1e-6  # of the weight of all pairs of hands, by which the sum over those whose values are known may differ
 _EVERY = 0.5  # seconds between reports within an iteration
 _FIRST = 10  # iterations until the gap is measured for the first time
 _MOST_GROWTH = 2.0  # of the iterations from one measurement of the gap, which takes as long as three, to the next
@@ -192,15 +193,24 @@ class SpotSolver:
                         "The spot was stopped before its first iteration, so there is no result."
                     ) from None
             values = worth(solver.played, solver.locked) if values is None else values
-            strategy = self._completed(tree, solver.played(tree, inside.root), values[2:], solver.locked)
-            rows = self._reach_at(tree, strategy)
+            play = RoundPass(tree, board, reach, Scratch())
+            play.down(solver.played(tree, inside.root), TREMBLE)
+            complete(play, values[2:], solver.locked)
+            play.down(strategy := play.sigma, TREMBLE)
+            rows = np.stack([play.rows[player][tree.row[player, : len(tree.nodes)]] for player in PLAYERS])
             here = equities_at_root(inside, rows, workers)
             # the same, but also against what is shown of an opponent that does not come
-            shown = worth(
+            shown = values_at_root(
+                inside,
                 lambda part, board: strategy if board is inside.root else solver.played(part, board),
-                np.ones_like(solver.locked),
+                reach,
+                [(player, False) for player in PLAYERS],
+                workers,
+                whole_round=True,
+                tremble=TREMBLE,
+                completed=True,
             )
-        decisions = tuple(self._decisions(tree, strategy, shown[2:], rows, here))
+        decisions = tuple(self._decisions(tree, strategy, shown, rows, here))
         first = decisions[0]
         assert first.range_values is not None  # some hands of the ranges are possible together
         assert first.range_equities is not None
@@ -257,27 +267,6 @@ class SpotSolver:
                 raise ConfigError(f"The lock after {line!r} names neither frequencies nor the probabilities of a hand.")
             yield node, fixed
 
-    def _completed(self, tree: RoundTree, played: Floats, values: Doubles, locked: Mask) -> Doubles:
-        """The strategy [E, U] that is `played`, with best replies by `values` [P, S, U] of hands that do not come by it.
-
-        Ties are shared. Hands stay as they are where they are `locked` [n, U].
-        """
-        strategy, reach = np.array(played, np.float64), self._reach_at(tree, played)
-        for node in range(len(tree.nodes)):
-            edges, player = slice(tree.first_edge[node], tree.first_edge[node + 1]), tree.actor[node]
-            met = against(self._board, reach[1 - player, node, None])[0]
-            worth = values[player, tree.edge_slot[edges]]
-            best = worth >= worth.max(0) - _TIED * met * (self.spot.pot + self.spot.stacks)
-            replies = (reach[player, node] < ABSENT) & (met > 0) & ~locked[node]
-            strategy[edges] = np.where(replies, best / best.sum(0), strategy[edges])
-        return strategy
-
-    def _reach_at(self, tree: RoundTree, strategy: Floats) -> Doubles:
-        """Both players' reach at the decisions of the board's round by a strategy [E, U], [P, n, U]."""
-        play, nodes = RoundPass(tree, self._board, self._reach, Scratch()), np.arange(len(tree.nodes))
-        play.down(strategy, TREMBLE)
-        return np.stack([rows[tree.row[player, nodes]] for player, rows in enumerate(play.rows)])
-
     def _lines(self, tree: RoundTree) -> Iterator[tuple[str, int, list[str]]]:
         """The line, the player and the actions of each decision of the board's round, parents first."""
         lines = {0: ""}
@@ -298,13 +287,17 @@ class SpotSolver:
         They have a strategy [E, U], its values [P, S, U], and each decision's reach and equities [P, n, U].
         """
         board, start = self._board, self._reach[:, 0, self._board.view]
+        most = np.maximum(reach.max(2, keepdims=True), np.finfo(np.float64).tiny)
+        own = (reach / most)[:, :, board.view]
+        apart = (board.holes[:, None, :, None] != board.holes[:, None]).all((2, 3)).astype(np.float64)
+        pairs = ((own[0] @ apart) * own[1]).sum(1)
         for node, (line, player, names) in enumerate(self._lines(tree)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
             met = np.stack([against(board, reach[1 - each, node, None])[0] for each in PLAYERS])
             met[met == 0] = np.nan
             chips = self.game.tree.chips[tree.nodes[node]] / self.game.rules.unit_chips
             here = values[:, node] / met + chips[:, None]
-            weights = reach[:, node] * board.size * np.nan_to_num(met)
+            weights = own[:, node] * np.nan_to_num(met / most[::-1, node])[:, board.view]
             weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.view], player)
             yield Decision(
                 line=line,
@@ -320,8 +313,8 @@ class SpotSolver:
                 values=(values[player, tree.edge_slot[edges]] / met[player] + chips[player])[:, board.view].T,
                 hand_values=here[:, board.view],
                 hand_equities=equities[:, node][:, board.view],
-                range_values=_means(weights, here),
-                range_equities=_means(weights, equities[:, node]),
+                range_values=_means(weights, here[:, board.view], pairs[node]),
+                range_equities=_means(weights, equities[:, node][:, board.view], pairs[node]),
             )
 
     def _name(self, node: int, action: int) -> str:
@@ -338,9 +331,12 @@ class SpotSolver:
         )
 
 
-def _means(weight: Doubles, values: Doubles) -> tuple[float, float] | None:
-    """Both players' means of values [P, U] by weight [P, U]; None without weight."""
-    if not weight.any(1).all():
+def _means(weight: Doubles, values: Doubles, pairs: float) -> tuple[float, float] | None:
+    """Both players' means of values [P, H] by weight [P, H].
+
+    None if no two hands meet, or if some that do are lost in rounding: weights then add up to less than `pairs`.
+    """
+    if not pairs or not np.allclose(weight.sum(1), pairs, rtol=_LOST, atol=0):
         return None
     first, second = (weight * np.nan_to_num(values)).sum(1) / weight.sum(1)
     return float(first), float(second)

@@ -26,7 +26,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, Visit
-from deepcfr.ranges.kernels import TREMBLE, drop_rare, fade, reach_against
+from deepcfr.ranges.kernels import TREMBLE, best_replies, drop_rare, fade, reach_against
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
 from deepcfr.ranges.tables import Int16Table, Table
@@ -42,6 +42,7 @@ _LOCKED = 1e20  # regrets so large that nothing changes their proportions
 IF_ABSENT: Final = "if absent"
 RootAims = Sequence[tuple[int, bool | Mask | Literal["if absent"]]]
 """Players and whether each plays a best response, its strategy, or the best action with hands that do not come by it."""
+_TIED = 1e-9  # of the largest payoff; actions whose values differ by less are equally good
 _TREMBLE = 1e-7  # the least probability of an action while learning
 # Iterations after which what nobody comes to any more is scaled down. After later ones it would also scale down what keeps
 # the opponent from coming, and the gap of a river rose tenfold (after 512 iterations).
@@ -99,14 +100,16 @@ def values_at_root(
     *,
     whole_round: bool = False,
     tremble: float = 0.0,
+    completed: bool = False,
     on_board: OnBoard | None = None,
 ) -> Doubles:
     """Values of `aims` at the entries of the first board's round, [K, X, U], where both players have `reach` [2, X, U].
 
     With `whole_round` they are at all slots of that round, [K, S, U]. As everywhere in `ranges`, they are sums over the
     opponent's hands, weighted by its reach. A best response follows the strategy where the first board is `locked` [n, U].
-    Both players take every action with a probability of `tremble` at least. `on_board(done, total)` is called after each
-    board of the next round, and may raise to end this.
+    Both players take every action with a probability of `tremble` at least. With `completed` the strategy of later boards
+    has best replies as in `complete`, so both players' values are of one pair of strategies and add up to the pot.
+    `on_board(done, total)` is called after each board of the next round, and may raise to end this.
     """
     scratch = Scratch()
 
@@ -118,10 +121,29 @@ def values_at_root(
         tree, first = boards.rounds[board.round], board.round == boards.root.round
         play = RoundPass(tree, board, at_entries, scratch)
         play.down(strategy(tree, board), tremble)
+        if completed and not first:
+            absent = [(player, play.absent(player)) for player in PLAYERS]
+            complete(play, play.up(absent, deal))
+            play.down(play.sigma, tremble)
         values = play.up([(player, free(play, player, best, first)) for player, best in aims], deal)
         return values if first and whole_round else values[:, tree.entries]
 
     return np.array(_visit_root(boards, visit, reach, workers, on_board))
+
+
+def complete(play: RoundPass, values: Doubles, locked: Mask | None = None) -> None:
+    """Put best replies by `values` [P, S, U] into a pass's strategy, for hands that do not come by their own actions.
+
+    Ties are shared. Hands stay as they are where they are `locked` [n, U] and where they meet nobody.
+    """
+    tree, most = play.tree, np.abs(play.tree.leaf_payoff).max()
+    for player in PLAYERS:
+        own = np.flatnonzero(tree.actor == player)
+        met = against(play.board, play.rows[1 - player][tree.row[1 - player, own]])
+        free = play.absent(player)[own] & (met > 0)
+        if locked is not None:
+            free &= ~locked[own]
+        best_replies(own, tree.first_edge, tree.edge_slot, free, _TIED * most * met, values[player], play.sigma)
 
 
 def equities_at_root(boards: Boards, reach: Floats, workers: Workers | None = None) -> Doubles:
