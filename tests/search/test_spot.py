@@ -483,7 +483,8 @@ ARGUMENTS = (
 def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     path = tmp_path / "spot.json"
     shown = deepcfr(*ARGUMENTS, "--out", path).out
-    assert "of a pot of 10: " in shown
+    assert " of 10, both players added" in shown
+    assert "mbb" not in shown
     assert "big blind: check" in shown
     stored = json.loads(path.read_text())
     first = stored["decisions"][0]
@@ -519,6 +520,8 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert "must hold a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     lock.write_text("[3]")
     assert "must be a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
+    lock.write_text('[{"line": "", "hands": {"KsKd": [1, 0], "KsKd": [0, 1]}}]')
+    assert "'KsKd' is twice in one object" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     lock.write_text("[")
     assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     assert "The gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
@@ -545,7 +548,7 @@ def test_a_result_is_printed_even_if_it_cannot_be_written(tmp_path: Path, monkey
 
     monkeypatch.setattr(SpotSolver, "solve", breaking)
     result = deepcfr(*ARGUMENTS, "--out", folder / "spot.json")
-    assert "of a pot of 10" in result.out
+    assert "exploitability 0.0" in result.out
     assert (result.status, "cannot be written" in result.err) == (2, True)
 
 
@@ -600,6 +603,7 @@ def test_a_single_hand_is_locked_and_the_others_are_solved() -> None:
         ({"line": "", "hands": {"QsQd": [0, 1]}}, "QsQd is no hand"),
         ({"line": "", "hands": {"AsAd": [0, 1]}}, "AsAd is no hand of the big blind's range"),
         ({"line": "", "hands": {"KsKd": 1}}, "KsKd is no hand"),
+        ({"line": "", "hands": {"KsKd": [1, 0], "KdKs": [0, 1]}}, "KsKd and KdKs are the same hand: lock it once"),
         ({"line": "", "frequencies": {"check": 10**400, "all-in": 0}}, "do not sum to 1"),
         ({"line": "", "hands": []}, "'hands' of the lock after '' must be an object"),
         ({"line": "", "frequencies": 3}, "'frequencies' of the lock after '' must be an object"),
@@ -687,11 +691,34 @@ def test_a_goal_that_was_not_reached_is_named_with_what_was_reached() -> None:
     which = spot(RIVER, *POLAR, "river 50", pot=20)
     short = SpotSolver(which, 1e9).solve("0.0001%", 20)
     assert short.goal == pytest.approx(0.02)
-    assert f"the goal of 0.02 mbb (0.0001% of the pot) was not reached: {short.gap:.2f} mbb were" in short.describe()
+    reached_instead = f"(exploitability of 5e-05%), was not reached: it is {short.gap / 1000:.3g}"
+    assert f"the goal, a gain of 0.00002 {reached_instead}" in short.describe()
     assert short.facts()["goal_mbb"] == short.goal
     reached = SpotSolver(which, 1e9).solve("1%", 2_000)
     assert reached.gap_percent <= 1
     assert "goal" not in reached.describe()
+
+
+def test_rare_actions_keep_their_shares_in_json() -> None:
+    """Six places of every probability and value; shares still sum to 1."""
+    found = solved(spot(RIVER, *POLAR, "river 50, allin"), 100.0)
+    first = found.decisions[0]
+    shares, value = [2.4e-5 / 7, 1.1e-5, 0], 7.123456
+    shares[2] = 1 - sum(shares)
+    changed = replace(
+        first,
+        strategy=np.tile(shares, (len(found.holes), 1)),
+        values=np.full_like(first.values, value),
+        hand_equities=np.full_like(first.hand_equities, 0.123456),
+    )
+    row = replace(found, decisions=(changed,)).facts()["decisions"][0]
+    for written in [*row["hands"].values(), list(row["frequencies"].values())]:
+        assert written == [3e-6, 1.1e-5, 0.999986]
+    assert all(written == [value] * 3 for written in row["values"].values())
+    assert set(row["hand_equities"]["dealer"].values()) == {0.123456}
+    weights = np.zeros(1326)
+    weights[:2] = 0.123456, 1e-7
+    np.testing.assert_array_equal(parse_range(range_text(weights)), weights)
 
 
 def test_no_number_is_minus_zero() -> None:

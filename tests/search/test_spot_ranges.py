@@ -49,6 +49,7 @@ from deepcfr.search.spot_solver import SpotSolver
         ("Any:0.5", "random:0.5"),
         ("\ufeff# mine\r\nAA, KK // best\r\nQQ\r", "AA,KK,QQ"),
         ("AA;KK\tQQ\n", "AA,KK,QQ"),
+        ("AA:0, 55,KK:1,77,QQ:0,44+", "55,KK,77,44+"),
     ],
 )
 def test_every_notation_is_the_plain_one(written: str, plain: str) -> None:
@@ -77,6 +78,12 @@ def test_a_notation_has_as_many_hands_as_counted(written: str, hands: float) -> 
         (r"[50]77", r"'\[50\]77' is not a part of a range: a weight of several hands"),
         (r"[50]77[/40]", r"a weight of several hands is written \[50\]77,AKs\[/50\]"),
         ("[50]77:0.5[/50]", "'77:0.5' has a weight of its own inside of a block"),
+        ("KQo:0,55", "'KQo:0,55' may be a weight of 0.55 or a weight of 0 before '55': write a point, or a space"),
+        ("77, AA:0,5", "'AA:0,5' may be a weight of 0.5"),
+        ("AAo", "'AAo' is not a part of a range"),
+        ("AAs", "'AAs' is not a part of a range"),
+        ("QQo-99", "'QQo-99' is not a part of a range"),
+        ("QQ-99o", "'QQ-99o' is not a part of a range"),
         ("A5s-A2o", "'A5s-A2o' is not a part of a range"),
         ("QQ–5", "'QQ–5' is not a part of a range"),
         ("50%", "'50%' is not a part of a range"),
@@ -97,6 +104,11 @@ def test_of_parts_that_overlap_the_last_one_counts_and_it_is_said() -> None:
     which = Spot.parse("2s 2h 2d 3c 3d", "river 50", pot=1, stacks=1, dealer="AA", big_blind="KK,KsKd:0.5")
     assert which.notes == ["'KK' and 'KsKd' both have KsKd: of parts of a range that overlap the last one counts."]
     assert which.notes[0] in SpotSolver(which, 1e9).describe()
+
+
+def test_a_comma_after_a_percentage_is_named_if_it_may_be_a_decimal_one() -> None:
+    assert read_range("AKs@33,33")[1] == "'AKs@33,33' is read as AKs@33 and 33: a decimal weight has a point."
+    assert read_range("AKs@33, 33")[1] == read_range("AKs@33,33@25")[1] == ""
 
 
 def test_a_range_may_be_in_a_file(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def actions(sizes: str, cards: int = 5, **more: object) -> dict[str, tuple[str, 
         # (100 + 75) / (100 + 60) < 1.1, but (100 + 75) / (100 + 50) is above it
         ("river 50 60 75, merge 10", "", "check, bet 50, bet 75"),
         ("river 50 60 75", "", "check, bet 50, bet 60, bet 75"),
+        ("river 33,75,150", "", "check, bet 33, bet 75, bet 150"),
+        ("river 33, 3", "", "check, bet 3, bet 33"),
         ("river 100, raise 10", "bet 100", "fold, call, raise to 200"),  # the legal minimum
     ],
 )
@@ -175,6 +177,15 @@ def test_a_geometric_size_ends_all_in_on_the_last_street() -> None:
         ("threshold 150", "'threshold 150' needs a number up to 100 after threshold"),
         ("merge", "'merge' needs one percentage after merge"),
         ("allin 0", "'allin 0' needs"),
+        (
+            "river 33,3",
+            "'33,3' in 'river 33,3' may be the number 33.3 or the sizes 33 and 3: write a point, or a space",
+        ),
+        ("raise 2,5x", "may be the number 2.5 or"),
+        ("river 50, threshold 66,7", "may be the number 66.7 or"),
+        ("river 33,75,5%", "may be the number 75.5 or"),
+        ("river 66,67", "may be the number 66.67 or"),
+        ("river 33,333", "may be the number 33.333 or"),
     ],
 )
 def test_what_is_no_size_is_a_sentence(sizes: str, sentence: str) -> None:

@@ -148,7 +148,9 @@ def spot_command(command: SpotQuery) -> None:
         solution = solver.solve(
             command.gap,
             command.iterations,
-            lambda done, gap: progress.update(task, completed=done, description=f"gap {gap:,.1f} mbb"),
+            lambda done, gap: progress.update(
+                task, completed=done, description=f"exploitability {gap / (20 * spot.pot):.3g}% of the pot"
+            ),
         )
     if command.json:
         print_json(solution.facts(hands=False))
@@ -196,12 +198,20 @@ def _locks(path: Path | None) -> list[dict[str, Any]]:
     if path is None:
         return []
     try:
-        locks = json.loads(path.read_text(encoding="utf-8-sig"))
+        locks = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_repeats)
     except ValueError as error:
         raise ConfigError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(locks, list):
         raise ConfigError(f"'{path}' must hold a list of decisions, as in 'decisions' of --out.")
     return locks
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError for a name that is twice in it, of which `dict` would keep the last."""
+    names = [name for name, _ in pairs]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{repeated[0]!r} is twice in one object")
+    return dict(pairs)
 
 
 def match_command(command: MatchUp) -> None:

@@ -26,7 +26,7 @@ Doubles = npt.NDArray[np.float64]
 
 HOLDEM = replace(PRESETS["hunl-pot"], name="hold'em")
 _CARDS = HOLDEM.num_cards
-_DIGITS = 4  # significant ones of a weight in text
+_DIGITS = 6  # significant ones of a weight in text
 _LEAST = 1e-9  # weight of a hand that a run still has
 _RANK = f"[{HOLDEM.rank_symbols}]"
 _HAND = re.compile(f"(?:{_RANK}[{HOLDEM.suit_symbols}]){{2}}", re.IGNORECASE)
@@ -35,6 +35,8 @@ _ALL = ("random", "any", "100%")
 _DASHES = "-‐‑‒–—−"
 _SIGNS = SUIT_SIGNS | dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(map(ord, "\ufe0e\ufe0f"), "")
 _BLOCK = re.compile(r"\[([\d.]+%?)\]([^\[\]]*)\[/\1\]")
+_DECIMAL_COMMA = re.compile(r"[^\s,;]*:0+,\d+(?![\w:@+-])")
+_PERCENT_COMMA = re.compile(r"([^\s,;]*@\d+),(\d+)(?![\w:@+-])")
 _WEIGHT = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:e-?\d{1,2})?", re.IGNORECASE)
 
 
@@ -47,7 +49,7 @@ def parse_range(text: str) -> Doubles:
 
 
 def read_range(text: str) -> tuple[Doubles, str]:
-    """A range as `parse_range` reads it, and a sentence if parts of it overlap; the last part counts."""
+    """A range as `parse_range` reads it, and a sentence if parts overlap, of which the last counts, or may be decimals."""
     weights, owner, note = np.zeros(comb(_CARDS, 2)), np.full(comb(_CARDS, 2), -1), ""
     parts = list(_parts(text))
     for number, (name, weight) in enumerate(parts):
@@ -56,6 +58,8 @@ def read_range(text: str) -> tuple[Doubles, str]:
             earlier, hand = parts[owner[twice[0]]][0], hand_names(all_hands(_CARDS, 2)[twice[:1]])[0]
             note = f"'{earlier}' and '{name}' both have {hand}: of parts of a range that overlap the last one counts."
         weights[rows], owner[rows] = weight, number
+    if not note and (found := _PERCENT_COMMA.search(text)):
+        note = f"'{found[0]}' is read as {found[1]} and {found[2]}: a decimal weight has a point."
     return weights, note
 
 
@@ -66,6 +70,12 @@ def _parts(text: str) -> Iterator[tuple[str, float]]:
     plain = re.sub(r"(?:#|//).*", "", re.sub("\r\n?", "\n", text.replace("\ufeff", "")))
     plain = re.sub(rf"[ \t]*([{_DASHES}])[ \t]*", r"\1", plain)
     plain = re.sub(r"[ \t]*([:@])[ \t]*(?=[\d.])", r"\1", re.sub(r"[ \t]+%", "%", plain))
+    if found := _DECIMAL_COMMA.search(plain):
+        part, comma = found[0], found[0].index(",")
+        raise ConfigError(
+            f"'{part}' may be a weight of {part[part.index(':') + 1 :].replace(',', '.')} or a weight of 0 before "
+            f"'{part[comma + 1 :]}': write a point, or a space after the comma."
+        )
     start = 0
     for block in _BLOCK.finditer(plain):
         yield from _weighted(plain[start : block.start()])
@@ -129,6 +139,8 @@ def _classes(plain: str) -> list[str]:
     if not found:
         raise ValueError(plain)
     high, low, suits, plus, first, last, other = (part.upper() for part in found.groups(default=""))
+    if high == low and (suits or other):
+        raise ValueError(plain)
     if not last:
         return [high + low + suits.lower() + plus]
     if (suits and other and suits != other) or (high == low and not first):
@@ -168,7 +180,7 @@ def kind_texts(weights: Doubles, board: Sequence[int] = ()) -> dict[str, str]:
     """For each kind of hands with a weight a text that `parse_range` reads, best kinds first.
 
     That is the kind, such as `AKs:0.5`, if all its hands have one weight, else hands. Hands with a card of `board` are left
-    out, and make no difference to their kind. Weights are rounded to four significant digits.
+    out, and make no difference to their kind. Weights are rounded to six significant digits.
     """
     holes = all_hands(_CARDS, 2)
     kinds: dict[str, list[int]] = {}

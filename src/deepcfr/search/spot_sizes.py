@@ -25,6 +25,7 @@ _OWN_NAMES = {DEALER: "ip", BIG_BLIND: "oop"}
 _ALL_IN = ("allin", "all-in", "a")
 _LIMITS = {"threshold": 100.0, "force": inf, "merge": inf, "cap": float(MOST_RAISES - 1)}  # the most of each number
 _NUMBER = r"(?:\d{1,9}(?:\.\d{1,20})?|\.\d{1,20})"
+_COMMA = re.compile(r"(?<![\d.])(?=(\d+),(\d+)(?![\d.e]))")  # between digits, which are looked at but not passed
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>%|x|c|)|(?P<streets>\d{{1,2}})?e(?:(?P<most>{_NUMBER})%)?")
 
 
@@ -68,6 +69,7 @@ class Sizes:
         limits: dict[str, float] = {}
         last: Place | None = None
         plain = re.sub(r"\s+(?=%)", "", text.replace("\ufeff", ""))
+        _check_commas(plain)
         for part in filter(None, map(str.strip, re.split(r"[,;\n]", plain))):
             words = part.lower().replace("big blind", "bb").replace("all in", "all-in").split()
             if words[0] in _ALL_IN or words[0] in _LIMITS:
@@ -115,6 +117,17 @@ class Sizes:
             f"{name} {_text(getattr(self, name))}" for name in _LIMITS if getattr(self, name) != getattr(plain, name)
         ]
         return ", ".join(texts)
+
+
+def _check_commas(text: str) -> None:
+    """Raise ConfigError for a comma that may be a decimal one, as in `33,3`; `33,75` are two sizes."""
+    for found in _COMMA.finditer(text):
+        left, right = found.groups()
+        if not (10 <= int(right) <= 10 * int(left) and int(right) > int(left) + 1):
+            raise ConfigError(
+                f"'{left},{right}' in '{text}' may be the number {left}.{right} or the sizes {left} and {right}: "
+                "write a point, or a space after the comma."
+            )
 
 
 def _number(text: str) -> float:

@@ -18,6 +18,7 @@ from deepcfr.search.subgame import PLAYERS
 
 Floats = npt.NDArray[np.floating]
 _SHOWN = 12  # decisions in text
+_PLACES = 6  # of probabilities and equities
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Decision:
     line: str  # the actions that lead to it
     player: int
     actions: tuple[str, ...]
-    pot: float  # big blinds in the middle, bets of the round included
+    pot: float  # in the middle, bets of the round included; amounts are in the spot's unit
     to_call: float
     reach: Doubles  # [H] of the player, by its range and its earlier actions
     # [H] chance of the hand here, up to a factor: its reach times the opponent's hands without its cards
@@ -37,15 +38,14 @@ class Decision:
     reached: bool
     shown: npt.NDArray[np.bool_]  # [H] hands of the player's range that can meet one of the opponent's here
     strategy: Floats  # [H, actions]
-    # [H, actions] big blinds that each hand wins in the mean by an action, where a fold is 0: what was bet before is lost.
+    # [H, actions] what each hand wins in the mean by an action, where a fold is 0: what was bet before is lost.
     # nan for hands that can meet none of the opponent's here
     values: Doubles
     # of both players, [P, H], also nan for hands that can meet none:
-    hand_values: (
-        Doubles  # big blinds that each hand wins in the mean from here on; both ranges' means add up to the pot
-    )
+    hand_values: Doubles  # what each hand wins in the mean from here on
     hand_equities: Doubles  # share of the pot, from 0 to 1, if nobody bets again
-    # means of these over both ranges here; None if no two hands get here, or if that is lost beside many that cannot meet
+    # means of these over both ranges here; None if no two hands get here, or if that is lost beside many that cannot meet.
+    # Values add up to the pot less the rake that is expected
     range_values: tuple[float, float] | None
     range_equities: tuple[float, float] | None
 
@@ -81,8 +81,8 @@ class Solution:
 
     @property
     def places(self) -> int:
-        """The decimal places of amounts: four, and more in a pot below 1."""
-        return 4 + max(0, -floor(log10(self.spot.pot)))
+        """The decimal places of amounts: six, and more in a pot below 1."""
+        return _PLACES + max(0, -floor(log10(self.spot.pot)))
 
     @property
     def exploitability_percent(self) -> float:
@@ -93,15 +93,16 @@ class Solution:
         """The solution as text: gap, values, and the frequencies of the first decisions."""
         stop = f"{self.iterations} iterations, {self.seconds:.1f} s"
         lines = [
-            f"best responses gain {self.gap:.2f} mbb, both players added, of a pot of {amount_text(self.spot.pot)}: "
-            f"{self.gap_percent:.3g}% of the pot, exploitability {self.exploitability_percent:.3g}% ({stop})"
+            f"exploitability {self.exploitability_percent:.3g}% of the pot ({stop}): best responses gain "
+            f"{amount_text(self.gap / 1000, 3)} of {amount_text(self.spot.pot)}, both players added"
         ]
         if 0 < self.goal < self.gap:
-            goal = f"{self.goal:g} mbb ({self.goal / (10 * self.spot.pot):.3g}% of the pot)"
-            lines.append(f"the goal of {goal} was not reached: {self.gap:.2f} mbb were")
+            goal, found = (amount_text(gap / 1000, 3) for gap in (self.goal, self.gap))
+            percent = f"exploitability of {self.goal / (20 * self.spot.pot):.3g}%"
+            lines.append(f"the goal, a gain of {goal} ({percent}), was not reached: it is {found}")
         for player in PLAYERS:
             value, equity = self.values[player], self.equities[player]
-            places = self.places - 1
+            places = self.places - 3
             shares = f"{value:z.{places}f} of the pot; {equity:z.{places}f} if both check to the end"
             lines.append(f"{NAMES[player]}: {shares}")
         for decision in self.decisions[:_SHOWN]:
@@ -125,9 +126,9 @@ class Solution:
                 row[kind] = (
                     None
                     if means is None
-                    else dict(zip(NAMES, (np.round(means, self.places + 2) + 0.0).tolist(), strict=True))
+                    else dict(zip(NAMES, (np.round(means, self.places) + 0.0).tolist(), strict=True))
                 )
-            row["frequencies"] = {name: round(share, 6) for name, share in decision.frequencies().items()}
+            row["frequencies"] = {name: round(share, _PLACES) for name, share in decision.frequencies().items()}
             if hands:
                 shown = decision.shown
                 row["hands"] = _by_name(names, shown, decision.strategy)
@@ -163,7 +164,7 @@ class Solution:
         return _by_name(hand_names(self.holes), held, values[player], self.places)
 
 
-def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats, places: int = 4) -> dict[str, Any]:
+def _by_name(names: list[str], which: npt.NDArray[np.bool_], numbers: Floats, places: int = _PLACES) -> dict[str, Any]:
     """Rounded numbers [H, ...] of some hands, by their names; none is -0."""
     chosen = np.flatnonzero(which)
     rounded = (np.round(numbers[chosen].astype(np.float64), places) + 0.0).tolist()

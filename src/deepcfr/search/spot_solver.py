@@ -41,7 +41,7 @@ from deepcfr.search.subgame import (
 
 Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
-"""(iterations so far, newest gap in thousandths of a big blind) after every iteration, and about every second within one on
+"""(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one on
 a flop or a turn; it answers True to stop there."""
 
 # best responses of both players, and what their strategies are worth
@@ -59,7 +59,7 @@ def memory_for_spots() -> float:
 
 
 def goal_of(gap: float | str, pot: float) -> float:
-    """Return a gap in thousandths of a big blind, from such a number or a percentage of the pot such as `0.5%`.
+    """Return a gap in thousandths of the unit of the pot, from such a number or a percentage of the pot such as `0.5%`.
 
     Raises ConfigError for anything else, and below 0.
     """
@@ -68,7 +68,7 @@ def goal_of(gap: float | str, pot: float) -> float:
         number = float(text.removesuffix("%"))
     except ValueError:
         raise ConfigError(
-            f"The gap {gap!r} is neither a number of thousandths of a big blind nor a percentage of the pot such as 0.5%."
+            f"The gap {gap!r} is neither a number of thousandths of the unit nor a percentage of the pot such as 0.5%."
         ) from None
     if not 0 <= number < inf:
         raise ConfigError(f"The gap must be at least 0 and finite, but is {text}.")
@@ -258,10 +258,13 @@ class SpotSolver:
                 if set(shares) != set(actions):
                     raise ConfigError(f"The actions after {line!r} are {', '.join(actions)}, not {', '.join(shares)}.")
                 fixed[:] = _distribution(line, "all hands", [shares[action] for action in actions])[:, None]
+            named: dict[int, str] = {}
             for name, shares in _object(line, "hands", lock.get("hands", {})).items():
                 if name not in column or not isinstance(shares, list) or len(shares) != len(actions):
                     hint = f"is no hand of the {owner}'s range with {len(actions)} probabilities"
                     raise ConfigError(f"After {line!r}, {name} {hint}.")
+                if (first := named.setdefault(column[name], name)) != name:
+                    raise ConfigError(f"After {line!r}, {first} and {name} are the same hand: lock it once.")
                 fixed[:, column[name]] = _distribution(line, name, shares)
             if np.isnan(fixed[0]).all():
                 raise ConfigError(f"The lock after {line!r} names neither frequencies nor the probabilities of a hand.")
