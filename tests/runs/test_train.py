@@ -596,6 +596,30 @@ def test_the_cost_is_said_before_it_is_paid(tmp_path: Path) -> None:
     assert observer.notes == cost_notes(other.config, other.source)
 
 
+def test_the_memories_of_a_listed_game_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample of Kuhn poker as OpenSpiel has it takes 2 bytes for the node, 4 for the iteration and 2 times 4 for targets."""
+    memory = MemoryConfig(advantage_capacity=10**9, strategy_capacity=2 * 10**9)
+    config = replace(CONFIG, game="openspiel:kuhn_poker", memory=memory)
+    source = load_source(config.game)
+    monkeypatch.setattr(costs, "usable_memory", lambda: 63_300_000_000)
+    assert cost_notes(config, source)[1] == "memories take up to 56.00 GB, and a checkpoint as much on disk"
+    monkeypatch.setattr(costs, "usable_memory", lambda: 53_300_000_000)
+    with pytest.raises(
+        ConfigError, match=r"need up to 56\.0 GB, and there are 53\.3 GB: lower memory\.advantage_capacity"
+    ):
+        cost_notes(config, source)
+
+
+def test_the_table_of_hand_strengths_takes_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of fhp takes 20.56 MB, which a processor maps from a file."""
+    config = replace(CONFIG, game="fhp", network=NetworkConfig(strength=True, width=8))
+    monkeypatch.setattr(costs, "_memory_of", lambda _device: 24_000_000)
+    assert "the table of hand strengths takes 0.02 GB" in cost_notes(config, load_source("fhp"))
+    on_device = replace(config, runtime=replace(config.runtime, device="cuda"), memory=MemoryConfig(10**5, 10**5))
+    with pytest.raises(ConfigError, match=r"and there are 0\.0 GB: lower"):
+        cost_notes(on_device, load_source("fhp"))
+
+
 def test_the_cost_of_boards_is_said_and_games_with_too_many_are_refused(tmp_path: Path) -> None:
     memory = MemoryConfig(advantage_capacity=10**6, strategy_capacity=10**6)
     sampling = replace(BOARDS.sampling, decisions=8)

@@ -60,13 +60,16 @@ def cost_notes(
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = None if elsewhere else _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
+    assert not isinstance(poker, LadderGame)
+    table = _strength_bytes(poker, config)
+    if available is not None and config.runtime.device != "cpu":  # processors map the table from a file
+        available -= table
     _require_networks(poker, config, available)
-    if isinstance(poker, NotPoker):
-        return [poker.size, *unread_settings(config)]
-    assert isinstance(poker, PokerGame)
-    notes = []
+    notes = [poker.size] if isinstance(poker, NotPoker) else []
     if config.solver != "ppo":  # which has no memories
         notes.append(_memory_note(poker, config, available, elsewhere=elsewhere))
+    if isinstance(poker, NotPoker):
+        return [*notes, *unread_settings(config)]
     if config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
         notes.append(_board_note(poker, config.sampling))
         if (
@@ -75,11 +78,9 @@ def cost_notes(
             and keeps_all(poker.rules, merge=poker.suits == "canonical")
         ):
             notes.append(f"sampling.hands: ignored, because all boards of {poker.name} are kept with all their hands")
-    if config.network.strength:
-        deck = (poker.card_groups, poker.rules.num_ranks, poker.rules.num_suits)
-        size = strength.table_bytes(*deck, spread=config.network.runouts)
-        kept = f", kept in {folder}" if size >= strength.KEPT_BYTES and (folder := cache_folder()) else ""
-        notes.append(f"the table of hand strengths takes {size / 1e9:.2f} GB{kept}")
+    if table:
+        kept = f", kept in {folder}" if table >= strength.KEPT_BYTES and (folder := cache_folder()) else ""
+        notes.append(f"the table of hand strengths takes {table / 1e9:.2f} GB{kept}")
     notes += unread_settings(config)
     reason = refusal(poker.rules)
     return [*notes, reason] if reason else notes
@@ -102,9 +103,16 @@ def network_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
     return count * (4 * (fitted * (2 + moments) + others) + 2 * 2 * snapshots)
 
 
-def _require_networks(game: AnyGame, config: RunConfig, available: int | None) -> None:
+def _strength_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
+    """Bytes of the table of hand strengths that the networks read; 0 if they read none."""
+    if not isinstance(game, PokerGame) or not config.network.strength:
+        return 0
+    deck = (game.card_groups, game.rules.num_ranks, game.rules.num_suits)
+    return strength.table_bytes(*deck, spread=config.network.runouts)
+
+
+def _require_networks(game: PokerGame | NotPoker, config: RunConfig, available: int | None) -> None:
     """Raise ConfigError if the networks do not fit into what is `available`; None: it is not known."""
-    assert not isinstance(game, LadderGame)
     needed = network_bytes(game, config)
     if available is not None and needed > 0.9 * available:
         settings = "network.width or network.layers" + ", or raise cfr.keep_networks" * bool(config.cfr.keep_networks)
@@ -113,7 +121,7 @@ def _require_networks(game: AnyGame, config: RunConfig, available: int | None) -
         )
 
 
-def _memory_note(poker: PokerGame, config: RunConfig, available: int | None, *, elsewhere: bool) -> str:
+def _memory_note(poker: PokerGame | NotPoker, config: RunConfig, available: int | None, *, elsewhere: bool) -> str:
     """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks into `available`."""
     is_nfsp = config.solver == "nfsp"
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
