@@ -597,7 +597,7 @@ def test_the_cost_is_said_before_it_is_paid(tmp_path: Path) -> None:
 
 
 def test_the_memories_of_a_listed_game_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample of Kuhn poker as OpenSpiel has it takes 2 bytes for the node, 4 for the iteration and 2 times 4 for targets."""
+    """In Kuhn poker of OpenSpiel: 2 bytes for the node, 4 for the iteration and 2 times 4 for the targets."""
     memory = MemoryConfig(advantage_capacity=10**9, strategy_capacity=2 * 10**9)
     config = replace(CONFIG, game="openspiel:kuhn_poker", memory=memory)
     source = load_source(config.game)
