@@ -394,7 +394,9 @@ def test_the_client_command_names_its_player() -> None:
     with ThreadPoolExecutor(1) as pool:
         for as_json in (("--json",), ()):
             match = pool.submit(host_match, table, Terms(hands=4, seed=0), Records(), addresses.put)
-            port = addresses.get(timeout=20).rsplit(":", 1)[1]
+            address = re.fullmatch(r"Waiting for bot at 127\.0\.0\.1:(\d+)\.", addresses.get(timeout=20))
+            assert address
+            port = address[1]
             outcome = deepcfr("acpc", "tight:leduc", "--port", port, *as_json)
             assert match.result().score.hands == 4
             if as_json:

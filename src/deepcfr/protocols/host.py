@@ -145,7 +145,7 @@ async def _host(
                 continue
             second = index == 1 and table.bots[0] is None
             await seat.open(host, port + 1 if port and second else port)
-            say(f"{seat.name} connects to {host}:{seat.port}")
+            say(f"Waiting for {seat.name} at {host}:{seat.port}.")
         match = asyncio.create_task(dealer.play(on_hand))
         await _finish(match, tasks)
         return match.result()
