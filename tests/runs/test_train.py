@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -89,8 +89,8 @@ class Recorder:
     def warn(self, message: str) -> None:
         self.warnings.append(message)
 
-    def start(self, run: RunFolder, solver: DeepCFR, notes: list[str]) -> None:  # noqa: ARG002
-        self.notes, self.resumed_after = notes, solver.iteration
+    def start(self, run: RunFolder, solver: DeepCFR, notes: Iterable[str]) -> None:  # noqa: ARG002
+        self.notes, self.resumed_after = list(notes), solver.iteration
 
     def iteration(self, record: IterationRecord, seconds: float) -> None:
         assert seconds > 0
