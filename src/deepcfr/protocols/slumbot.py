@@ -135,6 +135,7 @@ class Slumbot:
             raise ProtocolError(f"{self.address}/{endpoint} answers {error.code} {error.reason}.") from error
         except (OSError, HTTPException, ValueError) as error:  # ValueError: an address that cannot be parsed
             reason = getattr(error, "reason", None) or error
+            reason = getattr(reason, "strerror", None) or reason
             raise ProtocolError(f"{self.address} cannot be reached: {reason}.") from error
         answer = _read_json(raw)
         if "error_msg" in answer:
