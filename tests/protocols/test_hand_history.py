@@ -210,7 +210,7 @@ def test_texts_that_are_no_history(text: str, tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match=r"none\.phh' cannot be read: No such file or directory\.$"):
         load_histories(tmp_path / "none.phh", PRESETS["fhp"])
 
 
@@ -280,6 +280,14 @@ def test_real_hands_have_cents_other_stacks_rake_and_hands_that_are_shown_late()
     assert NO_LIMIT.blinds == (50, 100)
     assert hand.actions == (250, 10_000, 1)
     assert gains(NO_LIMIT, hand) == (10_000, -10_000)
+
+
+def test_the_house_may_take_rake_of_a_pot_that_is_shared() -> None:
+    text = CENTS.replace("2c3d", "AdAh").replace("14.10, 98.50", "63.35, 49.25")
+    (hand,) = parse_histories(text, NO_LIMIT)
+    assert gains(NO_LIMIT, hand) == (0, 0)
+    with pytest.raises(GameError, match="ends with p2 gaining 50 chips, but its actions and cards bring 0"):
+        parse_histories(text.replace("49.25", "50.25"), NO_LIMIT)
 
 
 def test_a_hand_that_nobody_saw_has_no_cards() -> None:

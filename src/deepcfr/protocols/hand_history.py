@@ -238,7 +238,9 @@ def read_histories(path: Path) -> list[dict[str, Any]]:
     """The fields of every hand in a file, for `played_hand`. Raises ConfigError for a file that holds no hand."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"'{path}' cannot be read: {error.strerror}.") from error
+    except ValueError as error:
         raise ConfigError(f"'{path}' cannot be read as text: {error}.") from error
     return _fields_of(text)
 
@@ -455,18 +457,13 @@ def _require_chips(
 ) -> None:
     """Raise GameError if the final stacks of a history, where given, do not agree with its actions.
 
-    The house may have taken a part of what the winner gained. Showdowns with an unknown hand cannot be checked.
+    The house may have taken a part of a pot that a player won or shared. Showdowns with an unknown hand cannot be checked.
     """
     if history.finishing_stacks is None or (state.ended == SHOWDOWN and not all(hand.holes)):
         return
-    won = gains(rules, hand)
     stacks = zip(history.starting_stacks, history.finishing_stacks, strict=True)
-    moved = [unit * (_amount(end) - _amount(start)) for start, end in stacks]
-    raked = sum(moved) < 0 and min(moved) == min(won) and moved.index(min(moved)) == 1 - won.index(min(won))
-    if moved != [won[1], won[0]] and not raked:
-        player = 0 if moved[0] != won[1] else 1
-        gain = moved[player] if moved[player].denominator == 1 else float(moved[player])
-        right = won[1 - player]
-        raise GameError(
-            f"{where} ends with p{player + 1} gaining {gain} chips, but its actions and cards bring {right}."
-        )
+    for seat, ((start, end), right) in enumerate(zip(stacks, reversed(gains(rules, hand)), strict=True), 1):
+        gain = unit * (_amount(end) - _amount(start))
+        if gain > right or gain < right < 0:
+            told = gain if gain.denominator == 1 else float(gain)
+            raise GameError(f"{where} ends with p{seat} gaining {told} chips, but its actions and cards bring {right}.")
