@@ -22,6 +22,8 @@ def play_command(command: Play) -> None:
 
 
 def review_command(command: ReviewHands) -> None:
+    from rich.progress import track
+
     from deepcfr.play.costs import Costs
     from deepcfr.play.hand import Hand
     from deepcfr.play.review import describe, review_seats
@@ -38,7 +40,7 @@ def review_command(command: ReviewHands) -> None:
     if costs.needs_all_boards(0) and not costs.quick:
         warn(f"computing the first round of {rules.name} on all boards, which takes a minute or more.")
     costs.prepare()
-    for number, hand in hands.items():
+    for number, hand in track(hands.items(), "hands", console=console, transient=True):
         players = review_seats(policy, costs, number, hand.holes, hand.board, hand.actions)
         found.append({"number": number, "hand": hand.number, "names": hand.names, "players": players})
         if not command.json:
