@@ -637,8 +637,10 @@ def test_a_run_refused_for_its_cost_does_not_take_the_folder(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_device_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    sentence = problem(deepcfr("train", "kuhn", "--out", tmp_path / "run", *TINY, "--runtime.device", "cuda"))
+@pytest.mark.parametrize("cluster", [(), ("--ray", "10.0.0.1:6379")])
+def test_a_device_that_is_not_there_is_one_sentence(tmp_path: Path, cluster: tuple[str, ...]) -> None:
+    asked = ("train", "kuhn", "--out", tmp_path / "run", *TINY, "--runtime.device", "cuda")
+    sentence = problem(deepcfr(*asked, *cluster))
     assert "no CUDA device" in sentence
 
 

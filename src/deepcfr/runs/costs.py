@@ -58,7 +58,8 @@ def cost_notes(
         if isinstance(source, LadderRules):
             return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
-    available = None if elsewhere else _memory_of(config.runtime.device)
+    here = _memory_of(config.runtime.device)
+    available = None if elsewhere else here
     poker = (game or partial(build_game, source, config.network.suits))()
     assert not isinstance(poker, LadderGame)
     table = _strength_bytes(poker, config)
