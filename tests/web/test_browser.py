@@ -395,15 +395,33 @@ def test_a_slider_and_a_field_give_a_raise_of_any_size(visit: Visit) -> None:
     assert float(field.input_value()) == sizes[8]
     field.fill("7.25")
     assert sizes[int(slider.input_value()) - 1] < 7.25 <= sizes[int(slider.input_value())]
-    asked: list[str] = []
-    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
-    page.keyboard.press("Tab")
-    page.locator("#main").focus()
-    page.keyboard.press("a")
-    assert asked == ["Put in all your chips?"]
-    assert page.get_by_role("button", name="Raise", exact=True).count() == 1  # nothing was sent
     page.get_by_role("button", name="Raise", exact=True).click()
     page.locator(".rounds .you", has_text="raise to 7.25").wait_for()
+
+
+def test_every_way_to_go_all_in_asks_once(visit: Visit) -> None:
+    page = visit("/")
+    start_again(page, "hunl-200", 2)
+    field, slider, main = page.locator("#size"), page.locator("#size-slider"), page.locator("#main")
+    send = page.get_by_role("button", name="Raise", exact=True)
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    most, last = field.get_attribute("max") or "", slider.get_attribute("max") or ""
+    ways: list[Callable[[], None]] = [
+        lambda: main.press("a"),
+        lambda: page.locator("button[value=a]").click(),
+        lambda: (field.fill(most), send.click()),  # type: ignore[func-returns-value]
+        lambda: (field.fill(f"{float(most) - 0.001}"), field.press("Enter")),  # type: ignore[func-returns-value]
+        lambda: (slider.fill(last), send.press("Space")),  # type: ignore[func-returns-value]
+    ]
+    for count, way in enumerate(ways, 1):
+        way()
+        assert asked == ["Put in all your chips?"] * count
+    assert not page.locator(".rounds .you").count()  # nothing was sent
+    field.fill("7.25")
+    send.click()
+    page.locator(".rounds .you", has_text="raise to 7.25").wait_for()
+    assert len(asked) == len(ways)
 
 
 @needs_a_folder

@@ -99,7 +99,22 @@ def test_stacks_and_seats_are_shown(person: TestClient) -> None:
     page = person.get("/play/bot").text
     assert '<span class="number">7.5 behind</span>' in page
     assert 'aria-hidden="true">D</span> dealer</span>' in page
-    assert re.search(r'data-ask="Put in all your chips\?" data-key="a">raise to 8 all-in', page)
+    assert re.findall(r'data-ask="Put in all your chips\?" .*?>(.*?)<', page) == ["raise to 8 all-in ", "Raise"]
+    assert 'data-ask-from="7.75">Raise' in page  # what is rounded to the chip of 8
+
+
+def test_a_call_of_all_in_is_all_in(bot: NamedRun) -> None:
+    raiser = Agent(LadderScripted(LadderGame(RULES), raises=True), None, None)
+    with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=raiser)) as person:
+        state, seen = person.post("/api/play/bot", json={"seed": 1}).json(), set()
+        while not state["over"]:
+            call = next(action for action in state["actions"] if action["token"] == "c")
+            assert call["all_in"] == (state["to_call"] == state["stacks"]["you"])
+            seen.add(call["all_in"])
+            raises = [action["token"] for action in state["actions"] if action["token"].startswith("r")]
+            choose(person, (raises or ["c"])[-1])
+            state = state_of(person)
+    assert seen == {False, True}
 
 
 def test_the_slider_has_legal_sizes_that_grow_by_about_one_factor() -> None:
@@ -186,7 +201,7 @@ def test_a_review_says_that_a_bet_was_translated(person: TestClient) -> None:
 
 def test_any_size_is_a_field_of_the_form(person: TestClient) -> None:
     state = person.post("/api/play/bot", json={"seed": 1}).json()
-    assert state["sizes"] == {"least": 2.0, "most": 8.0}
+    assert state["sizes"] == {"least": 2.0, "most": 8.0, "chip": 0.5}
     page = person.get("/play/bot").text
     assert '<input id="size" name="size" type="number" min="2" max="8"' in page
     fields = {"hand": 0, "decision": state["decision"], "action": "r", "size": "3.5"}

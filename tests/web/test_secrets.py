@@ -110,7 +110,9 @@ def expected(hand: Hand) -> dict[str, Any]:
         "round": round_name(rules, hand.state.round), "pot": sum(hand.chips),
         "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
         "to_call": hand.chips[1 - hand.person] - hand.chips[hand.person],
-        "actions": [{"token": one.token, "name": one.name, "pot_share": None} for one in hand.choices()],
+        "actions": [
+            {"token": one.token, "name": one.name, "pot_share": None, "all_in": False} for one in hand.choices()
+        ],
         "place": ("dealer", "big blind")[hand.person] if rules.unit == "big blinds" else f"Player {hand.person}",
         "stacks": None,
         "sizes": None,

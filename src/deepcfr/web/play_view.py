@@ -91,9 +91,11 @@ def table_view(state: dict[str, Any]) -> dict[str, Any]:
     kinds = action_kinds(action["name"] for action in state["actions"])
     keys = action_keys([action["token"] for action in state["actions"]])
     places = {"you": state["place"], "agent": NAMES[1 - NAMES.index(state["place"])]} if state["place"] in NAMES else {}
+    sizes = state["sizes"]
     return state | {
         "places": places,
-        "size_steps": size_steps(**state["sizes"]) if state["sizes"] else [],
+        "size_steps": size_steps(sizes["least"], sizes["most"]) if sizes else [],
+        "all_in_from": sizes["most"] - sizes["chip"] / 2 if sizes else None,  # what is rounded to all-in
         "yours": [card_face(text) for text in state["cards"]],
         "theirs": [card_face(text) for text in result["agent_cards"]] if shown else [None] * hidden,
         "public": [card_face(text) for text in state["board"]] + [None] * (state["board_size"] - len(state["board"])),

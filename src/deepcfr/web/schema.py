@@ -89,6 +89,7 @@ class Choice(BaseModel):
     token: str
     name: str
     pot_share: float | None = Field(description="of a raise of any size, as a share of the pot after a call")
+    all_in: bool = Field(description="whether it puts in all that the person has")
 
 
 class Chips(BaseModel):
@@ -138,7 +139,8 @@ class Sizes(BaseModel):
     """The totals that a raise may lead to in this round, in units."""
 
     least: float
-    most: float
+    most: float = Field(description="all-in")
+    chip: float = Field(description="sizes are rounded to multiples of this")
 
 
 class State(BaseModel):

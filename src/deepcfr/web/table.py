@@ -225,10 +225,18 @@ class Seat:
                 "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
                 "to_call": hand.state.to_call if turn else 0.0,
                 "actions": [
-                    {"token": choice.token, "name": choice.name, "pot_share": hand.pot_share(choice.action)}
+                    {
+                        "token": choice.token,
+                        "name": choice.name,
+                        "pot_share": hand.pot_share(choice.action),
+                        "all_in": bool(rules.stack)
+                        and hand.state.after(choice.action).chips[hand.person] == rules.stack,
+                    }
                     for choice in hand.choices()
                 ],
-                "sizes": None if hand.sizes is None else {"least": hand.sizes[0], "most": hand.sizes[1]},
+                "sizes": None
+                if hand.sizes is None
+                else {"least": hand.sizes[0], "most": hand.sizes[1], "chip": 1 / rules.unit_chips},
                 "steps": [self._step(step) for step in hand.steps],
                 "over": hand.over,
                 "result": self._result() if hand.over else None,

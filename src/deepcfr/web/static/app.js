@@ -26,8 +26,12 @@
     try { await work(); } catch { location.reload(); } finally { busy = false; }
   }
 
+  // What is asked before the form of a button is sent: a question, for some only from a size on.
+  const question = (button) => button && !(Number(button.form.elements.size?.value) < button.dataset.askFrom) && button.dataset.ask;
+
   document.addEventListener("submit", (event) => {
-    const form = event.target;
+    const form = event.target, asked = question(event.submitter);
+    if (asked && !confirm(asked)) { event.preventDefault(); return; }
     if (!form.matches("[data-swap]")) return;
     event.preventDefault();
     const fields = new URLSearchParams(new FormData(form, event.submitter));
@@ -66,7 +70,7 @@
     const button = /^[a-z0-9]$/i.test(event.key) && main().querySelector(`[data-key="${event.key.toLowerCase()}"]`);
     if (button) {
       event.preventDefault();
-      if (!button.dataset.ask || confirm(button.dataset.ask)) button.click();
+      button.click();
       return;
     }
     const cell = event.target.closest("[data-row]");
