@@ -202,13 +202,14 @@ def test_each_decision_has_its_pot_its_price_and_both_ranges(
     assert f'id="pot" name="pot" value="{amount_text(pot)}"' in form
 
 
-def test_amounts_of_a_comparison_and_shares_of_the_pot_have_no_exponent(somebody: TestClient, polar: Solution) -> None:
+def test_amounts_of_a_comparison_and_shares_of_the_pot_have_no_exponent(folder: Path, polar: Solution) -> None:
     facts = json.loads(json.dumps(polar.facts()))
     for decision in facts["decisions"]:
         decision["range_values"] = dict.fromkeys(decision["range_values"], 2e-07)
     tiny = facts | {"pot": 4e-6, "stacks": 1.6e-5, "exploitability_percent": 250.0}
-    somebody.put("/api/spots/tiny", json=tiny)
-    somebody.put("/api/spots/less", json=tiny)
+    for name in ("tiny", "less"):
+        (folder / f"{name}.json").write_text(json.dumps(tiny))
+    somebody = visitor(open_site((), "own", pytest.fail, spots=folder))
     page = somebody.get("/spots/tiny?with=less&cell=KK").text
     assert page.count("+0.0000000000</td>") == 2
     assert '<b class="number">250</b> % of the pot' in page
@@ -342,6 +343,44 @@ def test_a_file_without_hands_or_with_impossible_shares_is_refused(
     facts["decisions"][0]["hands"] = hands
     refused = somebody.put("/api/spots/bad", json=facts)
     assert (refused.status_code, "body.decisions.0.hands" in refused.json()["error"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        (lambda facts: facts.update(gap_mbb=-1), "body.gap_mbb"),
+        (lambda facts: facts.update(iterations=-1), "body.iterations"),
+        (
+            lambda facts: facts["decisions"][1].update(line="chek"),
+            "after 'check', the dealer with check, bet 5, bet 10",
+        ),
+        (lambda facts: facts["decisions"][1].update(player="big blind"), "after 'check', the dealer with "),
+        (lambda facts: facts["decisions"].append(facts["decisions"][1]), "after 'check', nobody acts"),
+        (lambda facts: facts["decisions"].pop(), "The decisions of the file are not those of its sizes: after "),
+        (lambda facts: facts.update(sizes="river 50 75"), "after '', the big blind with check, bet 5, bet 7.5 acts"),
+        (lambda facts: facts.update(locks=[{"line": "chek"}]), "no decision after 'chek'"),
+    ],
+)
+def test_a_file_that_does_not_fit_its_own_betting_is_refused(
+    somebody: TestClient, change: Callable[[dict[str, Any]], Any], sentence: str
+) -> None:
+    facts = somebody.get("/api/spots/polar").json()
+    change(facts)
+    refused = somebody.put("/api/spots/bad", json=facts)
+    assert (refused.status_code in (400, 422), sentence in refused.json()["error"]) == (True, True)
+    assert [each["name"] for each in somebody.get("/api/spots").json()] == ["polar"]
+
+
+def test_a_lock_that_cannot_be_solved_or_undone_shows_the_spot_and_why(
+    somebody: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepcfr.web.spot_shelf.MOST_SPOTS", 1)
+    shares = {"share check": "1", "share bet 5": "0", "share bet 10": "0"}
+    for way, fields in (("lock", shares), ("unlock", {})):
+        answer = somebody.post(f"/spots/polar/{way}", data={"line": ""} | fields)
+        assert answer.status_code == 400
+        assert "There are 1 spots here, which is the most" in answer.text.split('role="alert"')[1]
+        assert "to act" in answer.text
 
 
 def test_what_is_left_out_comes_from_an_agent() -> None:
@@ -495,13 +534,19 @@ FORM = {
         ({"iterations": "0"}, {"iterations": "Input should be greater than or equal to 1, but is '0'."}),
         ({"line": "rc"}, {"line": "The line 'rc' needs an agent"}),
         ({"agent": "fhp", "line": "x"}, {"line": "'x'"}),
+        ({"board": "Qs 7h 2c", "sizes": "bet 20 50 100, raise 50"}, {"sizes": "The spot needs up to "}),
+        ({"sizes": "river 1 2 3 4, raise 1 2 3 4"}, {"sizes": "The betting of the spot has more than 20,000 nodes"}),
+        ({"sizes": "river 50 100", "dealer": "AA-22"}, {"sizes": "The spot has "}),
         ({"dealer": "AsQs", "big_blind": "AsQs"}, {"": "No hand of the dealer's range is possible"}),
     ],
     ids=lambda value: str(value)[:40],
 )
 def test_the_mistakes_of_a_form_are_at_their_fields_and_nothing_is_lost(
-    somebody: TestClient, change: dict[str, str], found: dict[str, str]
+    somebody: TestClient, change: dict[str, str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("deepcfr.web.spot_form.memory_for_spots", lambda: 1e8)
+    monkeypatch.setattr("deepcfr.web.spot_shelf.MOST_ROWS", 100)
+    monkeypatch.setattr("deepcfr.games.betting.MOST_NODES", 20_000)
     answer = somebody.post("/spots", data=FORM | change)
     assert answer.status_code == 400
     told = mistakes_of(answer.text)
@@ -512,6 +557,23 @@ def test_the_mistakes_of_a_form_are_at_their_fields_and_nothing_is_lost(
         kept = f'name="{name}" value="{value}"', f">{value}</textarea>", f"<option selected>{value}</option>"
         assert any(each in answer.text for each in kept), name
     assert [each["name"] for each in somebody.get("/api/spots").json()] == ["polar"]
+
+
+@pytest.mark.parametrize(
+    "change, field, sentence",
+    [
+        ({"agent": "nobody", "line": "rc"}, "agent", "There is no run named 'nobody' here: "),
+        ({"agent": "leduc", "line": "rc"}, "agent", "Ranges of a spot come from hold'em, and 'leduc' is not it."),
+        ({"locks_of": "gone", "like": "gone"}, "locks_of", "There is no solved spot named 'gone' here."),
+    ],
+)
+def test_what_the_form_does_not_offer_is_told_at_its_field(
+    somebody: TestClient, change: dict[str, str], field: str, sentence: str
+) -> None:
+    answer = somebody.post("/spots", data=FORM | change)
+    assert (answer.status_code, mistakes_of(answer.text).keys()) == (400, {field})
+    assert mistakes_of(answer.text)[field].startswith(sentence)
+    assert f">{FORM['big_blind']}</textarea>" in answer.text
 
 
 def mistakes_of(page: str) -> dict[str, str]:

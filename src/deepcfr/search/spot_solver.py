@@ -129,6 +129,10 @@ class SpotSolver:
         """The number of strategies in a solution: decisions of the board's round, each with every hand."""
         return len(self._rounds[self.spot.round].nodes) * len(self._board.holes)
 
+    def lines(self) -> list[tuple[str, str, list[str]]]:
+        """The line, the player's name and the actions of each decision of a solution, parents first."""
+        return [(line, NAMES[player], actions) for line, player, actions in self._lines(self._rounds[self.spot.round])]
+
     def describe(self) -> str:
         """The size of the spot in a sentence."""
         tree, suits = self.game.tree, "suits are merged" if self.game.suits == "canonical" else "suits are not merged"

@@ -354,15 +354,15 @@ class SpotDecision(BaseModel):
     line: str
     player: Seat
     reached: bool = Field(True, description="false if no pair of hands gets here")
-    frequencies: Probabilities = Field(min_length=1)
+    frequencies: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(min_length=1)
     hands: dict[Hand, list[Annotated[float, Field(ge=0, le=1)]]] = Field(
         min_length=1,
         description="the probabilities of the actions with each hand that can meet one of the other player's here",
     )
     values: dict[Hand, list[float]] = Field({}, description="what each action wins, where a fold is 0")
     # missing in files of earlier versions, and means where no two hands get here
-    pot: float | None = Field(None, description="with the bets of the round")
-    to_call: float | None = None
+    pot: float | None = Field(None, ge=0, description="with the bets of the round")
+    to_call: float | None = Field(None, ge=0)
     range_values: dict[Seat, float] | None = Field(None, description="what each range wins in the mean from here on")
     range_equities: dict[Seat, float] | None = Field(None, description="share of the pot, 0 to 1, if nobody bets again")
     hand_values: dict[Seat, dict[Hand, float]] = Field({}, description="as range_values, of each hand")
@@ -392,12 +392,12 @@ class SpotFacts(BaseModel):
     min_bet: float = 0.0
     aggressor: Seat | None = None
     notes: list[str] = Field([], description="sentences on what was solved otherwise than given")
-    iterations: int
-    goal_mbb: float | None = Field(None, description="the gap to stop at, in thousandths of the unit of the pot")
-    gap_mbb: float = Field(description="in thousandths of the unit of the pot")
-    exploitability_percent: float = Field(0.0, description="half the gap in percent of the pot")
-    seconds: float
-    bytes: int
+    iterations: int = Field(ge=0)
+    goal_mbb: float | None = Field(None, ge=0, description="the gap to stop at, in thousandths of the unit of the pot")
+    gap_mbb: float = Field(ge=0, description="in thousandths of the unit of the pot")
+    exploitability_percent: float = Field(0.0, ge=0, description="half the gap in percent of the pot")
+    seconds: float = Field(ge=0)
+    bytes: int = Field(ge=0)
     values: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="each player's share of the pot")
     equities: Annotated[dict[Seat, float], Field(min_length=2)] = Field(description="the same if both check to the end")
     decisions: list[SpotDecision] = Field(min_length=1)

@@ -22,7 +22,7 @@ from deepcfr.play.hand import Hand, adjusted_result
 from deepcfr.policies.base import Player
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.seats import LOST_SEATS
-from deepcfr.web.site import Refusal, Site
+from deepcfr.web.site import Site
 from deepcfr.web.spot_shelf import Job, SpotShelf
 
 ANY_HOST = ("*",)
@@ -158,7 +158,7 @@ def warm_up(site: Site) -> None:
             continue
         try:
             _play_a_hand(run.agent().policy)
-        except (Refusal, DeepCFRError):
+        except DeepCFRError:
             continue  # its page shows the reason
 
 

@@ -30,7 +30,7 @@ Warn = Callable[[str], None]
 NAME_LENGTH = 60
 
 
-class Refusal(Exception):
+class Refusal(DeepCFRError):
     """A request that is answered with a status of 4xx or 5xx and one sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:

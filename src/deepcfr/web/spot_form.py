@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from math import inf, nan
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from deepcfr.defaults import SPOT_ITERATIONS, SPOT_SIZES
-from deepcfr.errors import DeepCFRError
+from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.search.spot import Spot, parse_board
 from deepcfr.search.spot_ranges import hand_rows, parse_range
 from deepcfr.search.spot_sizes import amount_text
@@ -61,11 +62,25 @@ def wish_of(values: Mapping[str, Any]) -> schema.SpotWish:
     return schema.SpotWish.model_validate(given)
 
 
-def solver_of(site: Site, wish: schema.SpotWish) -> SpotSolver:
-    """Prepare the solver for the spot of a wish. Raises what its parts raise for mistakes."""
+def solver_of(site: Site, wish: schema.SpotWish, most: float | None = None) -> SpotSolver:
+    """Prepare the solver for the spot of a wish, with at most so many bytes; None: what this machine has for spots.
+
+    Raises what its parts raise for mistakes.
+    """
     spot = spot_of(site, wish)
     locks = [lock.model_dump(exclude_none=True) for lock in wish.locks]
-    return SpotSolver(spot, memory_for_spots(), THREADS, locks)
+    return SpotSolver(spot, memory_for_spots() if most is None else most, THREADS, locks)
+
+
+def check_solved(site: Site, facts: schema.SpotFacts) -> None:
+    """Raise ConfigError, or what its parts raise, unless a solved spot has the decisions and locks of its own sizes."""
+    wish = schema.SpotWish.model_validate(kept_of(facts) | {"locks": facts.locks})
+    found = [(each.line, each.player, [*each.frequencies]) for each in facts.decisions]
+    for has, own in zip_longest(found, solver_of(site, wish, inf).lines()):
+        if has != own:
+            line, seat, actions = own or has
+            owner = f"the {seat} with {', '.join(actions)}" if own else "nobody"
+            raise ConfigError(f"The decisions of the file are not those of its sizes: after {line!r}, {owner} acts.")
 
 
 def spot_of(site: Site, wish: schema.SpotWish) -> Spot:
@@ -111,7 +126,8 @@ def mistakes(site: Site, values: Mapping[str, Any]) -> dict[str, str]:
         found |= now
         if "" in now:
             break
-        values |= {name: _SOUND.get(name, "") for name in [*now, *(["agent"] if "line" in now else [])]}
+        betting = ("agent", "line") if now.keys() & {"agent", "line"} else ()  # neither goes without the other
+        values |= {name: _SOUND.get(name, "") for name in (*now, *betting)}
     return found
 
 

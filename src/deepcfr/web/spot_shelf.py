@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError
+from deepcfr.errors import CheckpointError, ConfigError, DeepCFRError, GameError
 from deepcfr.files import cannot_write, write_atomically
 from deepcfr.search.spot_solver import SpotSolver
 from deepcfr.web.schema import SpotFacts, SpotState
@@ -155,10 +155,10 @@ class SpotShelf:
     def start(self, wanted: str, solver: SpotSolver, gap: float, iterations: int) -> str:
         """Solve a spot in the background, when those before it are solved, and return its name.
 
-        Raises ConfigError if there are too many spots, or this one has too many decisions.
+        Raises ConfigError if there are too many spots, and GameError if this one has too many decisions.
         """
         if solver.rows > MOST_ROWS:
-            raise ConfigError(
+            raise GameError(
                 f"The spot has {solver.rows:,} strategies of single hands on its board, and a page shows at most "
                 f"{MOST_ROWS:,}: give fewer sizes, or use deepcfr spot --out."
             )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from pydantic import ValidationError
 
-from deepcfr.errors import DeepCFRError
+from deepcfr.errors import DeepCFRError, GameError
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.rules import PokerRules
 from deepcfr.search.spot_ranges import HOLDEM, is_holdem, kind_texts, kind_weights, parse_range
@@ -22,11 +22,11 @@ from deepcfr.web.site import NamedRun, Refusal, Site, shorten
 from deepcfr.web.spot_form import (
     EXAMPLE,
     EXPLOITABILITY,
+    check_solved,
     kept_of,
     locked_by,
     mistakes,
     solver_of,
-    spot_of,
     values_like,
     wish_of,
 )
@@ -95,28 +95,29 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
             folder=shelf.folder,
             agents=[run.name for run in site.runs.values() if _plays_holdem(run)],
             like=like,
-            locks=solved(shelf, like).locks if like else [],
-            values=dict.fromkeys(schema.SpotWish.model_fields, "") | values,
+            locks=spots[like].locks if like in spots else [],
+            values=dict.fromkeys([*schema.SpotWish.model_fields, "locks_of"], "") | values,
             mistakes=found,
             labels=grid_labels(HOLDEM),
         )
 
     @routes.get("/spots", include_in_schema=False)
     def spots(like: Like = "") -> Response:
-        return form_page(values_like(solved(shelf, like)) | {"like": like} if like else EXAMPLE, {})
+        return form_page(values_like(solved(shelf, like)) | {"like": like, "locks_of": like} if like else EXAMPLE, {})
 
     @routes.post("/spots", include_in_schema=False)
     def new(form: Form) -> Response:
-        values: dict[str, Any] = {**form}
-        if locks_of := form.get("locks_of"):
-            values["locks"] = solved(shelf, locks_of).locks
         try:
-            return RedirectResponse(f"/spots/{solve(site, wish_of(values))}", 303)
+            locks = solved(shelf, form["locks_of"]).locks if form.get("locks_of") else []
+        except Refusal as error:
+            return form_page(form, {"locks_of": error.sentence})
+        try:
+            return RedirectResponse(f"/spots/{solve(site, wish_of(form | {'locks': locks}))}", 303)
         except (ValidationError, DeepCFRError) as error:
-            found = mistakes(site, values)
-            if isinstance(error, DeepCFRError) and not found:
-                found = {"": " ".join(error.problems)}
-            return form_page(values, found)
+            found = mistakes(site, form)
+            if isinstance(error, DeepCFRError) and not found:  # what no field alone makes too large has too many sizes
+                found = {"sizes" if isinstance(error, GameError) else "": " ".join(error.problems)}
+            return form_page(form, found)
 
     @routes.get("/spots/{name}", include_in_schema=False)
     def spot(name: str, line: Line = "", cell: Label = "", other: Other = "") -> Response:
@@ -132,17 +133,22 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
     def lock(name: str, form: Form) -> Response:
         spot, line = solved(shelf, name), form.get("line", "")
         locks, found = locked_by(spot, decision_at(spot, line), form)
-        if not found:
-            try:
-                return RedirectResponse(f"/spots/{_again(site, name, locks)}", 303)
-            except DeepCFRError as error:
-                found = {"": " ".join(error.problems)}
-        return render("spot.html", 400, **page_of(name, shelf.everything()[0], line, "", "", form, found))
+        if found:
+            return render("spot.html", 400, **page_of(name, shelf.everything()[0], line, "", "", form, found))
+        return again(name, line, locks, form)
 
     @routes.post("/spots/{name}/unlock", include_in_schema=False)
     def unlock(name: str, form: Form) -> Response:
-        rest = [lock for lock in solved(shelf, name).locks if lock.line != form.get("line", "")]
-        return RedirectResponse(f"/spots/{_again(site, name, rest)}", 303)
+        line = form.get("line", "")
+        return again(name, line, [lock for lock in solved(shelf, name).locks if lock.line != line])
+
+    def again(name: str, line: str, locks: list[schema.SpotLock], form: dict[str, str] | None = None) -> Response:
+        """Begin to solve a spot with other locks, or show it with the reason why that cannot be."""
+        try:
+            return RedirectResponse(f"/spots/{_again(site, name, locks)}", 303)
+        except DeepCFRError as error:
+            found = {"": " ".join(error.problems)}
+        return render("spot.html", 400, **page_of(name, shelf.everything()[0], line, "", "", form, found))
 
     @routes.post("/spots/{name}/stop", include_in_schema=False)
     def stop(name: str) -> Response:
@@ -206,7 +212,7 @@ def _add_api(routes: APIRouter, shelf: SpotShelf, site: Site) -> None:
     @routes.put("/api/spots/{name}", status_code=201, responses=PROBLEMS, tags=["spots"])
     def put(name: str, spot: schema.SpotFacts) -> schema.SpotState:
         """Keep a file of `deepcfr spot --out` as a spot, under this name or, if a spot has it, one with a number."""
-        spot_of(site, schema.SpotWish.model_validate(kept_of(spot)))
+        check_solved(site, spot)
         return state_of(shelf, shelf.add(name, spot))
 
     @routes.post("/api/spots/{name}/rename", responses=PROBLEMS, tags=["spots"])
