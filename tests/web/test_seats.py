@@ -14,7 +14,7 @@ from deepcfr.web.play import COOKIE
 from deepcfr.web.seats import Seats
 from deepcfr.web.site import NamedRun
 from deepcfr.web.table import Seat
-from web_site import agent, model, site
+from web_site import agent, client, model, site
 
 Begin = Callable[..., TestClient]
 
@@ -26,10 +26,10 @@ def begin(tmp_path: Path) -> Begin:
     def start(token: str | None = None, *runs: NamedRun, warn: Callable[[str], None] = pytest.fail) -> TestClient:
         served = site(*(runs or (agent("even", "leduc", UniformPolicy), model("kuhn"))))
         served.seats, served.warn = tmp_path / "seats", warn
-        client = TestClient(build_app(served), base_url="http://127.0.0.1", follow_redirects=False)
+        person = TestClient(build_app(served), base_url="http://127.0.0.1", follow_redirects=False)
         if token:
-            client.cookies.set(COOKIE, token, domain="127.0.0.1", path="/")
-        return client
+            person.cookies.set(COOKIE, token, domain="127.0.0.1", path="/")
+        return person
 
     return start
 
@@ -121,6 +121,17 @@ def test_people_are_told_apart_after_a_restart(begin: Begin, tmp_path: Path) -> 
     known = begin(tokens[0])
     sit(known, seed=9)
     assert known.cookies[COOKIE] == tokens[0]
+
+
+def test_servers_on_two_ports_of_a_host_leave_each_other_their_seats(begin: Begin) -> None:
+    """A browser sends the cookies of a host to all of its ports."""
+    first, second = begin(), client(agent("even", "kuhn", UniformPolicy))
+    second.cookies.jar = first.cookies.jar
+    first.base_url, second.base_url = "http://127.0.0.1:8321", "http://127.0.0.1:8322"  # type: ignore[assignment]
+    before = sit(first, seed=1)
+    assert second.get("/api/play/even").status_code == 404
+    sit(second, seed=2)
+    assert state_of(first) == before
 
 
 @pytest.mark.parametrize(

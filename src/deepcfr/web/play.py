@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import APIRouter, Cookie, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from deepcfr.web import schema
@@ -18,14 +19,27 @@ from deepcfr.web.seats import Seats, new_token
 from deepcfr.web.site import NamedRun, Refusal, Site, shorten
 from deepcfr.web.table import Seat
 
-COOKIE = "deepcfr_seat"
+COOKIE = "deepcfr_seat"  # its name on the standard port
 _YEAR = 365 * 24 * 3600  # seconds that a browser keeps the key to its seats
 AT_ONCE = 2  # reviews at the same time; they take long, and actions of other players must not wait for them
-Token = Annotated[str | None, Cookie(alias=COOKIE, max_length=100)]
 Hand = Annotated[int, Query(ge=0, le=2**53)]
 Seed = Annotated[str, Query(pattern="^[0-9]{0,20}$")]  # a link that deals a hand again has its seed and its number
 Number = Annotated[str, Query(pattern="^[1-9]?[0-9]{0,15}$")]
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
+
+
+def cookie_of(request: Request) -> str:
+    """The name of the cookie of a server's seats, with its port: browsers send a host's cookies to all of its ports."""
+    port = re.search(r":([0-9]+)$", request.headers.get("host", ""))
+    return f"{COOKIE}_{port[1]}" if port else COOKIE
+
+
+async def read_token(request: Request) -> str | None:
+    """The token by which a browser finds its seats, if it has one."""
+    return request.cookies.get(cookie_of(request))
+
+
+Token = Annotated[str | None, Depends(read_token)]
 
 
 async def read_form(request: Request) -> dict[str, str]:
@@ -120,13 +134,13 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         return _table_page(site, seat)
 
     @routes.post("/play/{name}", include_in_schema=False)
-    def sit_down(name: str, form: Form, seat_token: Token = None) -> Response:
+    def sit_down(name: str, form: Form, request: Request, seat_token: Token = None) -> Response:
         run, seed = site.run(name), seed_of(form)
         again = whole(form, "hand") - 1 if seed is not None and form.get("hand") else None
         answer = RedirectResponse(f"/play/{name}", 303)
         seat = players.find(seat_token, run)
         if seat is None:
-            _give(answer, players.sit_down(seat_token, run, seed, again)[0])
+            _give(request, answer, players.sit_down(seat_token, run, seed, again)[0])
         elif seed is not None and again is not None:
             seat.again(seed, again)
         return answer
@@ -146,10 +160,10 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         return _changed(site, seat, lambda: seat.next_hand(number))
 
     @routes.post("/play/{name}/new", include_in_schema=False)
-    def new(name: str, form: Form, seat_token: Token = None) -> Response:
+    def new(name: str, form: Form, request: Request, seat_token: Token = None) -> Response:
         token, _ = players.sit_down(seat_token, site.run(name), seed_of(form))
         answer = RedirectResponse(f"/play/{name}", 303)
-        _give(answer, token)
+        _give(request, answer, token)
         return answer
 
     @routes.get("/play/{name}/review", include_in_schema=False)
@@ -188,9 +202,8 @@ def _review(seat: Seat, hand: int, exact: bool) -> dict[str, Any]:
     return seat.review(hand, exact)
 
 
-def _give(answer: Response, token: str | None) -> None:
-    assert token is not None
-    answer.set_cookie(COOKIE, token, max_age=_YEAR, httponly=True, samesite="strict", path="/")
+def _give(request: Request, answer: Response, token: str) -> None:
+    answer.set_cookie(cookie_of(request), token, max_age=_YEAR, httponly=True, samesite="strict", path="/")
 
 
 def _add_api(routes: APIRouter, players: Players) -> None:
@@ -203,11 +216,11 @@ def _add_api(routes: APIRouter, players: Players) -> None:
         return schema.Agents(agents=cards(site))
 
     @routes.post("/api/play/{name}", status_code=201, response_model=schema.State, responses=PROBLEMS, tags=["play"])
-    def sit_down(name: str, wish: schema.SitDown, seat_token: Token = None) -> JSONResponse:
+    def sit_down(name: str, wish: schema.SitDown, request: Request, seat_token: Token = None) -> JSONResponse:
         """Sit down against an agent; a cookie identifies the seat."""
         token, seat = players.sit_down(seat_token, site.run(name), wish.seed, wish.hand)
         answer = JSONResponse(seat.state(), 201)
-        _give(answer, token)
+        _give(request, answer, token)
         return answer
 
     @routes.get("/api/play/{name}", response_model=schema.State, responses=PROBLEMS, tags=["play"])
