@@ -105,6 +105,7 @@ def expected(hand: Hand) -> dict[str, Any]:
 
     return {
         "game": rules.name, "hand": hand.number, "counts": True, "seat": hand.number % 2, "decision": len(hand.steps),
+        "known": None,
         "cards": text(range(hand.person * held, (hand.person + 1) * held)),
         "board": text(dealt(hand, hand.state.round)), "board_size": sum(rules.board_cards), "over": False, "result": None,
         "round": round_name(rules, hand.state.round), "pot": sum(hand.chips),

@@ -125,7 +125,7 @@ def test_people_do_not_see_each_others_tables(person: TestClient) -> None:
         ({"decision": 99}, 409, "for decision 99"),
         ({"hand": 5}, 409, "'hand' of the action is 5, but the current one is 0"),
         ({"action": "f"}, 400, "not legal here; legal actions are c, r"),
-        ({"action": "r" * 21}, 422, "cannot be read: 'body.action'"),
+        ({"action": "r" * 201}, 422, "cannot be read: 'body.action'"),
         ({"hand": -1}, 422, "body.hand"),
         ({"hand": 1.5}, 422, "body.hand"),
         ({"hand": "0"}, 422, "body.hand"),

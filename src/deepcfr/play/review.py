@@ -8,21 +8,22 @@ from typing import Any
 from deepcfr.games.cards import card_text
 from deepcfr.play.costs import DEALS, Costs
 from deepcfr.play.hand import Cards, Decision, Hand, decisions, played
+from deepcfr.play.history import HistoryHand, round_of
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
 from deepcfr.search.spot import NAMES
 
 
-def review(hand: Hand, found: Iterable[Decision], costs: Costs | None) -> list[dict[str, Any]]:
+def review(hand: Hand | HistoryHand, found: Iterable[Decision], costs: Costs | None) -> list[dict[str, Any]]:
     """Decisions of a hand as JSON values, with values of actions in units where `costs` gives and knows them."""
     return [_reviewed(hand, decision, costs) for decision in found]
 
 
-def _reviewed(hand: Hand, decision: Decision, costs: Costs | None) -> dict[str, Any]:
-    found = costs.at(hand, decision.step) if costs else None
+def _reviewed(hand: Hand | HistoryHand, decision: Decision, costs: Costs | None) -> dict[str, Any]:
+    found = costs.at(hand, decision.step) if costs and isinstance(hand, Hand) else None
     step, names = hand.steps[decision.step], decision.names
     return {
-        "round": round_name(hand.rules, step.round),
+        "round": round_of(hand, step.round),
         "action": step.name,
         "agent": {names[action]: share for action, share in decision.agent.items()},
         "values": {names[action]: value for action, value in found.actions.items()} if found else None,

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from rich.console import Console
 from rich.markup import escape
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import Paid, Score, score_of
-from deepcfr.games.base import infosets_at
 from deepcfr.games.cards import card_text
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.play.hand import Hand
+from deepcfr.play.history import HistoryHand
 from deepcfr.policies.base import Player, Policy
 from deepcfr.policies.query import round_name
-from deepcfr.rng import addressed_uniforms, key
-from deepcfr.sampling.external import sample_actions
-from deepcfr.types import TERMINAL
 
 _SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
 
@@ -137,29 +133,22 @@ class HistoryTable(Table):
         self.game = game
 
     def play_hand(self, number: int) -> float:
-        game, person, row = self.game, number % 2, torch.zeros(1, dtype=torch.int64)
-        self.say(f"[bold]Game {number + 1}[/bold]: you are player {person}.")
-        deals = game.deal(1, key(self.seed, "play"), number)
-        node, agent = game.start(deals), key(self.seed, "play", "agent")
-        while (actor := int(game.actor[node])) != TERMINAL:
-            if actor == person:
-                action = torch.tensor([self._choose(int(game.infoset[node]))])
+        hand = HistoryHand(self.policy, self.game, self.seed, number)
+        self.say(f"[bold]Game {number + 1}[/bold]: you are player {hand.person}.")
+        while not hand.over:
+            if hand.persons_turn:
+                hand.act(self._choose(hand))
             else:
-                shares = self.policy.probabilities(infosets_at(game, node, row, deals))
-                action = sample_actions(shares, addressed_uniforms(agent, deals.traversal, node))
+                hand.act_for_agent()
                 self.say("  The agent acts.")
-            node = game.step(node, action, row, deals)
-        paid = float(game.payoff(node, row, deals))
-        won = -paid if person else paid
-        self.say(f"  You {'win' if won > 0 else 'lose'} {amount(game, abs(won))}." if won else "  A draw.")
+        won = hand.won
+        self.say(f"  You {'win' if won > 0 else 'lose'} {amount(self.game, abs(won))}." if won else "  A draw.")
         return won
 
-    def _choose(self, infoset: int) -> int:
-        """Ask the person for a legal action of an infoset."""
-        game = self.game
-        legal: list[int] = game.encoding.legal[infoset].nonzero()[:, 0].tolist()
-        names = {game.action_name(action): action for action in legal}
-        self.say(f"  You know: {escape(game.explicit.infoset_names[infoset])}")
+    def _choose(self, hand: HistoryHand) -> int:
+        """Ask the person for a legal action."""
+        names = {choice.name: choice.action for choice in hand.choices()}
+        self.say(f"  You know: {escape(hand.known)}")
         while True:
             answer = self.read(f"  {', '.join(names)} or quit (q)? ").strip()
             if answer in names:

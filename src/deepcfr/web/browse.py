@@ -5,17 +5,22 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Any
 
+import torch
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
 from deepcfr.errors import GameError
 from deepcfr.evaluation.match.record import require_same_game
+from deepcfr.games.tree_game import TreeGame
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import query
+from deepcfr.types import Infosets
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
 from deepcfr.web.home import cards
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS
+from deepcfr.web.play_view import bars
 from deepcfr.web.position import Position, address, read_position, seat_name
 from deepcfr.web.ranges import Range, range_at, range_csv, range_facts
 from deepcfr.web.site import Refusal, Site
@@ -24,6 +29,8 @@ Betting = Annotated[str, Query(max_length=200, description="letters f, c, r, rou
 Board = Annotated[str, Query(max_length=40, description="public cards, such as Qs7h2c")]
 Label = Annotated[str, Query(max_length=8, description="a cell, such as AKs")]
 Other = Annotated[str, Query(alias="with", max_length=100, description="another agent to compare with")]
+Text = Annotated[str, Query(max_length=100, description="a part of the names of infosets")]
+MOST_INFOSETS = 200  # on a page
 Picked = Annotated[list[str], Query(alias="card", max_length=10)]
 
 
@@ -63,7 +70,11 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
         cell: Label = "",
         other: Other = "",
         picked: Picked = [],  # noqa: B006
+        find: Text = "",
     ) -> Response:
+        policy = site.run(name).agent().policy
+        if isinstance(policy, Policy) and isinstance(policy.game, TreeGame):
+            return _infosets_page(site, name, policy, policy.game, find)
         position = place(site, name, betting, board)
         if other:
             _same_game(site, name, other)
@@ -72,6 +83,23 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
                 address(name, place(site, name, betting, board + "".join(picked)), other=other), 303
             )
         return _page(site, name, position, cell, other)
+
+
+def _infosets_page(site: Site, name: str, policy: Policy, game: TreeGame, find: str) -> HTMLResponse:
+    """The strategy of a game without hands: the infosets whose names have a text, with what the agent does there."""
+    names = game.explicit.infoset_names
+    shown = [infoset for infoset, known in enumerate(names) if find in known][:MOST_INFOSETS]
+    shares = policy.probabilities(Infosets(torch.tensor(shown), torch.empty((len(shown), 0), dtype=torch.uint8)))
+    rows = []
+    for infoset, row in zip(shown, shares.tolist(), strict=True):
+        legal = game.encoding.legal[infoset].nonzero()[:, 0].tolist()
+        found = bars({game.action_name(action): row[action] for action in legal})
+        said = ", ".join(f"{each.name} {each.percent}" for each in reversed(found))
+        player = int(game.explicit.infoset_actor[infoset])
+        rows.append({"name": names[infoset], "player": player, "bars": found, "said": said})
+    values: dict[str, Any] = {"name": name, "game": game.name, "find": find, "rows": rows, "count": len(names)}
+    values["agents"] = [run.name for run in site.runs.values() if run.browsable]
+    return render("infosets.html", page="strategy", **values)
 
 
 def _same_game(site: Site, name: str, other: str) -> None:

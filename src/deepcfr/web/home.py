@@ -30,7 +30,6 @@ def card(run: NamedRun, facts: dict[str, Any] | None = None) -> Agent:
         strength=run.note or facts["strength"],
         made=facts["made"],
         method=run.folder.config.method,
-        plays=run.plays,
         browsable=run.browsable,
     )
 

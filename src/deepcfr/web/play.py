@@ -97,8 +97,6 @@ class Players:
 
         With `again`, hand `again` of `seed` comes first, outside the session.
         """
-        if not run.plays:
-            raise Refusal(409, f"Only poker games are played here, and '{run.folder.source.name}' is not one.")
         agent = run.agent()
         first = None if seed is None or again is None else (seed, again)
         seat = Seat(run.name, agent.policy, agent.costs, None if first else seed, first=first)
@@ -120,7 +118,7 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
 
     @routes.get("/play", include_in_schema=False)
     def choose() -> Response:
-        able = [one for one in cards(site) if one.plays]
+        able = cards(site)
         if len(able) == 1:
             return RedirectResponse(f"/play/{able[0].name}", 303)
         return render("home.html", page="play", cards=able)
@@ -130,6 +128,7 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         run = site.run(name)
         seat = None if seed else players.find(seat_token, run)
         if seat is None:
+            run.agent()  # or the reason why it cannot be played
             return render("sit.html", page="play", card=card(run), seed=seed, hand=hand)
         return _table_page(site, seat)
 
@@ -190,8 +189,7 @@ def _changed(site: Site, seat: Seat, change: Callable[[], None]) -> Response:
 def _table_page(site: Site, seat: Seat, notice: str = "", status: int = 200) -> HTMLResponse:
     state = seat.state()
     review = review_view(seat.review(state["hand"], False), state) if state["over"] else None
-    others = [run.name for run in site.runs.values() if run.plays]
-    values = {"table": table_view(state), "review": review, "agents": others, "notice": notice}
+    values = {"table": table_view(state), "review": review, "agents": list(site.runs), "notice": notice}
     return render("play.html", status, page="play", **values)
 
 

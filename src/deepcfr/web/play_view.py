@@ -89,7 +89,9 @@ def table_view(state: dict[str, Any]) -> dict[str, Any]:
     shown = result is not None
     hidden = len(state["cards"])
     kinds = action_kinds(action["name"] for action in state["actions"])
-    keys = action_keys([action["token"] for action in state["actions"]])
+    tokens = [action["token"] for action in state["actions"]]
+    names = state["known"] is not None and any(len(token) > 1 for token in tokens)  # that say nothing about keys
+    keys = {token: str(place) for place, token in enumerate(tokens, 1)} if names else action_keys(tokens)
     places = {"you": state["place"], "agent": NAMES[1 - NAMES.index(state["place"])]} if state["place"] in NAMES else {}
     sizes = state["sizes"]
     return state | {
@@ -154,12 +156,12 @@ def _last(steps: list[dict[str, Any]]) -> dict[str, str]:
 def _outcome(state: dict[str, Any]) -> dict[str, str]:
     result, unit = state["result"], state["unit"]
     won = result["won"]
-    how = "at showdown" if result["showdown"] else "by a fold"
+    how = "" if state["known"] is not None else " at showdown" if result["showdown"] else " by a fold"
     if not won:
-        text = "The pot is split"
+        text = "The pot is split" if state["known"] is None else "A draw"
     else:
         size = f"{abs(won):g} {unit.removesuffix('s') if abs(won) == 1 else unit}"
-        text = f"You {'win' if won > 0 else 'lose'} {size} {how}"
+        text = f"You {'win' if won > 0 else 'lose'} {size}{how}"
     return {
         "text": text,
         "mood": "good" if won > 0 else "bad" if won < 0 else "even",
@@ -171,7 +173,8 @@ def _outcome(state: dict[str, Any]) -> dict[str, str]:
 def _score(state: dict[str, Any]) -> list[dict[str, str]]:
     """The results so far as rows of a small table."""
     rows = []
-    for name, title in (("raw", "As dealt"), ("adjusted", "Luck-adjusted")):
+    titles = {"raw": "As dealt"} | ({"adjusted": "Luck-adjusted"} if state["known"] is None else {})
+    for name, title in titles.items():
         tally = state["session"][name]
         mean, half = tally["mean_milli"], tally["interval_milli"]
         rows.append(
@@ -192,7 +195,8 @@ def _half(width: float) -> str:
 
 def review_view(review: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
     """Data of the page of a review; `waiting`: its exact part is not ready yet."""
-    waiting = not review["range"] and review["note"] is None  # which says why there is no range
+    # a note says why there is no range, which only poker has
+    waiting = not review["range"] and review["note"] is None and state["known"] is None
     return review | {
         "waiting": waiting,
         "has_values": waiting or any(decision["values"] for decision in review["decisions"]),

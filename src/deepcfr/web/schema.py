@@ -48,7 +48,7 @@ class Action(_Request):
 
     hand: Number = Field(description="the `hand` of the state that the action answers")
     decision: Number = Field(description="the `decision` of that state")
-    action: str = Field(max_length=20, description="the `token` of one of its `actions`, or `r` and a size")
+    action: str = Field(max_length=200, description="the `token` of one of its `actions`, or `r` and a size")
 
 
 class NextHand(_Request):
@@ -73,8 +73,7 @@ class Agent(BaseModel):
     strength: str = Field(description="what a perfect opponent wins from the agent, as far as it was measured")
     made: str = Field(description="how it was made")
     method: str
-    plays: bool = Field(description="whether its game is poker")
-    browsable: bool = Field(description="whether its game is poker with a tree that can be listed")
+    browsable: bool = Field(description="whether its strategy can be shown")
 
 
 class Agents(BaseModel):
@@ -154,7 +153,8 @@ class State(BaseModel):
     counts: bool = Field(description="whether its result counts; not that of a hand that is dealt again")
     decision: int = Field(description="actions taken so far in the hand")
     seat: int = Field(description="the person's player number, which alternates")
-    first: bool = Field(description="whether the person acts first in the first round")
+    first: bool = Field(description="whether the person acts first in the first round; if not poker, is player 0")
+    known: str | None = Field(description="the infoset where the person acts or acted last; null in poker")
     round: str
     cards: list[str]
     board: list[str]

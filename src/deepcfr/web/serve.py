@@ -18,12 +18,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.files import state_folder
-from deepcfr.play.hand import Hand, adjusted_result
+from deepcfr.play.history import begin
 from deepcfr.policies.base import Player
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.seats import LOST_SEATS
 from deepcfr.web.site import Site
 from deepcfr.web.spot_shelf import Job, SpotShelf
+from deepcfr.web.table import results
 
 ANY_HOST = ("*",)
 REQUEST_SECONDS = 20  # for the head of a request, from the connection or the last answer on
@@ -154,8 +155,6 @@ def _is_loopback(host: str) -> bool:
 def warm_up(site: Site) -> None:
     """Load every agent and play a hand with it, so that no request waits for compilation."""
     for run in site.runs.values():
-        if not run.plays:
-            continue
         try:
             _play_a_hand(run.agent().policy)
         except DeepCFRError:
@@ -163,10 +162,10 @@ def warm_up(site: Site) -> None:
 
 
 def _play_a_hand(policy: Player) -> None:
-    hand = Hand(policy, 0, 0)
+    hand = begin(policy, 0, 0)
     while not hand.over:
         if hand.persons_turn:
             hand.act(hand.choices()[-1].action)
         else:
             hand.act_for_agent()
-    adjusted_result(hand)
+    results(hand)

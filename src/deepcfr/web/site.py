@@ -14,8 +14,6 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import is_poker
-from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.listed import listed
 from deepcfr.play.costs import Costs
 from deepcfr.policies.base import Player, Policy
@@ -66,15 +64,10 @@ class NamedRun:
         return self.folder.path
 
     @property
-    def plays(self) -> bool:
-        """Whether its game is poker, so that people can play it here."""
-        return is_poker(self.folder.source)
-
-    @property
     def browsable(self) -> bool:
-        """Whether its game is poker with a betting tree that can be listed."""
+        """Whether its strategy can be shown: a game with a ladder of raises may be too large to list."""
         source = self.folder.source
-        return can_be_listed(source) if isinstance(source, LadderRules) else isinstance(source, PokerRules)
+        return not isinstance(source, LadderRules) or can_be_listed(source)
 
     @property
     def note(self) -> str:

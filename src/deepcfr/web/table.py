@@ -18,7 +18,8 @@ from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
 from deepcfr.play.costs import Costs
-from deepcfr.play.hand import Cards, Decision, Hand, Step, adjusted_result, agents_range, decisions
+from deepcfr.play.hand import Cards, Choice, Decision, Hand, Step, adjusted_result, agents_range, decisions
+from deepcfr.play.history import HistoryHand, begin, round_of
 from deepcfr.play.review import note, review
 from deepcfr.policies.base import Player
 from deepcfr.policies.query import round_name
@@ -94,7 +95,7 @@ class Seat:
         self._begin(seed, number, counts=True)
 
     def _begin(self, seed: int, number: int, *, counts: bool) -> None:
-        self.hand: Hand = Hand(self.policy, seed, number)
+        self.hand = begin(self.policy, seed, number)
         self.counts = counts  # whether the hand is one of the session, whose results are added up
         self.result: tuple[float, float] | None = None
         self._review: list[Decision] | None = None
@@ -124,7 +125,7 @@ class Seat:
                 kept[k] for k in ("seed", "secret", "number", "counts")
             )
             self.raw, self.adjusted = Tally(**kept["raw"]), Tally(**kept["adjusted"])
-            self.hand = Hand(self.policy, kept["hand"]["seed"], kept["hand"]["number"])
+            self.hand = begin(self.policy, kept["hand"]["seed"], kept["hand"]["number"])
             fits = kept["game"] == self.hand.rules.name
             for token in kept["hand"]["steps"] if fits else ():
                 action = self.hand.read(token)
@@ -135,7 +136,7 @@ class Seat:
             raise CheckpointError(f"A kept seat against {self.agent} is damaged: {error!r}.") from error
         if not fits:
             raise CheckpointError(f"A kept seat against {self.agent} is of another game, so it begins anew.")
-        self.result = (self.hand.won, adjusted_result(self.hand)) if kept["over"] else None
+        self.result = results(self.hand) if kept["over"] else None
         self._review = None
 
     def act(self, number: int, decision: int, token: str) -> None:
@@ -194,7 +195,7 @@ class Seat:
         while not hand.over and not hand.persons_turn:
             hand.act_for_agent()
         if hand.over:
-            self.result = hand.won, adjusted_result(hand)
+            self.result = results(hand)
             if self.counts:
                 self.raw.add(self.result[0])
                 self.adjusted.add(self.result[1])
@@ -204,7 +205,6 @@ class Seat:
         with self.lock:
             self._proceed()
             hand, rules = self.hand, self.hand.rules
-            turn = not hand.over
             return {
                 "agent": self.agent,
                 "game": rules.name,
@@ -214,26 +214,7 @@ class Seat:
                 "counts": self.counts,
                 "decision": len(hand.steps),
                 "seat": hand.person,
-                "first": hand.person == rules.first_player[0],
-                "round": round_name(rules, hand.state.round),
-                "cards": texts(hand, hand.hole(hand.person)),
-                "board": texts(hand, hand.board),
-                "board_size": sum(rules.board_cards),
-                "pot": hand.state.pot,
-                "place": seat_name(rules, hand.person),
-                "stacks": self._stacks(),
-                "chips": {"you": hand.chips[hand.person], "agent": hand.chips[1 - hand.person]},
-                "to_call": hand.state.to_call if turn else 0.0,
-                "actions": [
-                    {
-                        "token": choice.token,
-                        "name": choice.name,
-                        "pot_share": hand.pot_share(choice.action),
-                        "all_in": bool(rules.stack)
-                        and hand.state.after(choice.action).chips[hand.person] == rules.stack,
-                    }
-                    for choice in hand.choices()
-                ],
+                "actions": [self._action(choice) for choice in hand.choices()],
                 "sizes": None
                 if hand.sizes is None
                 else {"least": hand.sizes[0], "most": hand.sizes[1], "chip": 1 / rules.unit_chips},
@@ -241,26 +222,25 @@ class Seat:
                 "over": hand.over,
                 "result": self._result() if hand.over else None,
                 "session": {"raw": self.raw.facts(), "adjusted": self.adjusted.facts()},
-            }
+            } | (_shown(hand) if isinstance(hand, Hand) else _told(hand))
 
-    def _stacks(self) -> dict[str, float] | None:
-        """Give the amount that each side has left; None in games without stacks."""
-        hand, rules = self.hand, self.hand.rules
-        if not rules.stack:
-            return None
-        yours, theirs = (
-            rules.stack / rules.unit_chips - hand.chips[player] for player in (hand.person, 1 - hand.person)
-        )
-        return {"you": yours, "agent": theirs}
+    def _action(self, choice: Choice) -> dict[str, Any]:
+        hand, share, all_in = self.hand, None, False
+        if isinstance(hand, Hand):
+            share, stack = hand.pot_share(choice.action), hand.rules.stack
+            all_in = bool(stack) and hand.state.after(choice.action).chips[hand.person] == stack
+        return {"token": choice.token, "name": choice.name, "pot_share": share, "all_in": all_in}
 
     def _step(self, step: Step) -> dict[str, Any]:
-        hand = self.hand
+        hand, own = self.hand, step.player == self.hand.person
+        # what the agent did is not known to all players of a game that is no poker
+        hidden = isinstance(hand, HistoryHand) and not own and not hand.over
         return {
-            "who": "you" if step.player == hand.person else "agent",
-            "round": round_name(hand.rules, step.round),
-            "board": texts(hand, hand.board_at(step.round)),
-            "name": step.name,
-            "token": step.token,
+            "who": "you" if own else "agent",
+            "round": round_of(hand, step.round),
+            "board": texts(hand, hand.board_at(step.round)) if isinstance(hand, Hand) else [],
+            "name": "acts" if hidden else step.name,
+            "token": "" if hidden else step.token,
         }
 
     def _result(self) -> dict[str, Any]:
@@ -269,8 +249,8 @@ class Seat:
         return {
             "won": self.result[0],
             "adjusted": self.result[1],
-            "showdown": hand.state.showdown,
-            "agent_cards": texts(hand, hand.hole(1 - hand.person)),
+            "showdown": isinstance(hand, Hand) and hand.state.showdown,
+            "agent_cards": texts(hand, hand.hole(1 - hand.person)) if isinstance(hand, Hand) else [],
             "seed": str(hand.seed),  # as text: it may not fit into a double
         }
 
@@ -285,16 +265,47 @@ class Seat:
             if number != hand.number or not hand.over:
                 raise Refusal(409, f"Hand number {number} cannot be reviewed: it is not over, or not the last one.")
             if self._review is None:
-                self._review = decisions(hand)
+                self._review = decisions(hand) if isinstance(hand, Hand) else hand.decisions()
             found = self._review
         # without a lock: the exact part takes long, and other requests for this seat must not wait
-        likely = agents_range(hand, LIKELIEST) if exact else []
+        likely = agents_range(hand, LIKELIEST) if exact and isinstance(hand, Hand) else []
         return {
             "hand": number,
             "decisions": (reviewed := review(hand, found, self.costs if exact else None)),
             "range": [{"cards": cards, "probability": share} for cards, share in likely],
-            "note": note(hand, reviewed, self.costs) if exact and self.costs else None,
+            "note": note(hand, reviewed, self.costs) if exact and self.costs and isinstance(hand, Hand) else None,
         }
+
+
+def _shown(hand: Hand) -> dict[str, Any]:
+    """What a table of poker shows to the person besides its actions."""
+    rules, sides = hand.rules, {"you": hand.person, "agent": 1 - hand.person}
+    stack = rules.stack / rules.unit_chips
+    return {
+        "known": None,
+        "first": hand.person == rules.first_player[0],
+        "round": round_name(rules, hand.state.round),
+        "cards": texts(hand, hand.hole(hand.person)),
+        "board": texts(hand, hand.board),
+        "board_size": sum(rules.board_cards),
+        "pot": hand.state.pot,
+        "place": seat_name(rules, hand.person),
+        "stacks": {side: stack - hand.chips[player] for side, player in sides.items()} if stack else None,
+        "chips": {side: hand.chips[player] for side, player in sides.items()},
+        "to_call": 0.0 if hand.over else hand.state.to_call,
+    }
+
+
+def _told(hand: HistoryHand) -> dict[str, Any]:
+    """The same of a game without cards, where the person is told its infoset."""
+    none: dict[str, Any] = {"round": "", "cards": [], "board": [], "stacks": None, "chips": {"you": 0, "agent": 0}}
+    none |= dict.fromkeys(("board_size", "pot", "to_call"), 0)
+    return none | {"known": hand.known, "first": not hand.person, "place": f"Player {hand.person}"}
+
+
+def results(hand: Hand | HistoryHand) -> tuple[float, float]:
+    """The person's gain in a finished hand, and its mean over the agent's cards, which only poker has."""
+    return hand.won, adjusted_result(hand) if isinstance(hand, Hand) else hand.won
 
 
 def texts(hand: Hand, cards: Cards) -> list[str]:
