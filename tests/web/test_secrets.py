@@ -34,8 +34,8 @@ class Dealer:
         self.hand: Any = None
         begin, dealer = Hand.__init__, self
 
-        def dealt(self: Hand, policy: Any, seed: int, number: int, cards: Cards | None = None) -> None:
-            begin(self, policy, seed, number, cards if dealer.cards is None else dealer.cards)
+        def dealt(self: Hand, policy: Any, seed: int, number: int, cards: Cards | None = None, *person: Any) -> None:
+            begin(self, policy, seed, number, cards if dealer.cards is None else dealer.cards, *person)
             dealer.hand = self
 
         monkeypatch.setattr(Hand, "__init__", dealt)
