@@ -58,10 +58,10 @@ MUTANTS = (
            "solvers/test_iterations.py"),
     # Secrets of a hand
     Mutant("the page's state carries board cards before they are dealt", "web/table.py",
-           '"board": texts(hand, hand.board) if', '"board": texts(hand, hand.board_at(hand.rules.num_rounds - 1)),',
+           '"board": texts(hand, hand.board),', '"board": texts(hand, hand.board_at(hand.rules.num_rounds - 1)),',
            "web/test_secrets.py"),
     Mutant("earlier steps show later boards", "web/table.py", '"board": texts(hand, hand.board_at(step.round)) if',
-           '"board": texts(hand, hand.board),', "web/test_secrets.py"),
+           '"board": texts(hand, hand.board) if', "web/test_secrets.py"),
     Mutant("the result is told before the end", "web/table.py", '"result": self._result() if hand.over else None,',
            '"result": {"agent_cards": texts(hand, hand.hole(1 - hand.person))},', "web/test_secrets.py"),
     Mutant("a seed that was shown predicts later hands", "web/table.py", 'key(self._secret, "web", number)',

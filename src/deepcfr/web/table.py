@@ -278,7 +278,7 @@ class Seat:
 
 
 def _shown(hand: Hand) -> dict[str, Any]:
-    """What a table of poker shows to the person besides its actions."""
+    """The part of the state of a table that only poker has."""
     rules, sides = hand.rules, {"you": hand.person, "agent": 1 - hand.person}
     stack = rules.stack / rules.unit_chips
     return {
@@ -297,7 +297,7 @@ def _shown(hand: Hand) -> dict[str, Any]:
 
 
 def _told(hand: HistoryHand) -> dict[str, Any]:
-    """The same of a game without cards, where the person is told its infoset."""
+    """The same part for a game without cards, where the person is told its infoset."""
     none: dict[str, Any] = {"round": "", "cards": [], "board": [], "stacks": None, "chips": {"you": 0, "agent": 0}}
     none |= dict.fromkeys(("board_size", "pot", "to_call"), 0)
     return none | {"known": hand.known, "first": not hand.person, "place": f"Player {hand.person}"}
