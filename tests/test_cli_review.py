@@ -170,6 +170,15 @@ def test_a_bet_of_the_opponent_that_the_agent_never_makes_counts_as_the_one_it_i
     np.testing.assert_array_equal(own.chances(holes), other.chances(holes))
 
 
+def test_a_raise_that_the_agents_game_has_no_room_for_says_nothing_of_the_opponents_cards() -> None:
+    """The agent's game has two raises in a round; the third one, of the dealer, is as likely with every hand."""
+    policy = random_table(4, LadderGame(TWO_ROUNDS))
+    hand = played(policy, 1, 0, (0,), (), (4, 8, 12, 0))
+    holes = free_holes(hand.rules, (0,))
+    assert np.ptp(hand.chances(holes, 1)) > 0
+    np.testing.assert_array_equal(hand.chances(holes, 3), hand.chances(holes, 1))
+
+
 def test_the_value_of_a_last_call_is_exact_after_such_a_bet() -> None:
     policy = random_table(4, LadderGame(TWO_ROUNDS))
     actions = (10, 1, 1, 16, 1)  # the dealer raises to 10, and puts in the rest when it is checked to

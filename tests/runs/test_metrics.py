@@ -88,6 +88,7 @@ def test_a_line_cut_short_anywhere_is_dropped_and_what_follows_starts_afresh(pat
     [
         b"\x00" * 100,  # what some file systems leave after a power cut
         b"{]\n",
+        pytest.param(b"[" * 100_000, id="deep"),
         b'{"iteration": 6, "loss": [1.0',
         pytest.param(
             b"\xff\xfe\x80",

@@ -522,8 +522,9 @@ def test_the_command_prints_and_writes_the_solution(tmp_path: Path) -> None:
     assert "must be a list of decisions" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     lock.write_text('[{"line": "", "hands": {"KsKd": [1, 0], "KsKd": [0, 1]}}]')
     assert "'KsKd' is twice in one object" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
-    lock.write_text("[")
-    assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
+    for text in ("[", "[" * 100_000):
+        lock.write_text(text)
+        assert "is not JSON" in problem(deepcfr(*ARGUMENTS, "--lock", lock))
     assert "The gap must be at least 0" in problem(deepcfr(*ARGUMENTS, "--gap", -1))
     assert deepcfr(*ARGUMENTS, "--json", "--gap", "0.5%").json["gap_mbb"] <= 50
 

@@ -199,7 +199,7 @@ def _locks(path: Path | None) -> list[dict[str, Any]]:
         return []
     try:
         locks = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_repeats)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"'{path}' is not JSON: {error}.") from error
     if not isinstance(locks, list):
         raise ConfigError(f"'{path}' must hold a list of decisions, as in 'decisions' of --out.")

@@ -42,7 +42,7 @@ def whole_lines(
     for number, text in numbered:
         try:
             line = json.loads(text, parse_constant=constant)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
         if not isinstance(line, dict) or not isinstance(line.get("iteration"), int):
             damaged = damaged or number
