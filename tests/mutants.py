@@ -216,7 +216,7 @@ MUTANTS = (
     Mutant("metrics after a checkpoint are kept twice", "runs/metrics.py", 'if record["iteration"] <= iteration]',
            'if record["iteration"] <= iteration + 1]', "runs/test_metrics.py"),
     Mutant("a torn last line of metrics stops the reader", "runs/metrics.py",
-           "        except ValueError:\n            line = None",
+           "        except (ValueError, RecursionError):\n            line = None",
            "        except KeyError:\n            line = None", "runs/test_metrics.py"),
     # Streams, axes and steps that one line may lose
     Mutant("16-bit averages are rounded alike in every iteration", "solvers/vector_cfr.py",
