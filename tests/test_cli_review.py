@@ -133,6 +133,15 @@ def test_hands_that_cannot_be_reviewed(tmp_path: Path, text: str, options: tuple
 
 
 @pytest.mark.usefixtures("agent")
+def test_no_name_of_a_file_reaches_the_terminal_as_a_code(tmp_path: Path) -> None:
+    text = LIMIT.format(their="KcKs").replace("'Zoë', 'bob'", '"Zo\\u001b[2J", "b\\nob"')
+    shown = deepcfr("review", "any", write(tmp_path, text)).out
+    assert shown.startswith("Hand 1: b?ob (dealer) and Zo?[2J (big blind)\n")
+    named = text.replace("hand = 90210", 'hand = "\\u001b[2J"').replace("cbr 10", "cbr 11")
+    assert problem(deepcfr("review", "any", write(tmp_path, named))).startswith("Hand '\\x1b[2J' has 'p2 cbr 11', but")
+
+
+@pytest.mark.usefixtures("agent")
 def test_hands_of_another_game_among_others_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, f"[1]\n{NO_LIMIT}\n[2]\n{LIMIT.format(their='KcKs')}")
     outcome = deepcfr("review", "any", path, "--json")

@@ -82,9 +82,11 @@ def review_seats(
 
 def describe(hand: dict[str, Any], unit: str) -> str:
     """A reviewed hand as text: a line for each player and each decision. `names` are of the dealer and the big blind."""
-    lines = [f"Hand {hand['number']}: {hand['names'][0]} ({NAMES[0]}) and {hand['names'][1]} ({NAMES[1]})"]
+    # a stranger's file may hold codes that a terminal obeys
+    names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in hand["names"]]
+    lines = [f"Hand {hand['number']}: {names[0]} ({NAMES[0]}) and {names[1]} ({NAMES[1]})"]
     for player in hand["players"]:
-        lines.append(f"  {hand['names'][NAMES.index(player['seat'])]} with {' '.join(player['cards'])}")
+        lines.append(f"  {names[NAMES.index(player['seat'])]} with {' '.join(player['cards'])}")
         lines += [f"    {_line(decision, unit)}" for decision in player["decisions"]] or ["    No decision."]
         lines += [f"    {player['note']}"] if player["note"] else []
     return "\n".join(lines)

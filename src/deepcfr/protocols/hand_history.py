@@ -316,7 +316,7 @@ def _history(table: dict[str, Any]) -> HandHistory:
 
 
 def _parse_history(history: HandHistory, rules: PokerRules, index: int) -> PlayedHand:
-    where = f"Hand {history.hand if history.hand is not None else index + 1}"
+    where = f"Hand {_plain(history.hand) if history.hand is not None else index + 1}"
     if len(history.starting_stacks) > 2:
         raise GameError(f"{where} has {len(history.starting_stacks)} players, but {rules.name} has 2.")
     unit = _unit(history, rules)
