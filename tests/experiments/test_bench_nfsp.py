@@ -19,7 +19,9 @@ def test_both_sides_play_and_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspiel")
     monkeypatch.setattr(module, "_PEER_EPISODES", 40)
     monkeypatch.setattr(module, "_OUR_ITERATIONS", 1)
-    facts = deepcfr("bench", "nfsp", "--json").json
+    outcome = deepcfr("bench", "nfsp", "--json")
+    assert outcome.err.startswith("Measuring nfsp: ")
+    facts = outcome.json
     assert facts["ratio"] == facts["ours"]["episodes_per_second"] / facts["peer"]["episodes_per_second"]
     for name, episodes in (("peer", 40), ("ours", 16_384), ("recipe", 16_384)):
         side = facts[name]

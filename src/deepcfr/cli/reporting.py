@@ -92,6 +92,7 @@ def bench_command(command: Bench) -> None:
         if command.what != "scale":
             raise
         raise ClusterError("bench scale needs Ray: pip install 'deepcfr[ray]'.") from error
+    console.print(f"Measuring {command.what}: each figure is printed when it is there, which may take minutes.")
     before = (command.iterations,) if command.what == "openspiel" else ()
     facts = bench(*before, command.seed, console.print)
     if command.json:
