@@ -96,6 +96,15 @@ def test_a_spot_has_its_smallest_bet_and_donk_bets(somebody: TestClient) -> None
     assert found["notes"][0] in somebody.get("/spots/donk").text
 
 
+def test_hands_with_a_card_of_the_board_meet_nobody_on_a_page() -> None:
+    """KdQd meets one of three kings and a pair of jacks, JsJd meets three of three and the jacks."""
+    ranges = {"dealer": "KdQd,JsJd", "big_blind": "KK,JhJc"}
+    found = solve_spot("2c 2d 7h 9s Kc", "river 50", pot=10, stacks=10, iterations=1, threads=1, **ranges)
+    table = table_at(SpotFacts.model_validate(found.facts()), "", "dealer")
+    weights = dict(zip((table.hand(h).replace(" ", "") for h in range(2)), table.weight.tolist(), strict=True))
+    assert weights == pytest.approx({"KdQd": 2, "JsJd": 4})
+
+
 def test_hands_at_a_decision_are_those_of_the_solution(polar: Solution) -> None:
     facts = SpotFacts.model_validate(polar.facts())
     for decision in polar.decisions:

@@ -56,7 +56,8 @@ def table_at(spot: SpotFacts, line: str, player: Seat) -> HandTable:
     path = list(path_to(spot, line))
     here, _ = path[-1]
     acts = here.player == player
-    reach = np.stack([_range(text) for text in (spot.dealer, spot.big_blind)])
+    possible = ~np.isin(_HOLES, parse_board(spot.board)).any(1)  # a text may name cards of the board
+    reach = np.stack([_range(text) * possible for text in (spot.dealer, spot.big_blind)])
     for decision, action in path[:-1]:
         place = list(decision.frequencies).index(str(action))
         played = np.zeros(len(_HOLES))
