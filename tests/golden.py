@@ -44,13 +44,13 @@ COMMANDS = (
     f"train leduc --config leduc --seed 1 {_BOARDS}",
     f"train leduc --config leduc-external --seed 1 --cfr.iterations 3 {_SHORT} {_FIT}",
     f"train leduc --seed 1 --sampling.no-panel --sampling.boards 4 --advantage.target bootstrap {_BOARDS}",
-    f"train fhp --config fhp-paper --seed 1 --cfr.iterations 2 --evaluation.policy current {_SHORT} {_FIT} --game fhp-mini",
+    f"train fhp-mini --config fhp-paper --seed 1 --cfr.iterations 2 {_SHORT} {_FIT}",
     f"train fhp-mini --config fhp-quick --seed 1 --sampling.boards 10 {_BOARDS}",
     f"train fhp-mini --config fhp-strength --seed 1 --sampling.boards 20 {_BOARDS}",
     f"train fhp-mini --config fhp-faithful --seed 1 --sampling.boards 20 {_BOARDS}",
     f"train hulh --config hulh-quick --seed 1 --sampling.boards 4 {_BOARDS}",
     f"train hunl-pot --config hunl-pot --seed 1 --sampling.boards 4 {_BOARDS}",
-    "train leduc --config leduc-nfsp --seed 1 --nfsp.episodes 2000",
+    "train leduc --config leduc-nfsp --seed 1 --nfsp.iterations 60",
     "train kuhn --solver ppo --seed 1 --ppo.iterations 5",
     "train kuhn --solver mmd --seed 1 --ppo.iterations 5",
     *(
@@ -70,7 +70,7 @@ COMMANDS = (
     "solve openspiel:kuhn_poker --algorithm xfp --iterations 20",
     "solve openspiel:leduc_poker --algorithm egt --iterations 20",
     "solve openspiel:leduc_poker --algorithm dcfr --iterations 20",
-    "solve hunl-ladder --config lin --iterations 2 --traversals 2000 --threads 1",
+    "solve hunl-ladder --config lin --iterations 2 --traversals 2000 --runtime.threads 1",
     # Spots
     f"spot {_RIVER} {_WIDE}",
     f"spot {_RIVER} {_WIDE} --rake 5 --cap 2",
@@ -79,7 +79,7 @@ COMMANDS = (
     'spot --board "2h 7d 9s" --pot 10 --stacks 10 --dealer "AA,KK,AKs" --big-blind "QQ,JJ,A9s" --sizes "allin" --gap 1%',
     # A match, bounds, hand histories, and a match over the ACPC protocol
     "match {models}/leduc {models}/leduc --boards all",
-    "match resolve:{models}/fhp {models}/fhp --boards 1 --seed 1",
+    "match resolve:{models}/fhp {models}/fhp --boards 2 --seed 1",
     "lbr {models}/fhp --boards 3 --seed 1",
     "lbr {models}/hunl-200 --hands 40 --seed 1",
     "dealer {models}/hulh {models}/hulh --hands 20 --seed 1 --duplicate --phh {run}/phh --log {run}/log --port 0",
@@ -116,7 +116,7 @@ def _summed(decisions: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
     for decision in decisions:
         sums = [
             math.fsum((1 + i % 7) * x for i, row in enumerate(decision[part].values()) for x in row)
-            for part in ("strategy", "values")
+            for part in ("hands", "values")
         ]
         yield decision["line"], sums
 
