@@ -296,7 +296,8 @@ class SpotSolver:
         board, start = self._board, self._reach[:, 0, self._board.view]
         most = np.maximum(reach.max(2, keepdims=True), np.finfo(np.float64).tiny)
         own = (reach / most)[:, :, board.view]
-        apart = (board.holes[:, None, :, None] != board.holes[:, None]).all((2, 3)).astype(np.float64)
+        cards = (1 << board.holes.astype(np.int64)).sum(1)
+        apart = (cards[:, None] & cards == 0).astype(np.float64)
         pairs = ((own[0] @ apart) * own[1]).sum(1)
         for node, (line, player, names) in enumerate(self._lines(tree)):
             edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
