@@ -1,12 +1,14 @@
-# make setup | run | test | test-all | lint | site | site-serve   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
+# make setup | run | test | test-all | reproduce | bench | lint | site | site-serve   (Python 3.11 to 3.14 with venv, and make, are all that is needed)
 
 # The first that is there; make setup PYTHON=python3.12 takes another.
 PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(python) -c 'import sys; sys.version_info >= (3, 11) and print("$(python)")' 2>/dev/null)))
 BIN := .venv/bin
 WORKERS ?= 2
+STUDY ?= fig4-left
+BENCH ?= fhp
 
-.PHONY: setup browser run gpu test test-all screens lint site site-serve clean
+.PHONY: setup browser run gpu test test-all screens reproduce bench lint site site-serve clean
 
 setup: .venv/installed
 
@@ -51,6 +53,14 @@ test-all: setup browser
 # The pictures of README.md and docs/web.md, 1280 pixels wide; chromium must be there.
 screens: setup browser
 	DEEPCFR_SCREENS=docs/screens $(BIN)/python -m pytest tests/web/test_browser.py tests/test_documentation_site.py -k picture
+
+# An experiment of a paper, make reproduce STUDY=fig2, and then its pages; and speeds, make bench BENCH=fhp (docs/cli.md).
+reproduce: setup
+	$(BIN)/python -m experiments reproduce $(STUDY)
+	$(BIN)/python -m experiments report
+
+bench: setup
+	$(BIN)/python -m experiments bench $(BENCH)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -96,16 +96,18 @@ def speed_table() -> list[str]:
     return [
         "| measure | figure |",
         "|---|---|",
-        f"| traversals/s on Leduc against OpenSpiel's PyTorch Deep CFR, same run (`deepcfr bench openspiel`) | "
+        f"| traversals/s on Leduc against OpenSpiel's PyTorch Deep CFR, same run "
+        "(`python -m experiments bench openspiel`) | "
         f"{floor(peer['traversals_ratio'])} × ({floor(peer['deepcfr']['traversals_per_second']):,} against "
         f"{ceil(peer['openspiel']['traversals_per_second']):,}) |",
         f"| time to OpenSpiel's own result after {peer['openspiel']['iterations']} iterations "
         f"({peer['openspiel']['exploitability']:.0f} mA/g) | {floor(peer['time_ratio'])} × less "
         f"({up(peer['deepcfr']['seconds'], 2)} s against {down(peer['openspiel']['seconds'], 1)} s) |",
-        "| NFSP episodes/s on Leduc against OpenSpiel's PyTorch NFSP, same run (`deepcfr bench nfsp`), as many examples "
-        f"of an episode fitted | {floor(nfsp['ratio'])} × ({floor(nfsp['ours']['episodes_per_second']):,} against "
+        "| NFSP episodes/s on Leduc against OpenSpiel's PyTorch NFSP, same run (`python -m experiments bench nfsp`), as "
+        "many examples of an episode fitted | "
+        f"{floor(nfsp['ratio'])} × ({floor(nfsp['ours']['episodes_per_second']):,} against "
         f"{ceil(nfsp['peer']['episodes_per_second']):,}) |",
-        f"| FHP traversals/s with the default network of 98,948 parameters (`deepcfr bench fhp`) | "
+        f"| FHP traversals/s with the default network of 98,948 parameters (`python -m experiments bench fhp`) | "
         f"{floor(fhp['traversals_per_second']):,} |",
         f"| exact NashConv on FHP, that network, canonical suits | {up(fhp['exact_evaluation_seconds'], 1)} s, peak memory "
         f"of the whole benchmark {up(fhp['peak_memory_gb'], 2)} GB |",
@@ -191,7 +193,7 @@ def tabular_table() -> list[str]:
     facts, races, cards, plain = (load(f"{name}.json") for name in ("tabular", "races", "abstraction", "mccfr_python"))
     features = cards["features of all flop hands"]
     lines = [
-        "| measure (`deepcfr bench tabular` unless another is named) | figure |",
+        "| measure (`python -m experiments bench tabular` unless another is named) | figure |",
         "|---|---|",
         f"| Leduc, external-sampling MCCFR iterations/s against OpenSpiel's C++ | {floor(facts['mccfr_leduc_ratio'])} × |",
         f"| Leduc, CFR+ iterations/s against OpenSpiel's C++ (with suits merged there too) | "
@@ -206,7 +208,7 @@ def tabular_table() -> list[str]:
         f"| HULH, MCCFR on 1,000 (random) buckets a round | {down(facts['hulh_mccfr_nodes_per_second'] / 1e6, 1)} million "
         "nodes/s |",
         f"| FHP, MCCFR on {plain['buckets']:,} (random) buckets, {plain['threads']} threads against plain Python and one "
-        f"thread, same run (`deepcfr bench threads`) | {floor(plain['python_ratio'])} ×, "
+        f"thread, same run (`python -m experiments bench threads`) | {floor(plain['python_ratio'])} ×, "
         f"{down(plain['threads_ratio'], 2)} × |",
         f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts "
         f"(`experiments/abstraction.py`) | {ceil(features['seconds'])} s |",

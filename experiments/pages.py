@@ -60,7 +60,7 @@ def sections_of(page: str) -> dict[str, list[str]]:
 
 def command(name: str, budget: str) -> str:
     """The command that makes the runs of a study."""
-    return f"deepcfr reproduce {name} --budget {budget}"
+    return f"python -m experiments reproduce {name} --budget {budget}"
 
 
 def joined(texts: Iterable[str]) -> str:

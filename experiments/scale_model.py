@@ -1,6 +1,6 @@
 """Estimate the time of an iteration of the paper's limit hold'em on clusters, from measurements on one machine.
 
-    deepcfr bench scale --json > experiments/results/scale.json
+    python -m experiments bench scale --json > experiments/results/scale.json
     python -m experiments.scale_model        # prints the tables of docs/scaling.md
 
 Per-unit times are those of `bench scale` on flop hold'em, measured on CPU cores. Nodes per traversal of limit hold'em are

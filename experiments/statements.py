@@ -23,8 +23,9 @@ _UNSAID = "cannot be said"  # of a study whose runs are missing
 
 _OPENING = """# Every statement of the papers
 
-`deepcfr report` writes this page from `experiments/statements.toml` and from the pages of the experiments, whose rules for
-verdicts are on [their page](reproduction.md). *fig2 quick 1* is the first statement of study `fig2` at its quick budget.
+`python -m experiments report` writes this page from `experiments/statements.toml` and from the pages of the experiments,
+whose rules for verdicts are on [their page](reproduction.md). *fig2 quick 1* is the first statement of study `fig2` at its
+quick budget.
 *Out of reach* means that a test at the paper's size needs more than this project has had; the estimate says how much.
 """
 
@@ -57,7 +58,7 @@ def judged_statements(docs: Path) -> dict[str, Judged]:
             if heading := re.fullmatch(r"## (.*)", line):
                 anchor = re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-")
                 game = "on " + heading[1].rpartition(", ")[2].removesuffix(")")
-            if command := re.search(r"`deepcfr reproduce (\S+) --budget (\w+)`", line):
+            if command := re.search(r"`python -m experiments reproduce (\S+) --budget (\w+)`", line):
                 study = f"{command[1]} {command[2]}"
             if number := re.match(r"(\d+)\. .*?\*\*(.+?)\*\*", line):
                 verdict = number[2].lower()

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,14 +46,25 @@ def edit_settings(run: Path, old: str, new: str) -> None:
 
 def deepcfr(*arguments: object, answers: str = "") -> Outcome:
     """Run the command in this process; an exception that the command would show as a traceback passes through."""
+    return _outcome(cli.main, "deepcfr", arguments, answers)
+
+
+def experiments(*arguments: object) -> Outcome:
+    """Run `python -m experiments` in this process, as `deepcfr` is run."""
+    from experiments import __main__ as program
+
+    return _outcome(program.main, program.__file__, arguments)
+
+
+def _outcome(main: Callable[[], None], name: str, arguments: tuple[object, ...], answers: str = "") -> Outcome:
     out, err = io.StringIO(), io.StringIO()
     status: Any = 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["deepcfr", *map(str, arguments)])
+        patch.setattr(sys, "argv", [name, *map(str, arguments)])
         patch.setattr(sys, "stdin", io.StringIO(answers))
         patch.setenv("COLUMNS", "120")
         try:
-            cli.main()
+            main()
         except SystemExit as stop:
             status = stop.code or 0
     return Outcome(status, out.getvalue(), err.getvalue())

@@ -28,7 +28,7 @@ from definitions import format_game_definition
 
 COMMANDS = (
     "games", "runs", "train", "solve", "abstract", "resume", "exploitability", "strategy", "match", "play", "export",
-    "report", "reproduce", "bench", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
+    "report", "error-budget", "tournament", "lbr", "acpc", "dealer", "models", "serve", "spot",
     "api", "slumbot", "review",
 )  # fmt: skip
 TINY = (

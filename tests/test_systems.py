@@ -50,8 +50,6 @@ REFUSED = (  # after all that they need is loaded
     "acpc trained --port 1 --retries 0",
     "slumbot trained --address http://127.0.0.1:1",
     "review trained nothing.phh",
-    "reproduce nothing --out studies",
-    "bench nothing",
 )
 
 

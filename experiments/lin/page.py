@@ -182,7 +182,7 @@ def lin_page(results: Sequence[LinResult], figures: str, old: str = "") -> Itera
     shown = [result for result in results if result.started or _title(result) in sections]
     yield from paragraphs(
         "# Lin's improvements to Monte Carlo CFR",
-        "`deepcfr report` writes this page from the run folders of `deepcfr reproduce NAME`. "
+        "`python -m experiments report` writes this page from the run folders of `python -m experiments reproduce NAME`. "
         'The paper is Jonathan Lin (2024), "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas '
         "Heads Up No Limit Poker\"; see [lin.md](lin.md). Lin's numbers have no seeds and no intervals. Ours are means "
         "over seeds with Student's 95 % intervals. A bot *gains* or *loses* if the interval does not contain 0.",

@@ -29,9 +29,9 @@ SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
 _OPENING = """# Reproduction of the paper's experiments
 
-`deepcfr report` writes this page from the run folders of `deepcfr reproduce NAME`. *The paper* is Brown, Lerer, Gross
-and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Pages of their own have its
-[setting on flop hold'em itself](reproduction-fhp.md), its [table 1](reproduction-table1.md) and its
+`python -m experiments report` writes this page from the run folders of `python -m experiments reproduce NAME`.
+*The paper* is Brown, Lerer, Gross and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Pages of their own
+have its [setting on flop hold'em itself](reproduction-fhp.md), its [table 1](reproduction-table1.md) and its
 [Theorem 1](reproduction-theorem1.md).
 
 * NashConv is exact: over all hands and all boards. Exploitability is half of it.
@@ -51,16 +51,18 @@ and Sandholm, "Deep Counterfactual Regret Minimization", ICML 2019. Pages of the
 """
 _FHP_OPENING = """# The paper's setting on flop hold'em itself
 
-`deepcfr report` writes this page from the run folders of `deepcfr reproduce fhp --budget paper`. How statements are judged
-is on [the page of the other figures](reproduction.md). These runs take hours to days on two cores, and minutes to half an
+`python -m experiments report` writes this page from the run folders of
+`python -m experiments reproduce fhp --budget paper`. How statements are judged is on
+[the page of the other figures](reproduction.md). These runs take hours to days on two cores, and minutes to half an
 hour on an H100. A run that is not at its end counts as far as it was evaluated, and the end of each section says where it
 stopped. *Seeds* and *ours* are of the runs that came furthest; the table by iteration has all of them. There is no ratio
 until the reference is at its end. NashConv is exact: over all hands and all 22,100 flops, because suits are raw.
 """
 _FAMILY_OPENING = """# Relatives of Deep CFR
 
-`deepcfr report` writes this page from the run folders of `deepcfr reproduce family --budget quick`, of equal
-iterations, and of `family-leduc`, `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv
+`python -m experiments report` writes this page from the run folders of
+`python -m experiments reproduce family --budget quick`, of equal iterations, and of
+`family-leduc`, `family-fhp`, `family-search`, `family-mini` and `family-kuhn`, of equal time. NashConv
 is exact, and exploitability is half of it. Intervals are Student's 95 % over seeds; how arms are compared is on
 [the page of the figures](reproduction.md). A published value counts as one number: a result differs from it if its
 interval does not contain it. The methods are on pages of their own: [DREAM](algorithms/dream.md),
@@ -103,7 +105,7 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
     if not (started or pages) and (out / PAGE).exists():
         raise ConfigError(
             f"There are no runs under '{root}', and '{out / PAGE}' would be replaced by an empty page. "
-            "'deepcfr reproduce NAME' makes runs, --studies names another folder of them."
+            "'python -m experiments reproduce NAME' makes runs, --studies names another folder of them."
         )
     if started or not pages:
         pages[PAGE] = page_lines(results, root, old(PAGE))

@@ -96,7 +96,8 @@ def table_page(tables: Iterable[Table]) -> Iterator[str]:
     """The page with these tables."""
     yield from paragraphs(
         "# Table 1: heads-up limit hold'em against card abstractions",
-        f"`deepcfr report` writes this page from the run folders of `deepcfr reproduce {NAME}`.",
+        "`python -m experiments report` writes this page from the run folders of "
+        f"`python -m experiments reproduce {NAME}`.",
     )
     for found in tables:
         yield from table_lines(found)

@@ -122,7 +122,8 @@ def theorem_page(results: Sequence[TheoremResult], pictures: Mapping[str, str]) 
     """The page of the report; `pictures` has the path of each game's figure, where there is one."""
     yield from paragraphs(
         "# Theorem 1: average regret and its bound",
-        "`deepcfr report` writes this page from the run folders of `deepcfr reproduce theorem1`. The theorem is of the "
+        "`python -m experiments report` writes this page from the run folders of "
+        "`python -m experiments reproduce theorem1`. The theorem is of the "
         "Deep CFR paper (Brown et al., ICML 2019).",
         f"There are {TRAVERSALS:,} traversals an iteration for each player. The regret is exact: the value of a best "
         "response to the exact average of the opponent's strategies, less the gain of the strategies. Figures are of the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from command_line import deepcfr
+from command_line import experiments
 from deepcfr.config import NFSPConfig
 from experiments.bench import nfsp as module
 
@@ -19,7 +19,7 @@ def test_both_sides_play_and_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspiel")
     monkeypatch.setattr(module, "_PEER_EPISODES", 40)
     monkeypatch.setattr(module, "_OUR_ITERATIONS", 1)
-    outcome = deepcfr("bench", "nfsp", "--json")
+    outcome = experiments("bench", "nfsp", "--json")
     assert outcome.err.startswith("Measuring nfsp: ")
     facts = outcome.json
     assert facts["ratio"] == facts["ours"]["episodes_per_second"] / facts["peer"]["episodes_per_second"]

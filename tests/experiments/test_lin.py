@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import deepcfr, problem
+from command_line import experiments, problem
 from deepcfr.config import SolveConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.intervals import interval_of
@@ -205,7 +205,7 @@ def test_what_was_not_run_is_named_with_its_command(tmp_path: Path) -> None:
     results = [read_lin(tmp_path, name, "quick", studies) for name in studies]
     page = "\n".join(lin_page(results, "figures"))
     for name in LIN_STUDIES:
-        assert f"`deepcfr reproduce {name} --budget quick`" in page
+        assert f"`python -m experiments reproduce {name} --budget quick`" in page
     assert "|---" not in page
 
 
@@ -246,5 +246,5 @@ def test_plans_are_valid_and_arms_differ_by_their_change() -> None:
 
 
 def test_the_command_refuses_what_it_cannot_run(tmp_path: Path) -> None:
-    outcome = deepcfr("reproduce", "lin-fig5", "--seeds", 0, "--out", tmp_path)
+    outcome = experiments("reproduce", "lin-fig5", "--seeds", 0, "--out", tmp_path)
     assert "--seeds must be between 1 and 1,000, but is 0." in problem(outcome)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import deepcfr, edit_settings, problem
+from command_line import edit_settings, experiments, problem
 from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
@@ -438,7 +438,7 @@ def test_infosets_are_counted_up_to_suits() -> None:
 def test_a_study_without_runs_is_named_with_its_command(tmp_path: Path) -> None:
     page = "\n".join(page_lines([read(tmp_path)], tmp_path))
     assert "## Not run" in page
-    assert "`deepcfr reproduce fig4-left --budget quick`" in page
+    assert "`python -m experiments reproduce fig4-left --budget quick`" in page
     assert "| few steps |" not in page
 
 
@@ -697,15 +697,19 @@ def test_seeds_are_three_but_for_a_table_of_long_runs(name: str, budget: Budget,
 
 
 def test_the_commands_refuse_what_cannot_be(tmp_path: Path) -> None:
-    assert problem(deepcfr("reproduce", "fig4-left", "--seeds", 0)) == "--seeds must be between 1 and 1,000, but is 0."
-    assert deepcfr("reproduce", "fig9").status == 2
-    words = problem(deepcfr("reproduce", "fig4-right", "--arms", "reservoir", "windows"))
+    assert (
+        problem(experiments("reproduce", "fig4-left", "--seeds", 0)) == "--seeds must be between 1 and 1,000, but is 0."
+    )
+    assert experiments("reproduce", "fig9").status == 2
+    words = problem(experiments("reproduce", "fig4-right", "--arms", "reservoir", "windows"))
     assert words == "'windows' is no arm of fig4-right: reservoir, window are."
-    assert problem(deepcfr("reproduce", "theorem1", "--arms", "mccfr")).startswith("--arms is for the paper's figures")
+    assert problem(experiments("reproduce", "theorem1", "--arms", "mccfr")).startswith(
+        "--arms is for the paper's figures"
+    )
     report = ("report", "--studies", tmp_path, "--out", tmp_path / "docs")
-    assert deepcfr(*report).status == 0
+    assert experiments(*report).status == 0
     assert "No study has been run yet." in (tmp_path / "docs" / "reproduction.md").read_text()
-    assert "would be replaced by an empty page" in problem(deepcfr(*report))
+    assert "would be replaced by an empty page" in problem(experiments(*report))
 
 
 def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -714,15 +718,15 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
     tabular = {"game": "kuhn", "solve.algorithm": "linear-cfr", "solve.iterations": 4, "runtime.threads": 1}
     arms = (Arm("plain", "plain", small), Arm("tables", "tables", tabular, tabular=True))
     study = Study("fig4-left", "4, left", "A tiny study", "About nothing.", {"quick": Plan({}, arms, "plain", ())})
-    for module in ("commands", "reproduction.page"):
+    for module in ("__main__", "reproduction.page"):
         monkeypatch.setattr(f"experiments.{module}.STUDIES", {"fig4-left": study})
     monkeypatch.setattr("experiments.reproduction.quick_game._ITERATIONS", 3)
     command = ("reproduce", "fig4-left", "--seeds", 2, "--out", tmp_path / "runs", "--json")
-    assert deepcfr(*command).json == {
+    assert experiments(*command).json == {
         "study": "fig4-left", "budget": "quick", "seeds": 2, "jobs": 5, "ran": 5, "there": 0, "finished": True,
     }  # fmt: skip
-    assert deepcfr(*command).json["there"] == 5
-    deepcfr("report", "--studies", tmp_path / "runs", "--out", tmp_path / "docs")
+    assert experiments(*command).json["there"] == 5
+    experiments("report", "--studies", tmp_path / "runs", "--out", tmp_path / "docs")
     page = (tmp_path / "docs" / "reproduction.md").read_text()
     result = cells(page, "plain")[0]
     values = [
@@ -730,6 +734,6 @@ def test_a_tiny_study_is_run_and_reported_by_the_commands(tmp_path: Path, monkey
         for seed in (0, 1)
     ]
     assert result[3] == str(interval_of([line["evaluation"]["nash_conv"] for line in values]))
-    assert cells(page, "plain")[1][4].startswith("`deepcfr reproduce fig4-left --seeds 2")
+    assert cells(page, "plain")[1][4].startswith("`python -m experiments reproduce fig4-left --seeds 2")
     assert "* plain, seed 2: not run." in page
     assert "After 3 iterations of discounted CFR in tables NashConv is " in page

@@ -16,7 +16,7 @@ PAPERS: list[dict[str, Any]] = tomllib.loads(LIST.read_text())["paper"]
 STATEMENTS = [statement for paper in PAPERS for statement in paper["statement"]]
 SECTION = """## Figure 2: one (fig2, quick, fhp-mini)
 
-Some words. Command: `deepcfr reproduce fig2 --budget quick`.
+Some words. Command: `python -m experiments reproduce fig2 --budget quick`.
 
 1. First. (section 6) **Holds**: 1.0 ± 0.1, 2.0 ± 0.1.
 2. Second. (section 6) **Cannot be said**: no finished run.

@@ -76,4 +76,5 @@ def test_the_command_draws_a_picture_and_says_what_it_misses(tmp_path: Path) -> 
     assert deepcfr("report", run, "--out", picture).out == f"Wrote {picture}.\n"
     assert picture.read_bytes().startswith(b"<svg ")
     assert "ending in .svg, but is missing." in problem(deepcfr("report", run))
+    assert problem(deepcfr("report")).startswith("report needs runs: ")
     assert "ending in .svg, but is 'a.pdf'." in problem(deepcfr("report", run, "--out", "a.pdf"))

@@ -72,23 +72,30 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "slumbot": (player_records.SlumbotMatch, playing.slumbot_command),
     "dealer": (player_records.Host, playing.dealer_command),
     "export": (records.Export, running.export_command),
-    "reproduce": (records.Reproduce, reporting.reproduce_command),
     "report": (records.Report, reporting.report_command),
-    "bench": (records.Bench, reporting.bench_command),
 }
 NO_LIBRARY = ("models", "runs")  # commands that load neither torch nor numba
 NO_TORCH = ("games",)  # and those that load numba alone
 
 
 def main() -> None:
-    """Entry point: run a command; exit status 2 and plain sentences for anything the user can mend."""
+    """Entry point of `deepcfr`."""
+    run_as_command(_run, goes_on=_saves(sys.argv[1:]))
+
+
+def run_as_command(run: Callable[[list[str]], None], *, goes_on: bool) -> None:
+    """Run on the process's arguments; exit status 2 and plain sentences for anything the user can mend.
+
+    A command that `goes_on` saves its work if the reader of standard output has gone.
+    """
     warnings.showwarning = _show_warning
     log = logging.getLogger("deepcfr")
     log.setLevel(logging.INFO)
     log.handlers = [_Notes()]
     try:
-        with standard_output(goes_on=_saves(sys.argv[1:])):
-            _run(sys.argv[1:])
+        _require_text(sys.argv[1:])
+        with standard_output(goes_on=goes_on), as_ctrl_c():
+            run(sys.argv[1:])
         if received:  # and the command has saved what it keeps
             _exit_by_signal()
     except DeepCFRError as error:
@@ -112,17 +119,15 @@ def main() -> None:
 def _saves(arguments: list[str]) -> bool:
     """Whether a command writes files, beside what it prints."""
     options = {word.partition("=")[0] for word in arguments}
-    return "--out" in options or arguments[:1] in (["resume"], ["reproduce"], ["report"])
+    return "--out" in options or arguments[:1] in (["resume"], ["report"])
 
 
 def _run(arguments: list[str]) -> None:
     if arguments == ["--version"]:
         print(f"deepcfr {__version__}")
         return
-    _require_text(arguments)
     command = parse_command(arguments)
-    with as_ctrl_c():
-        dict(COMMANDS.values())[type(command)](command)
+    dict(COMMANDS.values())[type(command)](command)
 
 
 def _exit_by_signal() -> NoReturn:

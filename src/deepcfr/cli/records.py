@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import AvoidSubcommands, Positional, arg
 
@@ -188,52 +188,14 @@ class Export:
 
 
 @dataclass
-class Reproduce:
-    """Run an experiment of a paper: every arm and seed is a run folder. Finished runs are kept, others are resumed."""
-
-    #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
-    #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
-    #: version (v1, only with the quick budget), its bound on average regret (theorem1), its matches of heads-up limit
-    #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), all of Lin's improvements in one bot
-    #: (lin-all), or their effect on exact exploitability (lin-exact); a figure's name with -plain has plain sums.
-    #: Also the relatives of Deep CFR on Leduc (family), and for equal time on FHP, a small FHP, Leduc and Kuhn poker
-    #: (family-fhp, family-mini, family-leduc, family-kuhn) after a search of the size of an iteration (family-search), only
-    #: with the quick budget
-    what: Positional[str]
-    #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
-    budget: Literal["quick", "paper"] = "quick"
-    #: run seeds 0 to N-1 of every arm (default: 3, but 1 for table1 with the quick budget, where each takes over an hour)
-    seeds: int | None = None
-    arms: tuple[str, ...] = ()  # run only these arms of a figure, by folder name (default: all)
-    out: Folder = Path("runs/studies")  # the folder of all experiments
-    json: bool = False  # print one JSON object; progress goes to standard error
-
-
-@dataclass
 class Report:
-    """Write the pages docs/reproduction*.md from the runs of `reproduce`, or draw convergence curves of runs of one game.
+    """Draw convergence curves of runs of one game, or write the page of a run.
 
-    `deepcfr report` writes the pages that have runs, with their figures; `deepcfr report RUNS --out curves.svg` draws
-    exact NashConv against time and nodes touched; `deepcfr report --run RUN` writes the page report.html of a run folder
-    again, and with several runs a page that compares them.
+    `deepcfr report RUNS --out curves.svg` draws exact NashConv against time and nodes touched; `deepcfr report --run RUN`
+    writes the page report.html of a run folder again, and with several runs a page that compares them.
     """
 
-    what: Positional[Annotated[tuple[str, ...], arg(help_behavior_hint="")]]  # empty, or runs and models
+    what: Positional[Annotated[tuple[str, ...], arg(help_behavior_hint="")]]  # runs and models whose curves are drawn
     run: tuple[Path, ...] = ()  # write the page of this run, or one page of several runs
-    #: the output: a folder for the pages (default docs), an .svg file for curves of runs, an .html file with --run (default
-    #: RUN/report.html)
+    #: the output: an .svg file for curves of runs, an .html file with --run (default RUN/report.html)
     out: Path | None = None
-    studies: Folder = Path("runs/studies")  # the folder of the runs of `reproduce`
-
-
-@dataclass
-class Bench:
-    """Measure speed: against OpenSpiel in the same process, and on hold'em games."""
-
-    #: openspiel: Deep CFR against OpenSpiel's; fhp: Deep CFR on FHP; tabular: tabular solvers; nfsp: NFSP against
-    #: OpenSpiel's; threads: MCCFR against plain Python; scale: Ray workers against threads; search: single decisions of
-    #: limit hold'em, and spots
-    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale", "search"]]
-    iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
-    seed: int = 0  # seed of what is measured
-    json: bool = False  # print one JSON object; progress goes to standard error

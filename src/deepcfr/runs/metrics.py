@@ -85,7 +85,9 @@ def _command() -> str:
     path = Path(program)
     if path.stem == "deepcfr" or path.parts[-3:] == ("deepcfr", "cli", "__main__.py"):
         return shlex.join(["deepcfr", *arguments])
-    script = ["-m", f"experiments.{path.stem}"] if path.parent.name == "experiments" else [program]
+    script = [program]
+    if path.parent.name == "experiments":
+        script = ["-m", "experiments" if path.stem == "__main__" else f"experiments.{path.stem}"]
     return shlex.join(["python", *script, *arguments])
 
 
