@@ -111,7 +111,7 @@ def speed_table() -> list[str]:
         f"{floor(fhp['traversals_per_second']):,} |",
         f"| exact NashConv on FHP, that network, canonical suits | {up(fhp['exact_evaluation_seconds'], 1)} s, peak memory "
         f"of the whole benchmark {up(fhp['peak_memory_gb'], 2)} GB |",
-        f"| exact NashConv on FHP, that network, raw suits, all {raw['boards']:,} flops (`experiments/raw_suits.py`) | "
+        f"| exact NashConv on FHP, that network, raw suits, all {raw['boards']:,} flops (`raw_suits.json`) | "
         f"{ceil(raw['seconds'])} s, {up(raw['peak_memory_gb'], 2)} GB |",
         f"| bytes per stored FHP sample | {fhp['bytes_per_sample']} |",
     ]
@@ -211,7 +211,7 @@ def tabular_table() -> list[str]:
         f"thread, same run (`python -m experiments bench threads`) | {floor(plain['python_ratio'])} ×, "
         f"{down(plain['threads_ratio'], 2)} × |",
         f"| features of all {features['hands']:,} flop hands of hold'em, exact over all runouts "
-        f"(`experiments/abstraction.py`) | {ceil(features['seconds'])} s |",
+        f"(`abstraction.json`) | {ceil(features['seconds'])} s |",
     ]
     for name, part in cards.items():
         if isinstance(part, dict) and "buckets" in part:
@@ -219,7 +219,7 @@ def tabular_table() -> list[str]:
     for case in races["cases"]:
         lines.append(
             f"| {case['game']}, {case['sampler']} sampling, mean NashConv/2 of {races['seeds']} seeds, one thread against "
-            f"two (`experiments/races.py`) | {case['one_thread']:.2f} and {case['two_threads']:.2f} mA/g, difference "
+            f"two (`races.json`) | {case['one_thread']:.2f} and {case['two_threads']:.2f} mA/g, difference "
             f"{case['difference']:+.2f} ± {case['interval_95']:.2f} |"
         )
     return lines

@@ -1,6 +1,7 @@
 """Bets of any size are translated: by the published rule, in step with the real hand, and without an illegal answer."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,13 @@ from deepcfr.games.rules import PRESETS, no_limit
 from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.base import Player, UniformPolicy
 from deepcfr.policies.translation import Translation, harmonic, real_rules
-from deepcfr.protocols.acpc import Move, ProtocolError, parse_match_state
-from deepcfr.protocols.acpc_game import action_of, betting_of, move_of
+from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_state
+from deepcfr.protocols.acpc_game import action_of, betting_of, move_of, position_of, read_betting
+from deepcfr.protocols.dealer import Terms
+from deepcfr.protocols.hand_history import load_histories
+from deepcfr.protocols.host import Records, Table, host_match
+from deepcfr.protocols.record import log_line
 from deepcfr.protocols.translation import TranslatingAgent
-from experiments.acpc_soak import soak
 
 GAME = LadderGame(LADDERS["hunl-ladder"])
 UNIFORM = ladder_scripted("uniform", GAME)
@@ -228,10 +232,34 @@ def test_every_size_that_poker_allows_is_an_action_and_no_other() -> None:
         build_tree(RULES)
 
 
-def test_hands_against_random_raises_end_without_an_error() -> None:
+class RandomRaiser:
+    """Plays a random legal action; half of the raises are small, the others of any size."""
+
+    rules, random = RULES, np.random.default_rng(3)
+
+    def answer(self, state: MatchState) -> Move | None:
+        betting, _ = read_betting(RULES, state.betting)
+        if betting.ended != NOT_TERMINAL or betting.actor != position_of(RULES, state.position):
+            return None
+        action = int(self.random.choice(legal_actions(RULES, betting)))
+        if action == RAISE:
+            least, most = raise_range(RULES, betting)
+            span = most - least if self.random.random() < 0.5 else min(most - least, 3 * least)
+            action = least + int(self.random.integers(span + 1))
+        return move_of(RULES, betting, action)
+
+    def warm_up(self) -> None: ...
+
+
+def test_hands_against_random_raises_end_without_an_error(tmp_path: Path) -> None:
     """Each hand is refereed by pokerkit; most have a bet that the agent's game does not have."""
-    facts = soak("hunl-ladder", 150, seed=3)
-    assert facts["refereed"] == 150
+    agent = TranslatingAgent(UNIFORM, 3)
+    records = Records(log=tmp_path / "log", phh=tmp_path)
+    host_match(Table(RULES, ("agent", "raiser"), (agent, RandomRaiser())), Terms(150, 3), records, print)
+    logged = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("STATE:")]
+    assert [log_line(RULES, hand) for hand in load_histories(tmp_path / "hands.phhs", RULES)] == logged
+    assert len(logged) == 150
+    facts = agent.facts()
     assert facts["translated_hands"] > 50
     assert facts["lost_hands"] < 15
 

@@ -13,9 +13,9 @@ matters have room for float64.
 **Threads.** Chunks of traversals for one player run in all threads at once and add to the shared tables without locks. Two
 races are tolerated. Of two additions to one entry at the same moment, one can be lost; and a row can be read while another
 thread has written a part of it. Strategies are computed from numbers that are read once, so they always sum to 1, and
-aligned numbers of 4 and 8 bytes are never torn. `experiments/races.py` compares one thread with two on Kuhn and Leduc, the
-games where threads collide most often: over eight seeds the difference is within its noise. A run with one thread is
-deterministic.
+aligned numbers of 4 and 8 bytes are never torn. On Kuhn and Leduc, the games where threads collide most often,
+one thread and two differ by no more than noise over eight seeds (`experiments/results/races.json`). A run with one thread
+is deterministic.
 
 **Improvements of Lin** (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for Texas Heads Up No Limit
 Poker"): threads are above, and a floor under strategies, a shape of rewards and initial strategies are settings (sections
