@@ -19,7 +19,9 @@ from deepcfr.cli.help import LONG, MARKERS, rules_of_help
 from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Folder
 from deepcfr.errors import ClusterError, ConfigError
+from deepcfr.files import write_atomically
 from deepcfr.report.run_report import ReportingObserver
+from experiments.fhp_learning import pages
 from experiments.grid import run_grid
 from experiments.lin.runs import run_lin
 from experiments.reproduction.page import write_reproduction
@@ -83,7 +85,9 @@ class Reproduce:
 
 @dataclass
 class Report:
-    """Write the pages docs/reproduction*.md that have runs, with their figures, and docs/statements.md."""
+    """Write the pages docs/reproduction*.md that have runs, with their figures, docs/statements.md, and what has records:
+    docs/benchmarks.md and the tables of docs/fhp.md and README.md.
+    """
 
     out: Folder = Path("docs")  # the folder of the pages
     studies: Folder = Path("runs/studies")  # the folder of the runs of `reproduce`
@@ -91,6 +95,9 @@ class Report:
     def run(self) -> None:
         """Write the pages."""
         for path in [*write_reproduction(self.studies, self.out), write_statements(self.out)]:
+            print(f"Wrote {path}.")
+        for path, text in pages(self.out).items():
+            write_atomically(path, text.encode())
             print(f"Wrote {path}.")
 
 

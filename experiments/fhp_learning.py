@@ -1,7 +1,8 @@
 """Results of Deep CFR on flop hold'em: exact NashConv with nodes, network rows, samples and time.
 
     python -m experiments.fhp_learning strength=runs/s faithful+=runs/f --sd-cfr --note "..."   # take runs in
-    python -m experiments.fhp_learning --render                                                # write the pages
+
+`python -m experiments report` then writes README.md and docs/fhp.md.
 
 A run is named with its setting, and refused if its configuration is not of that setting. Figures are recorded in
 experiments/results/fhp_learning.json; a new measurement at the same commit replaces the old one. Error budgets are
@@ -17,38 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from deepcfr.errors import DeepCFRError
-from experiments.benchmarks_page import ROOT, load, replaced, short, up
 from experiments.fhp_rows import SETTINGS, Row, merged, rows_of
+from experiments.filled import ROOT, filled, replaced, short, up
 
 RESULT = ROOT / "experiments" / "results" / "fhp_learning.json"
 BEGIN, END = "<!-- learning -->", "<!-- end of learning -->"
 BEGIN_FRONT, END_FRONT = "<!-- front -->", "<!-- end of front -->"
 BEGIN_BUDGET, END_BUDGET = "<!-- error budget -->", "<!-- end of error budget -->"
 _SAME = 0.05  # mbb/g; a network's exact NashConv on another device differs by rounding
-# published NashConv in mbb/g by iteration, with the authors' remarks
-PUBLISHED: tuple[tuple[str, dict[int, str], str], ...] = (
-    (
-        "Deep CFR paper (Brown et al. 2019), figure 3, 10,000 traversals: read off the curve",
-        {50: "154", 100: "70", 200: "51", 300: "40", 450: "40"},
-        "37 in its text",
-    ),
-    (
-        "best public re-implementation (github.com/romaf5/headsup-poker), 10,000 traversals",
-        {100: "202", 200: "113", 300: "95", 450: "78"},
-        "",
-    ),
-    (
-        "the same, 25,000 traversals",
-        {100: "117", 200: "91", 300: "69", 450: "75"},
-        "58 with 16,000 SGD steps a fit in the late iterations",
-    ),
-    ("the same with 16,000 SGD steps a fit from the start", {}, "55.5 at its end"),
-    (
-        "Deep CFR as run for Neural ReCFR-B (arXiv 2012.01870)",
-        {},
-        "47 at 600 M nodes touched, rising to 73 at 1,300 M",
-    ),
-)
 
 
 def groups(rows: list[Row]) -> dict[str, list[Row]]:
@@ -131,54 +108,6 @@ def made_by(name: str, group: list[Row]) -> str:
     return f"* {name}: `{group[-1]['command']}` ({'; '.join(facts)})"
 
 
-def published_table() -> list[str]:
-    """The table of published results and of exact tabular CFR."""
-    at = sorted({t for _, values, _ in PUBLISHED for t in values})
-    lines = [f"| NashConv, mbb/g | {' | '.join(f't = {t}' for t in at)} | |", "|---" * (len(at) + 2) + "|"]
-    for source, values, remark in PUBLISHED:
-        lines.append(f"| {source} | {' | '.join(values.get(t, '') for t in at)} | {remark} |")
-    points = load("fhp_solve.json")["lcfr"]["curve"]
-    exact = ", ".join(f"{up(point['nash_conv'], 2)} at t = {point['iteration']}" for point in points)
-    return [
-        *lines,
-        f"| exact tabular Linear CFR (`deepcfr solve fhp`), no sampling and no networks |{' |' * len(at)} {exact} |",
-    ]
-
-
-def learning_section(rows: list[Row]) -> list[str]:
-    """The tables of docs/fhp.md."""
-    return [*learning_table(rows), "", *published_table()]
-
-
-def front_table(rows: list[Row]) -> list[str]:
-    """The README's table: published results, the best run of each setting, and exact tabular CFR."""
-    linear, discounted = (load("fhp_solve.json")[name]["curve"][-1] for name in ("lcfr", "dcfr"))
-    return [
-        "| agent | NashConv | how |",
-        "|---|---|---|",
-        "| Deep CFR paper | 37 | t = 450, as its text states |",
-        "| best public re-implementation (romaf5/headsup-poker) | 55.5 | 16,000 SGD steps a fit; 78 at t = 450 with the "
-        "paper's 10,000 traversals |",
-        best_row("paper", "external sampling, the paper's fits, a network of the paper's size", rows),
-        best_row("faithful+", "better estimation, a network of the paper's size, canonical suits", rows),
-        best_row("strength", "also sees hand strength (**domain knowledge**); shipped as `models/fhp`", rows),
-        f"| exact tabular CFR, no networks | {up(linear['nash_conv'], 2)}; {up(discounted['nash_conv'], 2)} | "
-        f"Linear CFR at t = {linear['iteration']}, {ceil(linear['seconds'])} s; Discounted CFR at "
-        f"t = {discounted['iteration']}, {ceil(discounted['seconds'])} s |",
-    ]
-
-
-def best_row(setting: str, meaning: str, rows: list[Row]) -> str:
-    """The row with the least recorded NashConv of a setting."""
-    name = f"| `{setting}`: {meaning}"
-    found = [row for row in rows if row["setting"] == setting]
-    if not found:
-        return f"{name} | **not run to its end** | meant for a GPU |"
-    best = min((row for row in found if row["seed"] == 0), key=lambda row: row["nash_conv"])  # no choice among seeds
-    how = f"t = {best['t']}, {ceil(best['seconds'] / 60)} minutes, {best['hardware']}"
-    return f"{name} | {up(best['nash_conv'], 2)} | {how} |"
-
-
 def owner(budget: dict[str, Any], rows: list[Row]) -> str:
     """The line of the table to which a budget belongs, found by iterations and the average network's NashConv."""
     average = next((part["nash_conv"] for part in budget["parts"] if part["name"] == "average"), None)
@@ -228,29 +157,31 @@ def recorded() -> tuple[list[Row], list[dict[str, Any]]]:
     return rows, [json.loads(path.read_text(encoding="utf-8")) for path in found]
 
 
-def pages() -> dict[Path, str]:
-    """README.md and docs/fhp.md with the recorded figures."""
+def pages(docs: Path) -> dict[Path, str]:
+    """The pages of records with their figures: benchmarks.md in `docs`, and fhp.md and README.md if they are there."""
     rows, budgets = recorded()
-    readme, page = ROOT / "README.md", ROOT / "docs" / "fhp.md"
-    section = learning_section(rows)
-    text = replaced(page.read_text(encoding="utf-8"), BEGIN, END, section)
-    return {
-        readme: replaced(readme.read_text(encoding="utf-8"), BEGIN_FRONT, END_FRONT, front_table(rows)),
-        page: replaced(text, BEGIN_BUDGET, END_BUDGET, budget_section(budgets, rows)),
-    }
+    readme, page = docs.parent / "README.md", docs / "fhp.md"
+    found = {docs / "benchmarks.md": filled("benchmarks")}
+    for path, begin, end, lines in (
+        (readme, BEGIN_FRONT, END_FRONT, filled("front").splitlines()),
+        (page, BEGIN, END, [*learning_table(rows), "", *filled("published").splitlines()]),
+        (page, BEGIN_BUDGET, END_BUDGET, budget_section(budgets, rows)),
+    ):
+        if path.is_file():
+            found[path] = replaced(found.get(path) or path.read_text(encoding="utf-8"), begin, end, lines)
+    return found
 
 
 def main() -> None:
-    """Record runs, write pages, or both."""
+    """Record runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="*", metavar="SETTING=FOLDER", help=f"settings are {', '.join(SETTINGS)}")
+    parser.add_argument("runs", nargs="+", metavar="SETTING=FOLDER", help=f"settings are {', '.join(SETTINGS)}")
     parser.add_argument(
         "--sd-cfr", action="store_true", help="measure the SD-CFR average of each newest checkpoint too"
     )
     parser.add_argument("--threads", type=int, default=1, help="for that")
     parser.add_argument("--note", default="", help="what else was running, and the like")
     parser.add_argument("--hardware", help="what the runs were made on, if on a GPU")
-    parser.add_argument("--render", action="store_true", help="write README.md and docs/fhp.md")
     given = parser.parse_args()
     for text in given.runs:
         setting, separator, folder = text.partition("=")
@@ -263,9 +194,6 @@ def main() -> None:
             raise SystemExit(str(error)) from None
         rows = merged(recorded()[0], new)
         RESULT.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    if given.render:
-        for path, text in pages().items():
-            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from deepcfr.runs.metrics import read_metrics
-from experiments.benchmarks_page import ROOT
 from experiments.fhp_rows import without_home
+from experiments.filled import ROOT
 
 KEPT = ROOT / "experiments" / "results" / "records"
 _FACTS = ("config.toml", "game.json", "environment.json")
