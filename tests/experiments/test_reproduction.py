@@ -18,9 +18,10 @@ from deepcfr.config import RunConfig, SolveConfig
 from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
-from experiments.kept_runs import keep
-from experiments.reproduction.page import page_lines, settings_lines, write_reproduction
-from experiments.reproduction.quick_game import GAME, count_infosets, equilibrium_job
+from experiments.filled import ROOT
+from experiments.kept_runs import KEPT, keep
+from experiments.reproduction.page import page_lines, write_reproduction
+from experiments.reproduction.quick_game import count_infosets
 from experiments.reproduction.results import (
     StudyResult,
     at_equal_nodes,
@@ -388,19 +389,14 @@ def cells(page: str, first: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows]
 
 
-def test_every_arm_has_its_row_with_the_figures_of_its_runs(root: Path) -> None:
-    page = "\n".join(page_lines([read(root)], root))
-    result, cost = cells(page, "few steps")
-    assert result[:9] == [
-        "few steps", ", ".join(f"{key} = {value}" for key, value in ARMS[1].changes.items()), "3", "22.0 ± 5.0", "2.00",
-        "1.5 × the reference", "stated in the text", "4", "400",
-    ]  # fmt: skip
-    assert result[9].endswith("statement 1 holds")
-    assert cost == ["few steps", "2.0 to 2.0", "abacus, 1 cores; cpu, 1 threads", "0123456789", "`deepcfr made-up`"]
-    assert cells(page, r"sliding \| window")[0][5:7] == ["65", "read off the curve"]
-    assert "* sliding | window, seed 2: stopped at iteration 2 of 4." in page
-    assert "1. Plain is better than few. (section 6) **Holds**: plain 11.0 ± 2.5" in page
-    assert cells(page, "fig4-left")[0] == ["fig4-left", "quick", "kuhn", "Plain is better than few.", "**holds**"]
+def test_the_pages_and_figures_are_what_the_kept_records_give(tmp_path: Path) -> None:
+    docs = ROOT / "docs"
+    for page in docs.glob("reproduction*.md"):
+        shutil.copy(page, tmp_path)  # whose sections without runs stay
+    written = write_reproduction(KEPT, tmp_path)
+    assert {path.name for path in written} >= {"reproduction.md", "reproduction-fhp.md", "reproduction-family.md"}
+    for path in written:
+        assert path.read_bytes() == (docs / path.relative_to(tmp_path)).read_bytes()
 
 
 def test_what_differs_at_a_budget_is_said_where_a_statement_fails(root: Path) -> None:
@@ -416,115 +412,10 @@ def test_what_differs_at_a_budget_is_said_where_a_statement_fails(root: Path) ->
         assert page.count(f"Between the last two evaluations NashConv went, on average, {moved}.") == count
 
 
-def test_the_page_says_what_quick_studies_stand_on(root: Path) -> None:
-    page = "\n".join(page_lines([read(root)], root))
-    assert f"`{GAME}` is flop hold'em (`fhp`) with 5 ranks instead of 13" in page
-    assert "The equilibrium is missing: `equilibrium-fhp-mini`: not run." in page
-    job = equilibrium_job(root)
-    run = RunFolder.create(job.path, job.config)
-    found = {"nash_conv": 0.25, "value": -12.34, "unit": "mbb/g", "seconds": 1.0}
-    run.metrics_path.write_text(json.dumps({"iteration": job.config.iterations, "seconds": 9.0, "evaluation": found}))
-    page = "\n".join(page_lines([read(root)], root))
-    assert "NashConv is 0.25 mbb/g, so in equilibrium the first player's value is -12.3 ± 0.25" in page
-    assert "| `advantage.steps` | 500 | 4000 |" in settings_lines("quick")
-
-
 def test_infosets_are_counted_up_to_suits() -> None:
     assert count_infosets(load_rules("kuhn")) == 12
     assert count_infosets(load_rules("leduc")) == 6 * 3 + 30 * 15  # a board of one's own rank or suit, or of neither
     assert count_infosets(load_rules("fhp-mini")) == 543_400
-
-
-def test_a_study_without_runs_is_named_with_its_command(tmp_path: Path) -> None:
-    page = "\n".join(page_lines([read(tmp_path)], tmp_path))
-    assert "## Not run" in page
-    assert "`python -m experiments reproduce fig4-left --budget quick`" in page
-    assert "| few steps |" not in page
-
-
-def test_the_same_runs_give_the_same_bytes_and_times_are_in_their_own_table(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY})
-    first = write_reproduction(root, tmp_path / "first")
-    assert [path.relative_to(tmp_path / "first").as_posix() for path in first] == [
-        "reproduction.md", "figures/fig4-left-quick.svg",
-    ]  # fmt: skip
-    for path in root.rglob("metrics.jsonl"):  # the same results on a slower day
-        path.write_text(re.sub(r'"seconds": ([0-9.]+)', lambda m: f'"seconds": {3 * float(m[1])}', path.read_text()))
-    write_reproduction(root, tmp_path / "second")
-    for path in first[1:]:
-        assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
-    pages = [(tmp_path / name / "reproduction.md").read_text().splitlines() for name in ("first", "second")]
-    differing = [old for old, new in zip(*pages, strict=True) if old != new]
-    assert [line.split(" | ")[0] for line in differing[:-1]] == ["| plain", "| few steps", r"| sliding \| window"]
-    assert all("abacus" in line for line in differing[:-1])
-    assert differing[-1].startswith("All 8 runs of this study, one after another: ")
-
-
-def test_a_study_without_runs_keeps_its_section(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY})
-    out = tmp_path / "docs"
-    write_reproduction(root, out)
-    before = (out / "reproduction.md").read_text()
-    other = dataclasses.replace(STUDY, name="fig4-right", title="Another study")
-    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: STUDY, other.name: other})
-    for arm in STUDY.plans["quick"].arms:  # the runs now belong to the other study
-        for seed in range(3):
-            old = arm_path(root, STUDY, "quick", arm, seed)
-            if old.exists():
-                new = arm_path(root, other, "quick", arm, seed)
-                new.parent.mkdir(parents=True, exist_ok=True)
-                old.rename(new)
-    write_reproduction(root, out)
-    after = (out / "reproduction.md").read_text()
-    section = before[before.index("## Figure 4, left") :]
-    assert section in after
-    assert "Another study" in after
-    assert before.count("| fig4-left | quick |") == after.count("| fig4-left | quick |") > 0
-    assert after.count("| fig4-right | quick |") == after.count("| fig4-left | quick |")
-
-
-def test_growing_studies_have_a_page_of_their_own(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    growing = dataclasses.replace(STUDY, growing=True)
-    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: growing})
-    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path)]
-    assert names == ["reproduction-fhp.md", "figures/fig4-left-quick.svg"]
-    assert "Plain is better than few." in (tmp_path / "reproduction-fhp.md").read_text()
-    relatives = dataclasses.replace(growing, figure="")
-    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {STUDY.name: relatives})
-    names = [str(path.relative_to(tmp_path)) for path in write_reproduction(root, tmp_path)]
-    assert names == ["reproduction-family.md", "figures/fig4-left-quick.svg"]
-
-
-def test_relatives_have_one_table_and_their_search_a_row_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = {"cfr.iterations": 4}
-    one, other = Arm("one", "The one"), Arm("other", "The other", {"advantage.steps": 7})
-    leduc = Study("family", "", "On Leduc", "", {"quick": Plan(short, (one,), "one", ())})
-    kuhn = Study("family-kuhn", "", "On Kuhn", "", {"quick": Plan(short, (one, other), "one", ())})
-    tried = [
-        Arm(f"{arm.name}-x{factor:g}", f"{arm.label} × {factor:g}", {"advantage.learning_rate": factor})
-        for arm in (one, other)
-        for factor in (0.3, 1.0)
-    ]
-    search = Study("family-search", "", "Rates", "", {"quick": Plan(short, tuple(tried), "one-x1", ())})
-    made_up(tmp_path, "one", 0, [40.0, 20.0, 5.0], leduc)
-    made_up(tmp_path, "one", 0, [40.0, 20.0, 7.0], kuhn)
-    short_run = made_up(tmp_path, "other", 0, [40.0, 20.0, 9.0], kuhn).metrics_path
-    half = short_run.read_text().replace('_touched": 200', '_touched": 150').replace('_touched": 400', '_touched": 200')
-    short_run.write_text(half)
-    for name, value in {"one-x0.3": 2.0, "one-x1": 3.0, "other-x1": 4.0}.items():
-        made_up(tmp_path, name, 0, [40.0, 20.0, value], search)
-    monkeypatch.setattr("experiments.reproduction.page.STUDIES", {study.name: study for study in (leduc, kuhn, search)})
-    names = [path.name for path in write_reproduction(tmp_path, tmp_path / "docs")]
-    assert names == ["reproduction-family.md", "family-quick.svg", "family-kuhn-quick.svg"]  # no figure of the search
-    page = (tmp_path / "docs" / "reproduction-family.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| The o")]
-    assert rows[0] == "| The one | 5.0 (one seed) | 5.0 (one seed) | 7.0 (one seed) | 20.0 (one seed) |"
-    assert rows[1] == "| The other |  |  | 9.0 (one seed) | 9.0 (one seed) |"
-    assert "(family-kuhn), mbb/g | the same after 200 nodes |" in page
-    assert rows[-2:] == ["| The one | 2.0 (one seed) | 3.0 (one seed) | 0.3 |",
-                         "| The other | missing | 4.0 (one seed) | missing |"]  # fmt: skip
 
 
 def test_equal_nodes_are_those_of_the_shortest_run_of_single_hands(tmp_path: Path) -> None:
@@ -545,9 +436,8 @@ def test_equal_nodes_are_those_of_the_shortest_run_of_single_hands(tmp_path: Pat
 
 
 def test_the_table_of_three_minutes_has_the_sizes_that_the_search_found() -> None:
-    kept = Path(__file__).parents[2] / "experiments" / "results" / "records"
     found: dict[str, dict[float, float]] = {}
-    for name, arm in read_study(kept, STUDIES["family-search"], "quick").arms.items():
+    for name, arm in read_study(KEPT, STUDIES["family-search"], "quick").arms.items():
         method, _, factor = name.rpartition("-x")
         found.setdefault(method, {})[float(factor)] = arm.runs[0].last
     lowest = {method: min(ends, key=ends.__getitem__) for method, ends in found.items()}
