@@ -256,10 +256,6 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
             {"evaluation": {"policy": "sd-cfr"}, "cfr": {"keep_networks": 0}},
             ["'evaluation.policy'", "sd-cfr", "'cfr.keep_networks'", "above 0"],
         ),
-        (
-            {"cfr": {"average_smoothing": 0.1}},
-            ["'cfr.average_smoothing'", "is not a setting any more", "keep_networks"],
-        ),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
         ({"average": {"compress": 1.0}}, ["'average.compress'", "is not a setting", "merge_infosets"]),
@@ -312,11 +308,6 @@ def test_ways_of_sampling_that_agree_are_accepted(table: dict[str, Any]) -> None
 
 def test_an_unknown_setting_without_a_value_is_refused() -> None:
     assert len(problems_of({"cfr": {"iteratons": None}})) == 1
-
-
-def test_settings_of_earlier_versions_are_accepted_where_they_did_nothing() -> None:
-    old = {"cfr": {"average_smoothing": 0.0, "iterations": 7}, "sampling": {"chance_control_variate": False}}
-    assert config_from_table(old) == config_from_table({"cfr": {"iterations": 7}})
 
 
 def test_unknown_names_and_wrong_types_are_reported_together() -> None:

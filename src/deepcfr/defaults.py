@@ -286,15 +286,14 @@ _TINY_ITERATIONS: dict[str, int] = {
     "vr-deep-pdcfr+": 75,
 }
 # Policy gradients by trials on Leduc (docs/algorithms/ppo.md); those of other poker games are not tuned.
-_PPO = {"entropy": 0.2, "entropy_end": 0.05, "learning_rate": 5e-4, "clip_ratio": 0.1, "steps": 4}
-_MMD = {"entropy": 0.3, "entropy_end": 0.05, "clip_ratio": 0.0, "kl": 3.0}
+_PPO = {"entropy": 0.2, "learning_rate": 5e-4, "clip_ratio": 0.1, "steps": 4}
+_MMD = {"entropy": 0.3, "clip_ratio": 0.0, "kl": 3.0}
 _SHORT_GRADIENTS = {"iterations": 600, "episodes": 16_384}
 _GRADIENTS: dict[Size, dict[str, int]] = {
     "tiny": _SHORT_GRADIENTS,
     "small": _SHORT_GRADIENTS,
     "large": {"iterations": 1_000, "episodes": 65_536},
 }
-_NFSP_FIT = {"optimizer": "adam", "schedule": "cosine", "clip": 1.0}
 # NFSP with large batches of episodes, and few, large mini-batches. Q is copied to its target network more often than in the
 # paper, because an update covers many more games. A slow Q delays the average policy, so Leduc's replay memory holds the
 # transitions of some thirteen iterations only. Kuhn's settings reach 40 mA/g (one seed), Leduc's the figure in
@@ -311,7 +310,6 @@ _NFSP: dict[Size, dict[str, Any]] = {
             "policy_steps": 2,
             "q_learning_rate": 0.01,
             "policy_learning_rate": 0.01,
-            **_NFSP_FIT,
         },
         "network": {"kind": "mlp", "width": 32, "layers": 1},
         "evaluation": {"every": 100},
@@ -331,7 +329,6 @@ _NFSP: dict[Size, dict[str, Any]] = {
             "target_every": 6,
             "q_learning_rate": 1e-3,
             "policy_learning_rate": 3e-3,
-            **_NFSP_FIT,
         },
         "network": {"kind": "mlp", "width": 64, "layers": 3},
         "evaluation": {"every": 500},
@@ -349,7 +346,6 @@ _NFSP: dict[Size, dict[str, Any]] = {
             "target_every": 16,
             "q_learning_rate": 1e-3,
             "policy_learning_rate": 1e-3,
-            **_NFSP_FIT,
         },
         "network": {"card_width": 1, "card_embedding": True},
         "evaluation": {"at": [1_000, 2_000]},

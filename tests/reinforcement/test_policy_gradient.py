@@ -17,6 +17,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.state import SavedState
+from deepcfr.reinforcement import policy_gradient
 from deepcfr.reinforcement.objective import entropy_weight, generalised_advantages, regularised_loss
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.runs.folder import RunFolder
@@ -30,7 +31,7 @@ KUHN = load_game("kuhn")
 def brief(name: NamedSolver = "mmd", **changes: float) -> RunConfig:
     """A short run on Kuhn."""
     config = default_config("kuhn", name)
-    small: dict[str, Any] = {"iterations": 3, "episodes": 300, "batch_size": 128, **changes}
+    small: dict[str, Any] = {"iterations": 3, "episodes": 300, **changes}
     return replace(config, ppo=replace(config.ppo, **small), network=replace(config.network, width=32, layers=2))
 
 
@@ -45,7 +46,7 @@ def solved(config: RunConfig) -> PolicyGradient:
 @pytest.mark.parametrize(("name", "method"), [("ppo", "PPO"), ("mmd", "MMD")])
 def test_a_run_is_far_less_exploitable_than_uniform_play(name: NamedSolver, method: str) -> None:
     config = default_config("kuhn", name)
-    config = replace(config, ppo=replace(config.ppo, iterations=80, episodes=4_096, batch_size=1_024))
+    config = replace(config, ppo=replace(config.ppo, iterations=80, episodes=4_096))
     assert config.method == method
     solver = solved(config)
     assert exploitability(solver.policy("average")).nash_conv < 350  # uniform play has 917
@@ -85,9 +86,10 @@ def test_advantages_are_sums_of_errors_along_a_game() -> None:
         torch.testing.assert_close(generalised_advantages(reward, value, terminal, trace), torch.tensor(expected))
 
 
-def test_values_are_fitted_to_payoffs_where_nothing_is_bootstrapped() -> None:
+def test_values_are_fitted_to_payoffs_where_nothing_is_bootstrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """With lambda = 1 the target of V at every decision is the payoff of its game, in the unit of the first episodes."""
-    solver = PolicyGradient(KUHN, brief(trace=1.0))
+    monkeypatch.setattr(policy_gradient, "_TRACE", 1.0)
+    solver = PolicyGradient(KUHN, brief())
     found = list(solver._play(1))
     next(solver.iterations())  # the same episodes
     for player in (0, 1):
@@ -124,10 +126,9 @@ def test_the_objective_is_that_of_ppo_and_of_mirror_descent(clip_ratio: float, k
 
 
 def test_the_weight_of_entropy_falls_by_a_constant_factor() -> None:
-    settings = PPOConfig(iterations=3, entropy=0.4, entropy_end=0.1)
-    assert [entropy_weight(settings, t) for t in (1, 2, 3)] == pytest.approx([0.4, 0.2, 0.1])
-    assert entropy_weight(replace(settings, entropy_end=0.4), 2) == 0.4
-    assert entropy_weight(replace(settings, iterations=1), 1) == 0.4
+    settings = PPOConfig(iterations=3, entropy=0.2)
+    assert [entropy_weight(settings, t) for t in (1, 2, 3)] == pytest.approx([0.2, 0.1, 0.05])
+    assert entropy_weight(replace(settings, iterations=1), 1) == 0.2
 
 
 @pytest.mark.parametrize("name", ["ppo", "mmd"])
@@ -201,7 +202,7 @@ def test_snapshots_are_refused() -> None:
     [
         ({"clip_ratio": 0.0, "kl": 0.0}, "'ppo.clip_ratio' and 'ppo.kl' are both 0"),
         ({"entropy": 0.0}, "'ppo.entropy' must be between"),
-        ({"trace": 1.5}, "'ppo.trace' must be between 0 and 1, but is 1.5"),
+        ({"clip_ratio": 1.5}, "'ppo.clip_ratio' must be between 0 and 1, but is 1.5"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes: dict[str, float], sentence: str) -> None:

@@ -382,7 +382,7 @@ def test_a_game_without_cards_has_a_plain_network() -> None:
 
 def test_networks_of_one_game_share_its_features() -> None:
     networks = [build_network(FHP.encoding, NetworkConfig(), generator(0)) for _ in range(2)]
-    networks += copies([Learner(network, "sgd", 0.0) for network in networks])
+    networks += copies([Learner(network) for network in networks])
     assert all(network.node_features is FHP.encoding.node_features for network in networks)
     assert networks[2].head.weight is not networks[0].head.weight
 

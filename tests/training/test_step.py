@@ -92,7 +92,7 @@ def test_a_learners_steps_are_those_of_adam_too(
     adams = (plain, lambda parameters, **_: plain(parameters, fused=False))
     for network, adam in zip(networks, adams, strict=True):
         monkeypatch.setattr(torch.optim, "Adam", adam)
-        learner = Learner(network, "adam", clip=1.0)
+        learner = Learner(network)
         learner.descend(len(examples), partial(examples.loss, network), 20, 32, 1e-2, stream=1)
     for ours, theirs in zip(*(network.parameters() for network in networks), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -11,8 +10,8 @@ class NFSPConfig:
     """Neural Fictitious Self-Play, which reads this section, `network`, `evaluation` and `runtime`.
 
     The defaults are those of Heinrich and Silver (2016) on Leduc, who count steps in the game: 2 updates of mini-batches of
-    128 for every 128 steps. Their learning rate of action values is too large for the networks here, whose last features
-    are normalised; the defaults of `train --solver nfsp` are smaller rates, with Adam.
+    128 for every 128 steps. Their learning rate of action values, for plain gradient descent, is too large for the networks
+    here, whose last features are normalised, and for Adam; the defaults of `train --solver nfsp` are smaller.
     """
 
     iterations: int = 100_000  #: batches of episodes, each followed by updates of all networks
@@ -29,11 +28,8 @@ class NFSPConfig:
     policy_steps: int = 2  #: updates of each average-policy network in an iteration
     batch_size: int = 128  #: examples in a mini-batch, drawn with replacement
     target_every: int = 300  #: updates of an action-value network between copies to its target network
-    optimizer: Literal["sgd", "adam"] = "sgd"  #: plain stochastic gradient descent, or Adam
-    q_learning_rate: float = 0.1  #: learning rate of action-value networks
-    policy_learning_rate: float = 0.005  #: learning rate of average-policy networks
-    schedule: Literal["constant", "cosine"] = "constant"  #: learning rates over the run; cosine decays to a tenth
-    clip: float = 0.0  #: largest gradient norm; 0 is no limit
+    q_learning_rate: float = 0.1  #: learning rate of action-value networks, by Adam; it falls along a cosine to a tenth
+    policy_learning_rate: float = 0.005  #: the same of average-policy networks
 
 
 @dataclass(frozen=True)
@@ -46,14 +42,9 @@ class PPOConfig:
 
     iterations: int = 500  #: batches of episodes, each followed by updates of all networks
     episodes: int = 16_384  #: episodes in a batch
-    steps: int = 8  #: updates of each policy network in an iteration
-    value_steps: int = 8  #: updates of each value network in an iteration
-    batch_size: int = 4_096  #: decisions in a mini-batch, drawn with replacement from the iteration's
-    trace: float = 0.95  #: lambda of generalised advantage estimates
+    steps: int = 8  #: updates of each policy network in an iteration; each value network has 8
     clip_ratio: float = 0.2  #: up to this relative change of a probability in an iteration its gain counts; 0: always
     kl: float = 0.0  #: weight of the divergence from the iteration's first policy, 1 / eta of magnetic mirror descent
-    entropy: float = 0.1  #: weight of the policy's entropy in iteration 1
-    entropy_end: float = 0.01  #: in the last iteration; between them it falls by a constant factor for every iteration
+    #: weight of the policy's entropy in iteration 1; it falls by a constant factor for every iteration, to 0.05 in the last
+    entropy: float = 0.1
     learning_rate: float = 0.003  #: of policy networks, by Adam; rates fall along a cosine to a tenth
-    value_learning_rate: float = 0.003  #: of value networks
-    clip: float = 1.0  #: largest gradient norm; 0 is no limit

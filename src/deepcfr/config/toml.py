@@ -106,19 +106,12 @@ def _from_table(record: type[_Config], table: dict[str, Any]) -> _Config:
     return config
 
 
-#: Settings that earlier versions had, and the values at which they did nothing: run folders may still have them.
-_REMOVED = {"cfr.average_smoothing": 0.0, "cfr.updates": "alternating", "sampling.chance_control_variate": False}
-
-
 def _build(record: type, table: dict[str, Any], prefix: str, problems: list[str]) -> Any:
     hints = get_type_hints(record)
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name not in hints:
-            removed = prefix + name in _REMOVED
-            if not removed or value != _REMOVED[prefix + name]:
-                gone = " any more" if removed else ""
-                problems.append(f"'{prefix}{name}' is not a setting{gone}; there are {', '.join(hints)}.")
+            problems.append(f"'{prefix}{name}' is not a setting; there are {', '.join(hints)}.")
         elif hints[name] == Sampling and isinstance(value, dict):
             values[name] = _sampling(value, problems)
         elif not dataclasses.is_dataclass(hints[name]) and hints[name] != Sampling:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import torch
 from torch import nn
@@ -19,6 +18,7 @@ from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import require_like
 
 _LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns an average would drift
+_CLIP = 1.0  # largest norm of a gradient
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of each parameter
 
 
@@ -34,17 +34,13 @@ def copies(learners: Sequence[Learner]) -> tuple[SplitNetwork, SplitNetwork]:
 
 
 class Learner:
-    """A network and its optimizer, whose state is kept between iterations; `clip` limits the gradient norm, if not 0."""
+    """A network and its Adam, whose state is kept between iterations."""
 
-    def __init__(self, network: SplitNetwork, optimizer: Literal["sgd", "adam"], clip: float) -> None:
+    def __init__(self, network: SplitNetwork) -> None:
         self.network = network
         self.updates = 0  # steps taken
-        self._clip = clip
         self._parameters = list(network.parameters())
-        adam = optimizer == "adam"
-        self._optimizer: torch.optim.Optimizer = (
-            torch.optim.Adam(self._parameters, fused=True) if adam else torch.optim.SGD(self._parameters)
-        )
+        self._optimizer = torch.optim.Adam(self._parameters, fused=True)
 
     def descend(
         self,
@@ -71,15 +67,14 @@ class Learner:
         if not mean < float("inf"):  # also true for NaN
             raise TrainingError(
                 f"The loss is not a number after {self.updates} steps at learning rate {learning_rate:g}: "
-                "lower the learning rate or set a gradient clip."
+                "lower the learning rate."
             )
         return mean
 
     def _step(self, loss: torch.Tensor) -> torch.Tensor:
         for parameter, gradient in zip(self._parameters, gradients(loss, self._parameters), strict=True):
             parameter.grad = gradient
-        if self._clip:
-            nn.utils.clip_grad_norm_(self._parameters, self._clip)
+        nn.utils.clip_grad_norm_(self._parameters, _CLIP)
         self._optimizer.step()
         self.updates += 1
         return loss.detach()

@@ -203,7 +203,7 @@ class NFSP(SelfPlay):
                 target.load_state_dict(learner.network.state_dict())
             return q_loss(learner.network, target, memory[index], encoding)
 
-        rate, stream = settings.q_learning_rate * rate_factor(settings, t), self._stream("value steps", t, player)
+        rate, stream = settings.q_learning_rate * cosine(t, settings.iterations), self._stream("value steps", t, player)
         mean = learner.descend(len(memory), loss, settings.q_steps, settings.batch_size, rate, stream)
         return mean * float(learner.network.scale) ** 2
 
@@ -219,7 +219,7 @@ class NFSP(SelfPlay):
             logits = outputs_at(learner.network, batch.infosets, encoding)
             return imitation_loss(logits, batch.target, encoding.legal[batch.infosets.node])
 
-        rate = settings.policy_learning_rate * rate_factor(settings, t)
+        rate = settings.policy_learning_rate * cosine(t, settings.iterations)
         stream = self._stream("average steps", t, player)
         return learner.descend(len(memory), loss, settings.policy_steps, settings.batch_size, rate, stream)
 
@@ -261,17 +261,12 @@ class NFSP(SelfPlay):
         return sum(memory.nbytes for _, memory in self.memories.named()) if memories else 0
 
     def _learner(self, *purpose: str | int) -> Learner:
-        return Learner(self._new_network(*purpose), self.settings.optimizer, self.settings.clip)
+        return Learner(self._new_network(*purpose))
 
 
 def exploration(settings: NFSPConfig, t: int) -> float:
     """Epsilon in iteration t, in proportion to 1 / sqrt(t) as in the paper."""
     return settings.epsilon_start / math.sqrt(t)
-
-
-def rate_factor(settings: NFSPConfig, t: int) -> float:
-    """The factor on learning rates in iteration t."""
-    return 1.0 if settings.schedule == "constant" else cosine(t, settings.iterations)
 
 
 def memory_bytes(game: Game, settings: NFSPConfig) -> int:

@@ -16,13 +16,13 @@ import torch
 
 from deepcfr.config import PPOConfig
 
+_ENTROPY_END = 0.05  # alpha in the last iteration
+
 
 def entropy_weight(settings: PPOConfig, t: int) -> float:
-    """alpha in iteration t: from `entropy` to `entropy_end` by a constant factor for every iteration."""
-    if settings.entropy_end == settings.entropy:
-        return settings.entropy
+    """alpha in iteration t: from `entropy` to 0.05 by a constant factor for every iteration."""
     done = (t - 1) / max(1, settings.iterations - 1)
-    return float(settings.entropy ** (1 - done) * settings.entropy_end**done)
+    return float(settings.entropy ** (1 - done) * _ENTROPY_END**done)
 
 
 def regularised_loss(

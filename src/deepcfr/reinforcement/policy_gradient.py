@@ -26,6 +26,11 @@ from deepcfr.reinforcement.self_play import SelfPlay
 from deepcfr.training.losses import masked_log_softmax, masked_softmax
 from deepcfr.types import Infosets, joined
 
+_BATCH = 4_096  # decisions in a mini-batch, drawn with replacement from the iteration's
+_VALUE_STEPS = 8  # updates of each value network in an iteration
+_VALUE_RATE = 0.003  # their learning rate
+_TRACE = 0.95  # lambda of generalised advantage estimates
+
 
 @dataclass(frozen=True)
 class PolicyGradientRecord:
@@ -92,7 +97,7 @@ class PolicyGradient(SelfPlay):
         found = list(self._play(t))
         played = time.perf_counter()
         losses = list(self.workers.map(lambda player: self._learn(t, player, found), PLAYERS))
-        steps = sum(settings.steps + settings.value_steps for player in PLAYERS if losses[player] is not None)
+        steps = sum(settings.steps + _VALUE_STEPS for player in PLAYERS if losses[player] is not None)
         self.iteration = t
         self.nodes_touched += (touched := sum(episodes.nodes_touched for episodes in found))
         return PolicyGradientRecord(
@@ -100,7 +105,7 @@ class PolicyGradient(SelfPlay):
             episodes=settings.episodes,
             nodes_touched=touched,
             evaluated=sum(episodes.decisions for episodes in found),
-            trained=settings.batch_size * steps,
+            trained=_BATCH * steps,
             play_seconds=played - start,
             fit_seconds=time.perf_counter() - played,
             entropy_weight=entropy_weight(settings, t),
@@ -145,10 +150,10 @@ class PolicyGradient(SelfPlay):
 
         for learner, loss, count, rate, name in (
             (policy, policy_loss, settings.steps, settings.learning_rate, "policy"),
-            (value, value_loss, settings.value_steps, settings.value_learning_rate, "value"),
+            (value, value_loss, _VALUE_STEPS, _VALUE_RATE, "value"),
         ):
             stream = self._stream(f"{name} steps", t, player)
-            last = learner.descend(len(seen.action), loss, count, settings.batch_size, rate * factor, stream)
+            last = learner.descend(len(seen.action), loss, count, _BATCH, rate * factor, stream)
         return last * float(value.network.scale) ** 2
 
     @torch.no_grad()
@@ -156,7 +161,7 @@ class PolicyGradient(SelfPlay):
         encoding, value, infosets = self.game.encoding, self.values[player].network, steps.infosets
         predicted = outputs_at(value, infosets, encoding)[:, 0]
         logits = outputs_at(self.policies[player].network, infosets, encoding)
-        gains = generalised_advantages(steps.reward / value.scale, predicted, steps.terminal, self.settings.trace)
+        gains = generalised_advantages(steps.reward / value.scale, predicted, steps.terminal, _TRACE)
         old = masked_log_softmax(logits, encoding.legal[infosets.node])
         return _Experience(infosets, steps.action, old, gains, predicted + gains)
 
@@ -195,4 +200,4 @@ class PolicyGradient(SelfPlay):
         return {f"{name}-{player}": pair[player] for name, pair in pairs.items() for player in PLAYERS}
 
     def _learner(self, *purpose: str | int) -> Learner:
-        return Learner(self._new_network(*purpose), "adam", self.settings.clip)
+        return Learner(self._new_network(*purpose))

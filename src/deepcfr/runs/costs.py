@@ -94,7 +94,7 @@ def network_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
     """
     count = number_of_weights(game.encoding, config.network)
     if config.solver == "nfsp":
-        fitted, others, moments = 4, 2, 2 * (config.nfsp.optimizer == "adam")
+        fitted, others, moments = 4, 2, 2
     elif config.solver == "ppo":
         fitted, others, moments = 4, 0, 2
     else:

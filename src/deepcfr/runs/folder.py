@@ -253,7 +253,7 @@ class RunFolder(RunRecord):
                 parts += [{"solver": "ppo"}]
             if self.config.solver == "nfsp":
                 own = self.config.nfsp
-                parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity, own.optimizer]}]
+                parts += [{"nfsp": [own.replay_capacity, own.reservoir_capacity]}]
         else:
             solve = dataclasses.asdict(self.config.solve)
             if solve["baseline"] == "none":
