@@ -54,7 +54,7 @@ def test_games_of_four_rounds_sample_histories_on_a_cluster_as_before_boards_wer
     limit = default_cluster_config("hulh")
     assert (limit.cfr.iterations, limit.sampling, limit.advantage.target) == (
         120,
-        ExternalSampling(traversals=30_000, chunk=625),
+        ExternalSampling(traversals=30_000),
         "mean",
     )
     assert all(replace(default_cluster_config(name), game="hulh") == limit for name in ("hunl-pot", "hunl-200"))

@@ -143,13 +143,11 @@ CONFIGS = st.builds(
     sampling=st.builds(
         ExternalSampling,
         traversals=whole(1, 100_000_000),
-        chunk=whole(1, 10_000_000),
     )
-    | st.builds(OutcomeSampling, traversals=whole(1, 100_000_000), exploration=real(0.01, 1.0))
+    | st.builds(OutcomeSampling, traversals=whole(1, 100_000_000))
     | st.builds(
         PublicChanceSampling,
         boards=whole(1, 10_000_000),
-        later_boards=whole(1, 10_000),
         samples=whole(1, 1_000_000),
     ),
     memory=st.builds(
@@ -243,14 +241,10 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ({"seed": 2**63}, ["'seed'", "between 0 and"]),
         ({"sampling": {**BOARDS, "boards": 0}}, ["'sampling.boards'", "between 1 and", "is 0"]),
         ({"sampling": {**BOARDS, "traversals": 5}}, ["'sampling.traversals'", "is not a setting", "boards, panel"]),
-        ({"sampling": {"exploration": 0.5}}, ["'sampling.exploration'", "is not a setting", "traversals, chunk"]),
+        ({"sampling": {"estimate": "values"}}, ["'sampling.estimate'", "is not a setting", "traversals, actions"]),
         ({"sampling": 3}, ["'sampling'", "section", "3"]),
         ({"sampling": {"kind": ["external"]}}, ["'sampling.kind'", "external, outcome, public-chance", "['external']"]),
         ({"sampling": {"kind": "all"}}, ["'sampling.kind'", "external, outcome, public-chance", "'all'"]),
-        (
-            {"sampling": {"kind": "outcome", "exploration": 0.0}},
-            ["'sampling.exploration'", "between 0.01 and 1", "is 0"],
-        ),
         ({"evaluation": {"policy": "current"}}, ["'evaluation.policy'", "average, sd-cfr", "'current'"]),
         (
             {"evaluation": {"policy": "sd-cfr"}, "cfr": {"keep_networks": 0}},
@@ -332,7 +326,7 @@ def test_all_values_out_of_range_are_reported_together() -> None:
         {
             "seed": -1,
             "cfr": {"iterations": 0},
-            "sampling": {"chunk": 0},
+            "sampling": {"traversals": 0},
             "advantage": {"learning_rate": math.nan},
             "average": {"steps": 0},
             "evaluation": {"at": [-3, 5, 0]},
@@ -342,16 +336,16 @@ def test_all_values_out_of_range_are_reported_together() -> None:
     assert_sentences(problems)
     assert sorted(problem.split("'")[1] for problem in problems) == [
         "advantage.learning_rate", "average.steps", "cfr.iterations", "evaluation.at", "evaluation.at", "runtime.device",
-        "runtime.keep", "sampling.chunk", "seed",
+        "runtime.keep", "sampling.traversals", "seed",
     ]  # fmt: skip
 
 
 def test_mistakes_of_every_kind_are_reported_together() -> None:
     problems = problems_of(
-        {"sneed": 1, "cfr": {"iterations": 0}, "sampling": {"chunk": "big"}, "runtime": {"device": "tpu"}}
+        {"sneed": 1, "cfr": {"iterations": 0}, "sampling": {"traversals": "big"}, "runtime": {"device": "tpu"}}
     )
     names = {problem.split("'")[1] for problem in problems}
-    assert names == {"sneed", "cfr.iterations", "sampling.chunk", "runtime.device"}
+    assert names == {"sneed", "cfr.iterations", "sampling.traversals", "runtime.device"}
 
 
 def test_a_value_just_out_of_range_looks_out_of_range() -> None:

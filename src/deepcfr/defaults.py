@@ -234,7 +234,6 @@ _MODEST: dict[str, Any] = {
 # Flop hold'em on a cluster: the paper's traversals, and fits as for heads-up limit hold'em. Not tuned.
 _EXTERNAL: dict[str, Any] = {
     "cfr": {"iterations": 40, "first_round": "table"},
-    "sampling": {"chunk": 625},
     "memory": {"advantage_capacity": 10_000_000, "strategy_capacity": 10_000_000, "shards": 8},
     "network": {"card_width": 1, "strength": True},
     "advantage": {"steps": 300, **_HISTORY_FIT},
@@ -244,7 +243,7 @@ _EXTERNAL: dict[str, Any] = {
 # The same for games of four rounds. Not tuned.
 _EXTERNAL_FOUR_ROUNDS: dict[str, Any] = {
     "cfr": {"iterations": 120, "first_round": "table", "average_weighting": "quadratic", "keep_networks": 4},
-    "sampling": {"traversals": 30_000, "chunk": 625},
+    "sampling": {"traversals": 30_000},
     "memory": {"advantage_capacity": 20_000_000, "strategy_capacity": 20_000_000},
     "network": _FOUR_ROUNDS,
     "advantage": {"steps": 400, **_HISTORY_FIT},
@@ -253,18 +252,20 @@ _EXTERNAL_FOUR_ROUNDS: dict[str, Any] = {
 }
 # Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
 # ESCHER has nothing but its values, which need longer fits to newer histories than a baseline.
-_VALUE_FIT = {"steps": 100, "batch_size": 512, "optimizer": "muon", "learning_rate": 0.01, "schedule": "cosine"}
 # All tries of one player are some 165,000 histories in a traversal of phantom tic-tac-toe. Not tuned.
 _MANY_ACTIONS: dict[str, Any] = {"sampling": {"traversals": 6_000, "actions": 2}}
-_SMALL_HISTORIES: dict[str, Any] = {"sampling": {"traversals": 6_000}, "values": _VALUE_FIT | {"capacity": 30_000}}
+_SMALL_HISTORIES: dict[str, Any] = {
+    "sampling": {"traversals": 6_000},
+    "values": {"steps": 100, "batch_size": 512, "capacity": 30_000},
+}
 _POKER_HISTORIES: dict[str, Any] = {
     "sampling": {"traversals": 120_000},
-    "values": _VALUE_FIT | {"steps": 200, "batch_size": 4_096, "capacity": 1_000_000},
+    "values": {"steps": 200, "batch_size": 4_096, "capacity": 1_000_000},
 }
-_BASELINE = {"kind": "outcome", "exploration": 0.5, "estimate": "baseline"}
+_BASELINE = {"kind": "outcome", "estimate": "baseline"}
 _RELATIVES: dict[str, dict[str, Any]] = {
     "dream": {"sampling": _BASELINE, "evaluation": {"policy": "sd-cfr"}},
-    "escher": {"sampling": {"kind": "outcome", "exploration": 1.0, "estimate": "values"}, "values": {"steps": 400}},
+    "escher": {"sampling": {"kind": "outcome", "estimate": "values"}, "values": {"steps": 400}},
     "rcfr": {"cfr": {"weighting": "uniform"}, "advantage": {"compress": 0.0}},
     "double-neural": {
         "cfr": {"weighting": "uniform"},

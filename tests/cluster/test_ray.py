@@ -54,7 +54,7 @@ ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="leduc",
     cfr=CFRConfig(iterations=4),
-    sampling=ExternalSampling(traversals=60, chunk=16),
+    sampling=ExternalSampling(traversals=60),
     memory=MemoryConfig(advantage_capacity=2_000, strategy_capacity=2_000, shards=3),
     network=NetworkConfig(kind="mlp", width=16, layers=1),
     advantage=ADVANTAGE,

@@ -35,7 +35,7 @@ ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="leduc",
     cfr=CFRConfig(iterations=2),
-    sampling=ExternalSampling(traversals=50, chunk=9),
+    sampling=ExternalSampling(traversals=50),
     memory=MemoryConfig(advantage_capacity=100_000, strategy_capacity=100_000, shards=3),
     network=NetworkConfig(kind="mlp", width=32, layers=2),
     advantage=ADVANTAGE,
@@ -73,7 +73,8 @@ def rows(memories: list[Memory]) -> list[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("shards", [1, 2, 7, 50])
-def test_the_shards_run_every_traversal_once(shards: int) -> None:
+def test_the_shards_run_every_traversal_once(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepcfr.solvers.histories._CHUNK", 9)
     config = with_shards(shards)
     chunks = [chunk for number in range(shards) for chunk in shard_chunks(config, number)]
     assert [n for first, count in chunks for n in range(first, first + count)] == list(range(50))
@@ -132,9 +133,7 @@ def test_a_run_in_shards_is_the_same_again() -> None:
 
 
 def test_a_run_in_shards_learns_as_well_as_any() -> None:
-    config = replace(
-        CONFIG, cfr=replace(CONFIG.cfr, iterations=16), sampling=replace(CONFIG.sampling, traversals=400, chunk=4096)
-    )
+    config = replace(CONFIG, cfr=replace(CONFIG.cfr, iterations=16), sampling=replace(CONFIG.sampling, traversals=400))
     found = []
     for count in (1, 3):
         solver = solved(with_shards(count, config))

@@ -32,7 +32,7 @@ from deepcfr.training.examples import WEIGHTS
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork, build_network
 
-EXTERNAL = ExternalSampling(traversals=60, chunk=32)
+EXTERNAL = ExternalSampling(traversals=60)
 PANEL = PublicChanceSampling(boards=6, panel=True, samples=10)
 LINEAR = CFRConfig(iterations=3)
 SOFTMAX = CFRConfig(iterations=3, weighting="uniform", link_temperature=20.0)

@@ -127,10 +127,13 @@ def test_games_with_all_ins_keep_the_contract(rules: PokerRules) -> None:
 
 
 @pytest.mark.parametrize("rules", [ALL_IN, TWO_CARDS], ids=lambda rules: rules.name)
-def test_a_traversal_of_all_boards_has_the_values_of_the_profile(rules: PokerRules) -> None:
+def test_a_traversal_of_all_boards_has_the_values_of_the_profile(
+    rules: PokerRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepcfr.ranges.public_chance._LATER_BOARDS", 10_000)
     policy = random_policy(PokerGame(rules), seed=2)
     boards, workers = Boards(PokerGame(rules), merge=True), Workers(1)
-    settings = PublicChanceSampling(boards=10_000, later_boards=10_000)
+    settings = PublicChanceSampling(boards=10_000)
     expected = Enumeration(policy)
     try:
         for player in (0, 1):

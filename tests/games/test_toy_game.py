@@ -117,7 +117,7 @@ ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="bluff",
     cfr=CFRConfig(iterations=40),
-    sampling=ExternalSampling(traversals=200, chunk=75),
+    sampling=ExternalSampling(traversals=200),
     memory=MemoryConfig(advantage_capacity=20_000, strategy_capacity=20_000),
     network=NetworkConfig(kind="mlp", width=16, layers=2),
     advantage=ADVANTAGE,

@@ -1,6 +1,7 @@
 """Public-chance traversals against every deal, against external sampling, and on average over streams."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -45,8 +46,16 @@ THREE_ROUNDS = replace(
     rank_symbols="",
 )
 SMALL_FHP = small_fhp(3, (1, 1), num_suits=3)
-ALL = PublicChanceSampling(boards=10_000, panel=True, later_boards=1_000, samples=400)
+ALL = PublicChanceSampling(boards=10_000, panel=True, samples=400)  # and with as many later ones
 WORKERS = Workers(1)
+
+
+@contextmanager
+def later_boards(count: int) -> Iterator[None]:
+    """Visit so many boards of every later round, for each board of the previous round."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(public_chance, "_LATER_BOARDS", count)
+        yield
 
 
 class Kept:
@@ -68,9 +77,15 @@ def boards_of(game: PokerGame) -> Boards:
 
 
 def play(
-    boards: Boards, strategy: BoardStrategy, player: int, settings: PublicChanceSampling = ALL, stream: int = 1
+    boards: Boards,
+    strategy: BoardStrategy,
+    player: int,
+    settings: PublicChanceSampling = ALL,
+    stream: int = 1,
+    later: int = 1,
 ) -> BoardPass:
-    return traverse_boards(boards, strategy, player, settings, 3, stream, WORKERS)
+    with later_boards(1_000 if settings.boards == ALL.boards else later):
+        return traverse_boards(boards, strategy, player, settings, 3, stream, WORKERS)
 
 
 # Exact where nothing is sampled -----------------------------------------------------------------------------------------
@@ -121,9 +136,10 @@ def test_the_value_is_that_of_the_profile_and_counters_count() -> None:
 def test_a_game_of_a_panels_boards_alone(rules: PokerRules) -> None:
     game = PokerGame(rules)
     boards, policy = boards_of(game), random_policy(game, 5)
-    some = PublicChanceSampling(boards=2, panel=True, later_boards=1)
+    some = PublicChanceSampling(boards=2, panel=True)
     whole = sweep(boards, policy.on_board, WORKERS)
-    again = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
+    with later_boards(1_000):
+        again = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, ALL, 9).choose)
     assert again.boards == whole.boards
     assert again.best_response == pytest.approx(whole.best_response, abs=1e-12)
     panel = sweep(boards, policy.on_board, WORKERS, choose=BoardSampler(boards, some, 9).choose)
@@ -246,7 +262,7 @@ def test_values_and_infosets_are_unbiased(
     game = PokerGame(rules)
     policy = random_policy(game, 11)
     boards, strategy = make(game), Kept(policy)
-    settings = PublicChanceSampling(boards=3, later_boards=2, samples=10, hands=hands, decisions=decisions)
+    settings = PublicChanceSampling(boards=3, samples=10, hands=hands, decisions=decisions)
     exact = play(boards, strategy, 0).first_values
     rng = np.random.default_rng(2)
     last = len(rules.board_cards) - 1
@@ -259,7 +275,7 @@ def test_values_and_infosets_are_unbiased(
     usual = uniform_reach(boards.rounds, 0)[last]
     firsts, sums = [], []
     for stream in range(400):
-        found = play(boards, strategy, 0, settings, stream)
+        found = play(boards, strategy, 0, settings, stream, later=2)
         firsts.append(found.first_values.ravel())
         some, own = found.advantages[last], found.strategies[last]
         row, _, edge = places(tree, 0, some, expected)
@@ -355,22 +371,25 @@ def test_boards_are_counted_without_making_them(rules: PokerRules, merge: bool) 
 
 def test_no_more_boards_are_visited_than_said() -> None:
     game = PokerGame(THREE_ROUNDS)
-    boards, settings = boards_of(game), PublicChanceSampling(boards=2, panel=True, later_boards=2, samples=5)
+    boards, settings = boards_of(game), PublicChanceSampling(boards=2, panel=True, samples=5)
     policy = random_policy(game, 3)
-    found = play(boards, policy.on_board, 0, settings)
-    assert visited_boards(THREE_ROUNDS, settings, merge=True) == [1, 2, 4]
+    found = play(boards, policy.on_board, 0, settings, later=2)
+    with later_boards(2):
+        assert visited_boards(THREE_ROUNDS, settings, merge=True) == [1, 2, 4]
     assert len(found.advantages[0]) == 5
     assert found.boards == 4
     assert all(len(hands) <= 6 * most for hands, most in zip(found.advantages, [1, 2, 4], strict=True))
-    assert visited_boards(THREE_ROUNDS, ALL, merge=True) == [len(kept) for kept in boards.kept]
+    with later_boards(1_000):
+        assert visited_boards(THREE_ROUNDS, ALL, merge=True) == [len(kept) for kept in boards.kept]
 
 
 @pytest.mark.parametrize("board_cards", [(0, 1, 1), (1, 0, 1), (0, 0, 2)], ids=str)
 def test_the_emphasis_of_a_board_passes_on_to_all_boards_after_it(board_cards: tuple[int, ...]) -> None:
     boards = boards_of(PokerGame(replace(THREE_ROUNDS, board_cards=board_cards)))
-    sampler, board = BoardSampler(boards, PublicChanceSampling(boards=2, panel=True, later_boards=2), 9), boards.root
+    sampler, board = BoardSampler(boards, PublicChanceSampling(boards=2, panel=True), 9), boards.root
     for _ in range(3):
-        plain, thrice = (sampler.choose(replace(board, emphasis=factor)) for factor in (1.0, 3.0))
+        with later_boards(2):
+            plain, thrice = (sampler.choose(replace(board, emphasis=factor)) for factor in (1.0, 3.0))
         assert [after.emphasis for after in thrice] == pytest.approx([3 * after.emphasis for after in plain])
         board = plain[0]
 

@@ -61,7 +61,7 @@ ADVANTAGE = AdvantageFitConfig(**vars(FIT))
 CONFIG = RunConfig(
     game="kuhn",
     cfr=CFRConfig(iterations=6),
-    sampling=ExternalSampling(traversals=20, chunk=8),
+    sampling=ExternalSampling(traversals=20),
     memory=MemoryConfig(advantage_capacity=80, strategy_capacity=100),  # full on the way
     network=NetworkConfig(kind="mlp", width=8, layers=1),
     advantage=ADVANTAGE,

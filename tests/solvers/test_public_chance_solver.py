@@ -74,7 +74,7 @@ class Tabular:
 
     def iterate(self, t: int) -> None:
         for player in (0, 1):
-            settings = PublicChanceSampling(boards=100_000, later_boards=100_000, samples=500, panel=True)
+            settings = PublicChanceSampling(boards=100_000, samples=500, panel=True)
             found = traverse_boards(self.boards, self.current, player, settings, t, 77 * t + player, Workers(1))
             self.table.add_strategy(player, t)
             self.table.add_values(found.first_values, player, t)

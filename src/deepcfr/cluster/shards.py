@@ -144,6 +144,5 @@ def part_of_memory(config: MemoryConfig, number: int) -> MemoryConfig:
 
 def shard_chunks(config: RunConfig, number: int) -> Iterator[tuple[int, int]]:
     """The chunks of a shard's traversals, as `chunks_of`."""
-    sampling, shards = history_sampling(config), config.memory.shards
-    total = sampling.traversals
-    return chunks_of(total * number // shards, total * (number + 1) // shards, sampling.chunk)
+    total, shards = history_sampling(config).traversals, config.memory.shards
+    return chunks_of(total * number // shards, total * (number + 1) // shards)

@@ -24,15 +24,12 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),
     "cfr.iterations": (1, 1_000_000),
     "sampling.traversals": (1, 100_000_000),
-    "sampling.chunk": (1, 10_000_000),
-    "sampling.exploration": (0.01, 1.0),  # a sample with probability c has weight 1 / c
     "cfr.average_threshold": (0.0, 1.0),
     "cfr.keep_networks": (0, 1_000_000),
     "cfr.link_power": (1.01, 100.0),
     "cfr.link_temperature": (0.0, 1e9),
     "sampling.actions": (0, 1_000),
     "sampling.boards": (1, 10_000_000),
-    "sampling.later_boards": (1, 10_000),
     "sampling.samples": (1, 1_000_000),
     "sampling.hands": (0, 1_000_000),
     "sampling.decisions": (1, 1_000),
@@ -47,7 +44,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "fit.decisions": (0, 1_000_000),
     "fit.learning_rate": (1e-12, 10.0),
     "fit.compress": (0.0, 1e6),
-    "fit.capacity": (1, 10**10),
+    "values.steps": (1, 100_000_000),
+    "values.batch_size": (1, 10_000_000),
+    "values.capacity": (1, 10**10),
     "nfsp.iterations": (1, 100_000_000),
     "nfsp.episodes": (1, 100_000_000),
     "nfsp.anticipatory": (0.0, 1.0),
@@ -149,13 +148,6 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
     """One sentence for every setting that history values and bootstrapped targets do not offer."""
     sampling, bootstrapped = config.sampling, config.advantage.bootstrapped
     target = f"'advantage.target' is {config.advantage.target}"
-    if sampling.kind == "outcome" and sampling.estimate == "values" and sampling.exploration != 1:
-        share = number(sampling.exploration)
-        yield f"'sampling.estimate' is values, which needs 'sampling.exploration' to be 1, but it is {share}."
-    if config.has_values and config.values.merge_infosets:
-        yield "'values.merge_infosets' must be false: steps of one history lead to different values."
-    if config.has_values and config.values.draw != "uniform":
-        yield f"'values.draw' must be uniform, but is {config.values.draw}."
     on_boards = sampling.kind == "public-chance"
     if bootstrapped and config.cfr.first_round == "table" and not on_boards:
         yield (
@@ -280,7 +272,7 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         else [],
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
     }
-    for section in ("advantage", "average", "values") if config.has_values else ("advantage", "average"):
+    for section in ("advantage", "average"):
         unit = "hands" if panel else "infosets"
         names = ("merge_infosets", "draw") if panel else ("decisions",)
         groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)

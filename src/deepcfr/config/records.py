@@ -64,8 +64,6 @@ class ExternalSampling:
 
     kind: Literal["external"] = "external"  #: external, outcome or public-chance; the other options here depend on it
     traversals: int = 10_000  #: traversals K per iteration and player
-    #: traversals that one thread runs together; affects the order of samples and which ones a full memory keeps
-    chunk: int = 4_096
     #: actions that the traverser takes at each of its decisions, drawn alike without replacement (robust sampling, Li et
     #: al. 2020); 0 is all
     actions: int = 0
@@ -77,12 +75,14 @@ class OutcomeSampling:
 
     kind: Literal["outcome"] = "outcome"  #: external, outcome or public-chance; the other options here depend on it
     traversals: int = 10_000  #: traversals K per iteration and player
-    #: traversals that one thread runs together; affects the order of samples and which ones a full memory keeps
-    chunk: int = 4_096
-    exploration: float = 0.6  #: share of uniform play in the traverser's sampling policy
     #: the source of sampled advantages: payoffs with importance weights; the same with learnt history values as a baseline,
-    #: as in DREAM; or history values alone, without importance weights, as in ESCHER, which needs exploration 1
+    #: as in DREAM; or history values alone, without importance weights, as in ESCHER
     estimate: Literal["payoffs", "baseline", "values"] = "payoffs"
+
+    @property
+    def exploration(self) -> float:
+        """The share of uniform play in the traverser's sampling policy: half as in DREAM, all as in ESCHER."""
+        return 1.0 if self.estimate == "values" else 0.5
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class PublicChanceSampling:
 
     #: external, outcome or public-chance; the other options here depend on it
     kind: Literal["public-chance"] = "public-chance"
-    boards: int = 100  #: boards of the first round that deals one; all if there are not more
+    #: boards of the first round that deals one, all if there are not more; each is followed by one of every later round
+    boards: int = 100
     #: visit the same boards in every iteration; the memories then hold exact sums over iterations
     panel: bool = False
-    later_boards: int = 1  #: boards of every later round, for each board of the previous round
     #: hands that a board adds to the memories. Without a panel they are so many in every round if both players play
     #: uniformly, because infosets are recorded in proportion to reach
     samples: int = 500
@@ -195,10 +195,17 @@ class AdvantageFitConfig(FitConfig):
 
 
 @dataclass(frozen=True)
-class ValueFitConfig(FitConfig):
+class ValueFitConfig:
     """The fits of the network of history values, which go on from the last weights; only some estimates need it."""
 
+    steps: int = 4_000  #: mini-batch steps
+    batch_size: int = 10_000  #: examples in a mini-batch, drawn alike with replacement
     capacity: int = 200_000  #: steps of sampled histories in its memory, the newest ones
+
+    @property
+    def fit(self) -> FitConfig:
+        """The settings of a fit: Muon, with a rate that decays from 0.01."""
+        return FitConfig(self.steps, self.batch_size, optimizer="muon", learning_rate=0.01, schedule="cosine")
 
 
 @dataclass(frozen=True)

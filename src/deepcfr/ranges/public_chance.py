@@ -27,6 +27,7 @@ from deepcfr.types import HandSamples, Infosets, Samples, joined
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]
+_LATER_BOARDS = 1  # boards of every later round, for each board of the previous round
 _NONE: npt.NDArray[np.float64] = np.empty(0)
 
 
@@ -108,7 +109,7 @@ class BoardSampler:
 
     def choose(self, board: Board) -> list[Board]:
         """The boards of the next round to visit, with weights that make sums over them unbiased."""
-        count = self.settings.later_boards if board.cards else self.settings.boards
+        count = _LATER_BOARDS if board.cards else self.settings.boards
         draw = np.random.default_rng(key(self.stream, "boards", *board.cards))
         if isinstance(self.boards, SampledBoards):
             return _drawn(self.boards, board, count, self.settings.hands, draw)
@@ -321,7 +322,7 @@ def visited_boards(rules: PokerRules, settings: PublicChanceSampling, *, merge: 
     visited, most, dealt = [], 1, False
     for new_cards, boards in zip(rules.board_cards, count_boards(rules, merge=merge), strict=True):
         if new_cards:
-            most *= settings.later_boards if dealt else settings.boards
+            most *= _LATER_BOARDS if dealt else settings.boards
             dealt = True
         most = min(most, boards)
         visited.append(most)

@@ -19,6 +19,7 @@ from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork
 
 PLAYERS = (0, 1)
+_CHUNK = 4_096  # traversals that one thread runs together; decides which samples a full memory keeps
 
 
 class HistoryCollector:
@@ -35,11 +36,9 @@ class HistoryCollector:
 
         Another `purpose` has random streams of its own.
         """
-        sampling = history_sampling(self._config)
+        total = history_sampling(self._config).traversals
         traversals = Traversals(self._game, self._config, t, traverser, current, purpose)
-        return self._workers.map(
-            lambda chunk: traversals.run(*chunk), chunks_of(0, sampling.traversals, sampling.chunk)
-        )
+        return self._workers.map(lambda chunk: traversals.run(*chunk), chunks_of(0, total))
 
     def changed(self, player: int) -> None:
         """Does nothing: no strategies are cached."""
@@ -54,10 +53,10 @@ def history_sampling(config: RunConfig) -> HistorySampling:
     return config.sampling
 
 
-def chunks_of(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+def chunks_of(begin: int, end: int) -> Iterator[tuple[int, int]]:
     """The traversals from `begin` to before `end` in chunks: for each the first number and the count."""
-    for first in range(begin, end, size):
-        yield first, min(size, end - first)
+    for first in range(begin, end, _CHUNK):
+        yield first, min(_CHUNK, end - first)
 
 
 class Traversals:

@@ -101,10 +101,11 @@ class HistoryValues:
     def fit(self, t: int, traverser: int, workers: Workers) -> FitResult:
         """Fit the network to the newest steps, after the traversals of iteration t for one player."""
         objective = Objective(self.encoding.legal, value_loss, uniform_weights, t)
-        examples = InfosetExamples(self.memory, objective, self.config.values)
+        settings = self.config.values.fit
+        examples = InfosetExamples(self.memory, objective, settings)
         stream = key(self.config.seed, "value fit", t, traverser)
         self.fitted = True
-        return fit(self.network, examples, self.config.values, stream, workers)
+        return fit(self.network, examples, settings, stream, workers)
 
 
 def value_memory_bytes(game: Game, config: RunConfig) -> int:
