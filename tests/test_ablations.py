@@ -560,24 +560,18 @@ def test_the_list_of_ablations_names_settings() -> None:
 
 
 def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
-    lin = TabularConfig(
-        exploration_start=0.01, exploration_slope=-1e-6, reward_shape="y2", initial="win-rates", traversals=500
-    )
+    lin = TabularConfig(exploration_start=0.01, reward_shape="y2", initial="win-rates", traversals=500)
     assert list(unread_settings(SolveConfig())) == []
     assert list(unread_settings(SolveConfig(solve=lin))) == [
-        "solve.traversals, solve.exploration_start, solve.exploration_slope, solve.reward_shape, solve.initial: ignored, "
+        "solve.traversals, solve.exploration_start, solve.reward_shape, solve.initial: ignored, "
         "because 'solve.algorithm' is linear-cfr"
     ]
     assert list(unread_settings(SolveConfig(solve=replace(lin, algorithm="mccfr")))) == []
-    idle = TabularConfig("mccfr", exploration_end=5, reward_on="regret", initial_weight=2.0, exploration=0.5, gamma=1.0)
+    idle = TabularConfig("mccfr", reward_on="regret", epoch=2)
     assert list(unread_settings(SolveConfig(solve=idle))) == [
-        "solve.gamma: ignored, because 'solve.algorithm' is mccfr",
-        "solve.exploration: ignored, because 'solve.sampler' is external",
-        "solve.exploration_end: ignored, because 'solve.exploration_start' is 0",
         "solve.reward_on: ignored, because 'solve.reward_shape' is y1",
-        "solve.initial_weight: ignored, because 'solve.initial' is uniform",
+        "solve.epoch: ignored, because 'solve.parts' is 1",
     ]
-    assert list(unread_settings(SolveConfig(solve=TabularConfig("dcfr", gamma=1.0)))) == []
     assert list(unread_settings(RunConfig(solver="nfsp"))) == []
     deep = RunConfig(solver="nfsp", cfr=CFRConfig(iterations=7), memory=MemoryConfig(files=True))
     assert list(unread_settings(deep)) == ["cfr.iterations, memory.files: ignored, because 'solver' is nfsp"]

@@ -155,25 +155,11 @@ def test_kuhn_is_the_same_game_here_and_in_openspiel(tmp_path: Path, algorithm: 
     assert ours["value"] == pytest.approx(theirs["value"], rel=1e-6)
 
 
-def test_the_exponents_of_dcfr_reach_the_solver(tmp_path: Path) -> None:
-    # Linear CFR is discounted CFR with all three exponents 1.
-    common = ("solve", "leduc", "--iterations", 9, "--precision", "float64")
-    deepcfr(*common, "--out", tmp_path / "linear")
-    deepcfr(*common, "--out", tmp_path / "same", "--algorithm", "dcfr", "--alpha", 1, "--beta", 1, "--gamma", 1)
-    assert tables(tmp_path / "same") == tables(tmp_path / "linear")
-    for option in ("alpha", "beta", "gamma"):
-        values = {"alpha": 1, "beta": 1, "gamma": 1} | {option: 0.5}
-        options = [word for name, value in values.items() for word in (f"--{name}", value)]
-        deepcfr(*common, "--out", tmp_path / option, "--algorithm", "dcfr", *options)
-        assert tables(tmp_path / option) != tables(tmp_path / "linear")
-
-
 def test_the_options_of_monte_carlo_cfr_reach_the_solver(tmp_path: Path) -> None:
     common = ("solve", "kuhn", "--algorithm", "mccfr", "--iterations", 4, "--traversals", 100, *ONE_THREAD)
     changes: dict[str, tuple[object, ...]] = {
         "as it is": (),
         "sampler": ("--sampler", "outcome"),
-        "exploration": ("--sampler", "outcome", "--exploration", 0.2),
         "weighting": ("--weighting", "uniform"),
         "precision": ("--precision", "float64"),
         "traversals": ("--traversals", 50),
@@ -511,7 +497,7 @@ MISTAKES: dict[str, tuple[tuple[object, ...], str]] = {
     "no iterations": (("leduc", "--iterations", 0), "but is 0."),
     "no threads": (("leduc", "--runtime.threads", 0), "'runtime.threads' must be between 1 and"),
     "negative seed": (("leduc", "--seed", -1), "'seed' must be between 0 and"),
-    "no number": (("leduc", "--algorithm", "dcfr", "--alpha", "nan"), "'solve.alpha' must be between"),
+    "no number": (("leduc", "--algorithm", "mccfr", "--threshold", "nan"), "'solve.threshold' must be between"),
     "device": (("leduc", "--runtime.device", "cuda"), "must be cpu for tabular solvers, but is 'cuda'"),
     "unknown game": (("kuhm",), "'kuhm' is neither a preset"),
     "full width of a large game": (("hulh", "--algorithm", "linear-cfr"), "hulh has 51,979,200 boards"),
@@ -533,9 +519,6 @@ LATE_MISTAKES: dict[str, tuple[tuple[object, ...], str]] = {
     ),
     "16 bits in OpenSpiel": (
         ("openspiel:kuhn_poker", "--algorithm", "mccfr", "--precision", "int16"), "float32 or float64",
-    ),
-    "no exploration": (
-        ("leduc", "--algorithm", "mccfr", "--sampler", "outcome", "--exploration", 0), "'exploration' must be above 0",
     ),
     "unknown OpenSpiel game": (("openspiel:kuhn_pokr",), "OpenSpiel has no game 'kuhn_pokr'. Did you mean kuhn_poker"),
     "nameless OpenSpiel game": (("openspiel:",), "OpenSpiel has no game ''"),
@@ -564,7 +547,7 @@ def test_a_mistake_does_not_take_the_folder(tmp_path: Path, name: str, places: P
 
 def test_several_impossible_values_are_all_named_at_once(tmp_path: Path) -> None:
     options = {
-        "--seed": -1, "--iterations": 0, "--gamma": -1, "--traversals": 0, "--exploration": 2,
+        "--seed": -1, "--iterations": 0, "--threshold": -1, "--traversals": 0, "--exploration-start": 2,
         "--runtime.keep": 0, "--runtime.checkpoint-seconds": -1, "--evaluation.at": -3,
     }  # fmt: skip
     words = [word for pair in options.items() for word in pair]
@@ -649,7 +632,7 @@ def test_settings_start_from_the_defaults_of_solve(tmp_path: Path) -> None:
 def test_the_configuration_of_a_run_starts_the_same_run_and_options_override_it(tmp_path: Path) -> None:
     first = tmp_path / "first"
     options = (
-        "--algorithm", "mccfr", "--iterations", 3, "--traversals", 70, "--sampler", "outcome", "--exploration", 0.25,
+        "--algorithm", "mccfr", "--iterations", 3, "--traversals", 70, "--sampler", "outcome", "--exploration-start", 0.25,
         "--seed", 9, "--evaluation.at", 1, 2, "--runtime.keep", 3, *ONE_THREAD,
     )  # fmt: skip
     assert deepcfr("solve", "kuhn", "--out", first, *options).status == 0
@@ -657,7 +640,7 @@ def test_the_configuration_of_a_run_starts_the_same_run_and_options_override_it(
     assert config == SolveConfig(
         game="kuhn",
         seed=9,
-        solve=TabularConfig("mccfr", 3, sampler="outcome", traversals=70, exploration=0.25),
+        solve=TabularConfig("mccfr", 3, sampler="outcome", traversals=70, exploration_start=0.25),
         evaluation=EvaluationConfig(at=(1, 2)),
         runtime=RuntimeConfig(threads=1, checkpoint_every=1, checkpoint_seconds=120, keep=3),
     )
@@ -753,14 +736,11 @@ CONFIGS = st.builds(
         TabularConfig,
         algorithm=st.sampled_from(ALGORITHMS),
         iterations=whole(1, 100_000_000),
-        alpha=real(-30.0, 30.0),
-        beta=real(-30.0, 30.0),
-        gamma=real(0.0, 30.0),
         precision=st.sampled_from(["float64", "float32", "int16"]),
         sampler=st.sampled_from(["external", "outcome"]),
         traversals=whole(1, 1_000_000_000),
         weighting=st.sampled_from(["linear", "uniform"]),
-        exploration=real(0.0, 1.0),
+        exploration_start=real(0.0, 1.0),
         abstraction=TEXT,
     ),
     evaluation=st.builds(
@@ -782,7 +762,7 @@ def possible(config: SolveConfig) -> SolveConfig:
     if solve.algorithm != "mccfr":
         return dataclasses.replace(config, solve=dataclasses.replace(solve, abstraction="lossless"))
     precision: Any = "float32" if solve.precision == "int16" else solve.precision
-    solve = dataclasses.replace(solve, precision=precision, exploration=max(solve.exploration, 1e-3))
+    solve = dataclasses.replace(solve, precision=precision)
     return dataclasses.replace(config, solve=solve)
 
 

@@ -13,7 +13,6 @@ import torch
 from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import TextureBuckets
 from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
-from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD
 from deepcfr.games.ladder import LADDERS
@@ -33,7 +32,7 @@ from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
 
 PLAIN = TabularConfig(algorithm="mccfr", iterations=3, traversals=50)
-STARTED = replace(PLAIN, initial="win-rates", initial_weight=2.0)
+STARTED = replace(PLAIN, initial="win-rates")
 
 
 def ladder_solver(config: TabularConfig) -> LadderMCCFR:
@@ -106,7 +105,7 @@ def test_without_hands_actions_are_weighed_by_hand() -> None:
 
 
 @pytest.mark.parametrize("game", ["leduc", "kuhn_poker"])
-def test_tables_start_from_it_with_that_weight(game: str) -> None:
+def test_tables_start_from_it(game: str) -> None:
     solver = MCCFR(load_game(game) if game == "leduc" else load_openspiel_game(game), STARTED)
     solver._begin()
     initial = solver.initial_policy()
@@ -123,7 +122,7 @@ def test_tables_start_from_it_with_that_weight(game: str) -> None:
     for table in solver.arrays().values():
         assert (table >= 0).all()
         if rows:
-            assert table.sum() == pytest.approx(2.0 * rows, rel=1e-6)
+            assert table.sum() == pytest.approx(rows, rel=1e-6)
 
 
 def test_a_ladder_solver_starts_from_it_too() -> None:
@@ -148,7 +147,7 @@ def test_a_ladder_solver_starts_from_it_too() -> None:
                          ids=["leduc", "ladder"])  # fmt: skip
 def test_off_is_off_to_the_bit_and_on_is_not(make) -> None:  # type: ignore[no-untyped-def]
     found = []
-    for config in (PLAIN, replace(PLAIN, initial="uniform", initial_weight=7.0), STARTED):
+    for config in (PLAIN, replace(PLAIN, initial="uniform"), STARTED):
         solver = make(config)
         deque(solver.iterations(), maxlen=0)
         found.append(solver.arrays())
@@ -208,8 +207,3 @@ def test_the_style_initial_of_ladder_policies() -> None:
     for policy in (average, ladder_style(average, "tight"), both):
         assert ladder_style(policy, "initial").kind == "initial"
     assert ladder_style(ladder_solver(PLAIN).average_policy(), "initial").kind == "uniform"
-
-
-def test_impossible_settings_are_one_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"'solve.initial_weight' must be between"):
-        MCCFR(load_game("kuhn"), replace(PLAIN, initial="win-rates", initial_weight=0.0))

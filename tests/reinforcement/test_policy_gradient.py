@@ -62,7 +62,7 @@ def test_play_is_uniform_at_first_and_a_record_counts_what_was_done() -> None:
     record = next(solver.iterations())
     assert record.episodes == 300
     assert record.evaluated >= 2 * 300
-    assert record.trained == 128 * 2 * (8 + 8)
+    assert record.trained == 4_096 * 2 * (8 + 8)
     assert solver.nodes_touched == record.nodes_touched > record.evaluated
 
 

@@ -77,11 +77,11 @@ MONTE_CARLO = {
     "external in float64, uniform": config(algorithm="mccfr", precision="float64", weighting="uniform"),
     "external on boards": config(SMALL_FLOP, algorithm="mccfr"),
     "outcome": config(algorithm="mccfr", sampler="outcome"),
-    "outcome on buckets": config(algorithm="mccfr", sampler="outcome", abstraction=BUCKETS, exploration=0.3),
+    "outcome on buckets": config(algorithm="mccfr", sampler="outcome", abstraction=BUCKETS),
 }
 OPENSPIEL = {
     "openspiel cfr+": config("openspiel:leduc_poker", algorithm="cfr+"),
-    "openspiel dcfr": config("openspiel:leduc_poker", algorithm="dcfr", beta=0.5),
+    "openspiel dcfr": config("openspiel:leduc_poker", algorithm="dcfr"),
     "openspiel external": config("openspiel:leduc_poker", algorithm="mccfr"),
     "openspiel outcome": config("openspiel:leduc_poker", algorithm="mccfr", sampler="outcome"),
 }
@@ -307,7 +307,7 @@ def test_more_iterations_go_on_from_the_last(
 
 @pytest.mark.parametrize(
     "change",
-    [{"precision": "float64"}, {"algorithm": "cfr"}, {"alpha": 1.0}, {"algorithm": "mccfr", "precision": "float32"}],
+    [{"precision": "float64"}, {"algorithm": "cfr"}, {"algorithm": "mccfr", "precision": "float32"}],
 )
 def test_a_checkpoint_of_another_solver_is_refused(tmp_path: Path, change: dict[str, Any], whole: Any) -> None:
     name = "dcfr int16, 2 threads"

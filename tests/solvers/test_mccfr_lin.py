@@ -66,12 +66,21 @@ def test_lins_floor_falls_from_a_hundredth_to_exactly_zero() -> None:
     assert floor_after(LIN._replace(slope=-1e-6), 20_000) == 0.0  # the line may be at zero before the end
 
 
+def falls(monkeypatch: pytest.MonkeyPatch, slope: float, end: int) -> None:
+    """Let floors fall by another slope, and end after another number of games, than Lin's."""
+    monkeypatch.setattr("deepcfr.solvers.sampled._FLOOR_SLOPE", slope)
+    monkeypatch.setattr("deepcfr.solvers.sampled._FLOOR_END", end)
+
+
 @pytest.mark.parametrize("config", [EXTERNAL, OUTCOME], ids=["external", "outcome"])
 @pytest.mark.parametrize("end, same", [(900, True), (901, False)])
-def test_from_the_end_on_a_run_goes_on_as_one_without_a_floor(config: TabularConfig, end: int, same: bool) -> None:
+def test_from_the_end_on_a_run_goes_on_as_one_without_a_floor(
+    config: TabularConfig, end: int, same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After 3 iterations of 300 games a solver without a floor takes over: if game 900 is the end, bit for bit."""
     game = load_game("leduc")
-    floored = replace(config, exploration_start=0.2, exploration_slope=0.0, exploration_end=end)
+    falls(monkeypatch, 0.0, end)
+    floored = replace(config, exploration_start=0.2)
     whole, half = solved(game, floored, 5), solved(game, floored, 3)
     plain = MCCFR(game, replace(config, iterations=5), 0)
     for name, array in half.arrays().items():
@@ -82,11 +91,12 @@ def test_from_the_end_on_a_run_goes_on_as_one_without_a_floor(config: TabularCon
     assert equal == ([True, True] if same else [False, False])
 
 
-def test_a_floor_that_stays_is_under_the_average_and_one_that_decays_is_not() -> None:
-    game = load_openspiel_game("kuhn_poker")
-    stays = replace(EXTERNAL, exploration_start=0.05, exploration_slope=0.0, exploration_end=10**9)
-    decays = replace(stays, exploration_slope=-5e-7, exploration_end=100_000)
-    stayed, decayed = (solved(game, config, 1_000).average_policy() for config in (stays, decays))
+def test_a_floor_that_stays_is_under_the_average_and_one_that_decays_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    game, config = load_openspiel_game("kuhn_poker"), replace(EXTERNAL, exploration_start=0.05)
+    falls(monkeypatch, 0.0, 10**9)
+    stayed = solved(game, config, 1_000).average_policy()
+    falls(monkeypatch, -5e-7, 100_000)
+    decayed = solved(game, config, 1_000).average_policy()
     assert isinstance(stayed, TreePolicy)
     assert isinstance(decayed, TreePolicy)
     assert 0.05 - 1e-12 <= stayed.table.min() < 0.051
@@ -117,7 +127,7 @@ def test_no_shape_and_no_floor_are_the_plain_solver_bit_for_bit(config: TabularC
     for player in (0, 1):
         assert _shaped_tree(tree, player, "y1").payoff.tobytes() == tree.payoff.tobytes()
     for on in ("payoff", "regret"):
-        same = solved(game, replace(config, reward_shape="y1", reward_on=on, exploration_end=1), 3)  # type: ignore[arg-type]
+        same = solved(game, replace(config, reward_shape="y1", reward_on=on), 3)  # type: ignore[arg-type]
         for name, array in plain.arrays().items():
             assert array.any()
             assert same.arrays()[name].tobytes() == array.tobytes()
@@ -180,7 +190,7 @@ def test_losses_that_hurt_half_as_much_again_have_the_equilibrium_of_that_game()
 
 def test_all_at_once_in_two_threads_still_learns_and_evaluates_the_real_game() -> None:
     game = load_game("leduc")
-    config = replace(EXTERNAL, exploration_start=0.01, exploration_end=30_000, reward_shape="y2", traversals=1_000)
+    config = replace(EXTERNAL, exploration_start=0.01, reward_shape="y2", traversals=1_000)
     start = exploitability(solved(game, replace(config, traversals=1), 1).average_policy())
     trained = exploitability(solved(game, config, 150, threads=2).average_policy())
     assert trained.exploitability < start.exploitability / 4
@@ -196,8 +206,6 @@ def test_fewer_than_one_thread_is_refused() -> None:
     [
         ({"exploration_start": -0.1}, "solve.exploration_start"),
         ({"exploration_start": float("nan")}, "solve.exploration_start"),
-        ({"exploration_slope": 0.1}, "solve.exploration_slope"),
-        ({"exploration_end": 0}, "solve.exploration_end"),
     ],
 )
 def test_impossible_settings_are_named_by_the_solver(change: dict[str, object], name: str) -> None:

@@ -181,8 +181,7 @@ def test_memory_is_known_before_it_is_taken() -> None:
     [
         ({"precision": "int16"}, "int16"),
         ({"algorithm": "cfr+"}, "cfr\\+"),
-        ({"sampler": "outcome", "exploration": 0.0}, "exploration.*0.0"),
-        ({"sampler": "outcome", "exploration": float("nan")}, "nan"),
+        ({"exploration_start": float("nan")}, "nan"),
         ({"sampler": "outcome", "baseline": "history"}, "for games of OpenSpiel.* the game is kuhn"),
         ({"baseline": "infoset"}, "needs 'solve.sampler' to be outcome"),
         ({"sampler": "outcome", "baseline": "infoset", "reward_shape": "y2"}, "learn from the same payoffs"),

@@ -68,15 +68,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "ppo.entropy": (1e-9, 1e9),
     "ppo.learning_rate": (1e-12, 10.0),
     "solve.iterations": (1, 100_000_000),
-    "solve.alpha": (-30.0, 30.0),
-    "solve.beta": (-30.0, 30.0),
-    "solve.gamma": (0.0, 30.0),
     "solve.traversals": (1, 1_000_000_000),
-    "solve.exploration": (0.0, 1.0),
     "solve.exploration_start": (0.0, 1.0),
-    "solve.exploration_slope": (-1.0, 0.0),
-    "solve.exploration_end": (1, 10**15),
-    "solve.initial_weight": (1e-6, 1e9),
     "solve.threshold": (0.0, 1.0),
     "solve.parts": (1, 100_000),
     "solve.epoch": (1, 100_000_000),
@@ -232,8 +225,8 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
 
 
 _SAMPLED = (
-    "sampler", "traversals", "weighting", "exploration", "baseline", "exploration_start", "exploration_slope",
-    "exploration_end", "reward_shape", "reward_on", "initial", "initial_weight", "parts", "epoch", "threshold",
+    "sampler", "traversals", "weighting", "baseline", "exploration_start", "reward_shape", "reward_on", "initial", "parts",
+    "epoch", "threshold",
 )  # fmt: skip
 
 
@@ -241,15 +234,11 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
     """Changed settings of a tabular solver that have no effect, by reason."""
     own = config.solve
     algorithm, mccfr = own.algorithm, own.algorithm == "mccfr"
-    discounts = () if algorithm == "dcfr" else ("alpha", "beta", "gamma")
     idle = {
-        "'solve.sampler' is external": ("exploration",) if own.sampler == "external" else (),
-        "'solve.exploration_start' is 0": () if own.exploration_start else ("exploration_slope", "exploration_end"),
         "'solve.reward_shape' is y1": ("reward_on",) if own.reward_shape == "y1" else (),
         "'solve.parts' is 1": ("epoch",) if own.parts == 1 else (),
-        "'solve.initial' is uniform": ("initial_weight",) if own.initial == "uniform" else (),
     }
-    by_algorithm = _changed(config, "solve", discounts if mccfr else (*discounts, *_SAMPLED))
+    by_algorithm = _changed(config, "solve", () if mccfr else _SAMPLED)
     return {f"'solve.algorithm' is {algorithm}": by_algorithm} | {
         reason: _changed(config, "solve", names) for reason, names in idle.items() if mccfr
     }
@@ -309,8 +298,6 @@ def _solve_problems(settings: TabularConfig, game: str) -> Iterator[str]:
         return
     if settings.precision == "int16":
         yield "Monte Carlo CFR keeps its tables in float32 or float64, but 'solve.precision' is int16."
-    if settings.sampler == "outcome" and settings.exploration == 0:
-        yield "'exploration' must be above 0 with outcome sampling, but is 0.0."
     if settings.baseline == "none":
         return
     baseline = f"'solve.baseline' is {settings.baseline}, which"

@@ -329,26 +329,19 @@ class TabularConfig:
     #: xfp, full-width fictitious play, and egt, the excessive gap technique, are for games of OpenSpiel
     algorithm: Literal["cfr", "cfr+", "pcfr+", "linear-cfr", "dcfr", "mccfr", "xfp", "egt"] = "linear-cfr"
     iterations: int = 100  #: CFR iterations T
-    alpha: float = 1.5  #: dcfr: positive regrets are multiplied by t^alpha / (t^alpha + 1)
-    beta: float = 0.0  #: dcfr: negative regrets are multiplied by t^beta / (t^beta + 1)
-    gamma: float = 2.0  #: dcfr: the average strategy is multiplied by (t / (t + 1))^gamma
     #: number type of tables; int16 is for full-width CFR on poker games
     precision: Literal["float64", "float32", "int16"] = "float32"
     sampler: Literal["external", "outcome"] = "external"  #: mccfr: how actions are sampled
     #: mccfr: traversals K per iteration and player; the opponent's strategy is fixed during them, so small games need few
     traversals: int = 2_000
     weighting: Literal["linear", "uniform"] = "linear"  #: mccfr: weight of iteration t, t or 1
-    exploration: float = 0.6  #: mccfr with outcome sampling: share of uniform play in the traverser's sampling policy
     #: mccfr with outcome sampling: the learned value of an action that was not taken (VR-MCCFR), by infoset or, in games
     #: of OpenSpiel, by history; none: 0
     baseline: Literal["none", "infoset", "history"] = "none"
     abstraction: str = "lossless"  #: mccfr: the folder of an abstraction, texture (Lin 2024, figure 4), or lossless
-    #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. The defaults of
-    #: the next two are those of Lin (2024, section 6.2), who starts with 0.01
+    #: mccfr: least probability of every legal action in both players' strategies at the start; 0 is off. It falls as in Lin
+    #: (2024, section 6.2), who starts with 0.01: by 2.5e-7 after every game, and to 0 after 40,000 games
     exploration_start: float = 0.0
-    #: mccfr: change of `exploration_start` after every game, which is one traversal for each player
-    exploration_slope: float = -2.5e-7
-    exploration_end: int = 40_000  #: mccfr: games after which the least probability is 0 in any case
     #: mccfr: function applied to losses in the game's unit (Lin 2024, section 6.3); y1 leaves them unchanged. Evaluation
     #: always uses the real payoffs
     reward_shape: Literal["y1", "y2", "y3", "y4"] = "y1"
@@ -360,9 +353,6 @@ class TabularConfig:
     #: copies are merged after every epoch
     parts: int = 1
     epoch: int = 1  #: mccfr: iterations between merges of parts
-    #: mccfr: with win rates, the initial sum of a row's regrets, in the game's unit, and the initial weight of the row in
-    #: the average, where a visit in iteration 1 has weight 1
-    initial_weight: float = 1.0
     #: mccfr: actions of the average strategy below this probability are not played, unless none is as probable; 0 is off,
     #: above 1/2 only the most probable action is left
     threshold: float = 0.0

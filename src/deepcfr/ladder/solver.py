@@ -68,7 +68,7 @@ class LadderMCCFR(SampledSolver):
 
     def _begin(self) -> None:
         for table in (self._regret, self._average):
-            start_ladder(table, self.game, self._ranges, self.config.initial_weight)
+            start_ladder(table, self.game, self._ranges)
 
     @cached_property
     def _ranges(self) -> RangeBuckets:
@@ -167,10 +167,10 @@ def ladder_table(game: LadderGame) -> Floats:
     return table
 
 
-def start_ladder(table: Table, game: LadderGame, ranges: RangeBuckets, weight: float) -> None:
-    """Fill a solver's flat table, in the layout of the finer buckets, with `weight` times the initial strategy."""
+def start_ladder(table: Table, game: LadderGame, ranges: RangeBuckets) -> None:
+    """Fill a solver's flat table, in the layout of the finer buckets, with the initial strategy."""
     coarse = ladder_table(game)
     fine, own = ladder_layout(game, ranges.finer.counts), ladder_layout(game, ranges.counts)
     for round_, range_of in enumerate(ranges.ranges):
         width = (round_ + 1) ** 2 * int(fine.pots[round_] * fine.block[round_])
-        start_round(table, coarse, (int(fine.start[round_]), int(own.start[round_])), width, range_of, weight)
+        start_round(table, coarse, (int(fine.start[round_]), int(own.start[round_])), width, range_of)

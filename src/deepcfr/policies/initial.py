@@ -119,8 +119,8 @@ def poker_table(game: PokerGame) -> Floats:
     return table
 
 
-def start_poker(table: Table, game: PokerGame, ranges: RangeBuckets, weight: float) -> None:
-    """Fill a solver's flat table, in the layout of the finer buckets, with `weight` times the initial strategy."""
+def start_poker(table: Table, game: PokerGame, ranges: RangeBuckets) -> None:
+    """Fill a solver's flat table, in the layout of the finer buckets, with the initial strategy."""
     coarse, decisions = poker_table(game), game.tree.num_decisions
     fine = table_layout(game.tree, ranges.finer.counts)
     own = table_layout(game.tree, ranges.counts)
@@ -129,14 +129,12 @@ def start_poker(table: Table, game: PokerGame, ranges: RangeBuckets, weight: flo
             nodes = np.flatnonzero((game.tree.round[:decisions] == round_) & (game.tree.actor[:decisions] == player))
             if len(nodes):
                 width, places = int(fine.stride[nodes[0]]), (fine.start[nodes].min(), own.start[nodes].min())
-                start_round(table, coarse, (int(places[0]), int(places[1])), width, range_of, weight)
+                start_round(table, coarse, (int(places[0]), int(places[1])), width, range_of)
 
 
-def start_round(
-    table: Table, coarse: Floats, places: tuple[int, int], width: int, range_of: Cards, weight: float
-) -> None:
+def start_round(table: Table, coarse: Floats, places: tuple[int, int], width: int, range_of: Cards) -> None:
     """Fill a round's buckets in `table` from those in `coarse`; `places` are their starts, `width` their entries each."""
-    rows = (weight * coarse[places[1] : places[1] + RANGES * width].reshape(RANGES, width)).astype(table.dtype)
+    rows = coarse[places[1] : places[1] + RANGES * width].reshape(RANGES, width).astype(table.dtype)
     for bucket, number in enumerate(range_of.tolist()):
         begin = places[0] + bucket * width
         table[begin : begin + width] = rows[number]

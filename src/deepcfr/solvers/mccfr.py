@@ -54,7 +54,7 @@ from deepcfr.sampling.traversal_tree import (
     poker_traversal_tree,
     table_layout,
 )
-from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, require_supported
+from deepcfr.solvers.sampled import EXPLORATION, UNIFORM, Chunk, SampledSolver, Table, require_supported
 
 Floats = npt.NDArray[np.float64]
 
@@ -134,7 +134,7 @@ class MCCFR(SampledSolver):
             chunk.action_stream, chunk.first,
         )  # fmt: skip
         if self.config.sampler == "outcome":
-            return int(outcome_traversals(*where, self.config.exploration, chunk.learning, self._baseline))
+            return int(outcome_traversals(*where, EXPLORATION, chunk.learning, self._baseline))
         return int(external_traversals(*where, chunk.learning))
 
     def arrays(self) -> dict[str, Array]:
@@ -150,10 +150,10 @@ class MCCFR(SampledSolver):
     def _begin(self) -> None:
         for table in (self._regret, self._average):
             if isinstance(self.game, PokerGame):
-                start_poker(table, self.game, self._ranges, self.config.initial_weight)
+                start_poker(table, self.game, self._ranges)
             else:
                 tree = self.game.explicit
-                table[:] = self.config.initial_weight * tree_table(tree)[tree.legal]
+                table[:] = tree_table(tree)[tree.legal]
 
     @cached_property
     def _ranges(self) -> RangeBuckets:

@@ -24,6 +24,8 @@ from deepcfr.sampling.mccfr import SHAPES, Learning
 from deepcfr.solvers.tabular import TabularRecord, TabularSolver
 
 PLAYERS = (0, 1)
+EXPLORATION = 0.6  # share of uniform play in the traverser's policy in outcome sampling (Lanctot et al. 2009)
+_FLOOR_SLOPE, _FLOOR_END = -2.5e-7, 40_000  # change of a floor after every game, and its last game (Lin 2024, 6.2)
 UNIFORM: Literal["uniform"] = "uniform"  # the strategy of tables of zeros
 
 Table = npt.NDArray[np.floating]
@@ -77,7 +79,7 @@ class SampledSolver(TabularSolver):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Fill both tables with the initial strategy, times `initial_weight`."""
+        """Fill both tables with the initial strategy."""
 
     @abstractmethod
     def _run(self, chunk: Chunk) -> int:
@@ -148,8 +150,8 @@ class SampledSolver(TabularSolver):
         config = self.config
         return Learning(
             start=config.exploration_start,
-            slope=config.exploration_slope,
-            end=config.exploration_end if config.exploration_start > 0 else 0,
+            slope=_FLOOR_SLOPE,
+            end=_FLOOR_END if config.exploration_start > 0 else 0,
             games=(t - 1) * config.traversals,
             shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
         )

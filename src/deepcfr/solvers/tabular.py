@@ -135,14 +135,15 @@ def _regret_factor(t: int, exponent: float) -> float:
     return power / (power + 1.0)
 
 
+DISCOUNTED = Discounting(1.5, 0.0, 2.0)
+"""Discounted CFR with the numbers that its paper recommends."""
 _VARIANTS = {
     "cfr": Discounting(float("inf"), float("inf"), 0.0),
     "cfr+": Discounting(float("inf"), float("inf"), 1.0, floor=True),
     "pcfr+": Discounting(float("inf"), float("inf"), 2.0, floor=True, predictive=True),
     "linear-cfr": Discounting(1.0, 1.0, 1.0),
+    "dcfr": DISCOUNTED,
 }
-DISCOUNTED = Discounting(1.5, 0.0, 2.0)
-"""Discounted CFR with the numbers that its paper recommends."""
 
 
 class FullWidthSolver(TabularSolver):
@@ -215,8 +216,6 @@ class MatchingSolver(FullWidthSolver):
 
 def discounting(config: TabularConfig) -> Discounting:
     """The numbers of a full-width algorithm. Raises ConfigError for one that is not full-width."""
-    if config.algorithm == "dcfr":
-        return Discounting(config.alpha, config.beta, config.gamma)
     if config.algorithm not in _VARIANTS:
-        raise ConfigError(f"'{config.algorithm}' is not a full-width algorithm: {', '.join(_VARIANTS)} and dcfr are.")
+        raise ConfigError(f"'{config.algorithm}' is not a full-width algorithm: {', '.join(_VARIANTS)} are.")
     return _VARIANTS[config.algorithm]
