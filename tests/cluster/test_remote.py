@@ -92,7 +92,7 @@ def test_one_process_and_three_hold_and_learn_the_same(draw: Any, merge: bool) -
 
 
 def test_a_table_of_the_first_round_is_the_same_too() -> None:
-    cfr = CFRConfig(iterations=2, first_round="table", fallback="uniform", link_power=3.0)
+    cfr = CFRConfig(iterations=2, first_round="table", fallback="uniform")
     sampling = ExternalSampling(traversals=40)
     config = replace(CONFIG, game="fhp-mini", cfr=cfr, sampling=sampling, network=replace(CONFIG.network, width=8))
     game = load_game("fhp-mini")

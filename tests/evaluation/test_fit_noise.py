@@ -35,7 +35,6 @@ from deepcfr.training.networks import SplitNetwork, build_network
 EXTERNAL = ExternalSampling(traversals=60)
 PANEL = PublicChanceSampling(boards=6, panel=True, samples=10)
 LINEAR = CFRConfig(iterations=3)
-SOFTMAX = CFRConfig(iterations=3, weighting="uniform", link_temperature=20.0)
 
 
 def trained(sampling: Any, cfr: CFRConfig = LINEAR, **advantage: Any) -> DeepCFR:
@@ -101,20 +100,13 @@ def test_distances_are_those_of_plain_refits_to_samples(refit: str) -> None:
         assert set(by_round(found, player)) == {0, 1}
 
 
-@pytest.mark.parametrize("cfr", [LINEAR, SOFTMAX], ids=["regret matching", "softmax"])
-def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets(cfr: CFRConfig) -> None:
-    solver = trained(PANEL, cfr)
-
-    def played_by(means: torch.Tensor) -> torch.Tensor:
-        if cfr.link_temperature:
-            return (3 * means / 20).masked_fill(~legal, -torch.inf).softmax(-1)
-        return regret_matching(means, legal)
-
+def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() -> None:
+    solver = trained(PANEL)
     found = fit_noise(solver, fits=2)
     memories = dict(solver.memories.named())
     for player in (0, 1):
         networks = refits(solver, player, 2)
-        examples = solver.memories.advantage_examples(player, WEIGHTS[cfr.weighting], 3, solver.config.advantage)
+        examples = solver.memories.advantage_examples(player, WEIGHTS["linear"], 3, solver.config.advantage)
         for round_, part in enumerate(examples.parts):  # type: ignore[attr-defined]
             hands = memories[f"advantage-{player}-round-{round_}"][slice(None)]  # type: ignore[index]
             between = target = mass = 0.0
@@ -123,13 +115,13 @@ def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets(cfr:
                     legal, cards = part.legal[n], hands.cards[hand][None]
                     with torch.no_grad():
                         outputs = [v.joint(v.encode_cards(cards), v.encode_nodes()[node]) * v.scale for v in networks]
-                    played = [played_by(output) for output in outputs]
+                    played = [regret_matching(output, legal) for output in outputs]
                     sums = torch.zeros(part.legal.shape[1])
                     for edge, place in enumerate(part.place.tolist()):
                         if place // part.legal.shape[1] == n:
                             sums[place % part.legal.shape[1]] = hands.values[hand, edge]
                     weight = float(hands.reach[hand, n])
-                    exact = played_by(sums[None] / max(weight, 1e-9))
+                    exact = regret_matching(sums[None] / max(weight, 1e-9), legal)
                     between += weight * total_variation(played[0][0], played[1][0])
                     target += weight * sum(total_variation(one[0], exact[0]) for one in played) / 2
                     mass += weight

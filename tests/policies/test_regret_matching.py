@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.policies.matching import Matching, regret_matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.ranges.boards import SampledBoards
 from deepcfr.rng import generator
@@ -117,31 +117,12 @@ def test_rows_sum_to_one_at_the_ends_of_the_number_range(advantage: list[float])
     assert sum(played(advantage, [True, True])) == pytest.approx(1)
 
 
-def test_the_polynomial_link_plays_powers_of_positive_advantages() -> None:
-    cubic = Matching(power=3)
-    advantage, legal = (
-        torch.tensor([[1.0, 3.0, -2.0, 9.0], [-1.0, -2.0, -0.5, 9.0]]),
-        torch.ones(2, 4, dtype=torch.bool),
-    )
-    legal[:, 3] = False
-    torch.testing.assert_close(cubic(advantage, legal), torch.tensor([[0.1, 0.9, 0, 0], [0, 0, 1.0, 0]]))
-    torch.testing.assert_close(cubic(advantage * 1e-20, legal), cubic(advantage, legal))
-    assert torch.equal(Matching()(advantage, legal), regret_matching(advantage, legal))
-
-
-def test_the_softmax_link_plays_sums_in_the_unit_of_the_game() -> None:
-    link, legal = Matching(temperature=2.0), torch.tensor([[True, True, False]])
-    advantage = torch.tensor([[1.0, -1.0, 5.0]])
-    expected = torch.tensor([1.5, -1.5]).softmax(0)
-    torch.testing.assert_close(link(advantage, legal, 3.0), torch.cat([expected, torch.zeros(1)])[None])
-
-
-@pytest.mark.parametrize("matching", [Matching(), Matching(power=1.5), Matching(temperature=0.3), Matching("uniform")])
-def test_hands_at_nodes_are_the_infosets_one_by_one(matching: Matching) -> None:
+@pytest.mark.parametrize("fallback", ["highest", "uniform"])
+def test_hands_at_nodes_are_the_infosets_one_by_one(fallback: str) -> None:
     game = load_game("fhp")
     networks = [build_network(game.encoding, NetworkConfig(width=8), generator(seed)) for seed in (1, 2)]
     networks[1].scale.fill_(2.0)
-    policy = RegretMatchingPolicy(game, (networks[0], networks[1]), matching)
+    policy = RegretMatchingPolicy(game, (networks[0], networks[1]), fallback)
     nodes = np.flatnonzero((game.tree.round == 1) & (game.tree.ended == 0))
     cards = game.views_of(np.array([[0, 5], [9, 30], [44, 51]], np.uint8), (12, 20, 33))
     node = torch.from_numpy(nodes).repeat_interleave(len(cards))

@@ -64,15 +64,6 @@ def test_the_fallback_is_what_networks_would_play() -> None:
     assert legal.shape[1] == 3
 
 
-def test_a_table_plays_the_polynomial_link() -> None:
-    table = FirstRoundTable(LEDUC, CFRConfig(link_power=3.0))
-    table.regret[:] = 1 + np.arange(len(table.regret))[:, None]
-    rows, first = table.strategy().probabilities, table.tree.first_edge[:2]
-    squares = table.regret[slice(*first)] ** 2
-    assert len(squares) > 1
-    np.testing.assert_allclose(rows[slice(*first)], squares / squares.sum(0), rtol=1e-5)
-
-
 def asked(policy: TablePolicy, deals: Deals, player: int) -> Strategy:
     def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         return policy.probabilities(Infosets(node, deals.views[row, player, LEDUC.round[node]])).float()

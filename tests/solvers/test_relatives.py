@@ -1,8 +1,6 @@
 """Relatives of Deep CFR as settings: DREAM, ESCHER and bootstrapped advantages, with and without a baseline."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +8,6 @@ import pytest
 import torch
 
 from deepcfr.config import (
-    ExternalSampling,
     NamedSolver,
     NFSPConfig,
     OutcomeSampling,
@@ -29,12 +26,9 @@ from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.reservoir import Memory
 from deepcfr.memory.state import SavedState
 from deepcfr.parallel import Workers
-from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
-from deepcfr.solvers.collector import Current
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import Traversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
@@ -335,76 +329,6 @@ def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyP
     assert kept[-1].max() > 0.01
 
 
-@pytest.mark.parametrize("player", [0, 1])
-def test_a_traversal_plays_the_link_of_the_run(player: int) -> None:
-    """The strategies of traversals and of the current policy are the link on outputs in the game's unit."""
-    for change in ({"link_power": 1.5}, {"link_temperature": 0.4}):
-        config = brief("double-neural", 2)
-        solver = solved(DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, **change))))  # type: ignore[arg-type]
-        network = solver.advantage_networks[player]
-        assert abs(float(network.scale) - 1) > 0.1
-        deals = KUHN.deal(20, 3)
-        node, row = (KUHN.actor == player).nonzero()[:1, 0].expand(20), torch.arange(20)
-        infosets = Infosets(KUHN.infoset[node], deals.views[:, player, 0])
-        outputs, legal = network(infosets).detach() * network.scale, KUHN.legal[node]
-        if "link_power" in change:
-            weight = outputs.clamp(min=0).sqrt() * legal
-            positive = weight.sum(1) > 0
-            assert positive.any()
-            outputs, legal, node, row = outputs[positive], legal[positive], node[positive], row[positive]
-            expected = weight[positive] / weight[positive].sum(1, keepdim=True)
-        else:
-            expected = (outputs / 0.4).masked_fill(~legal, -torch.inf).softmax(1)
-        played = Traversals(KUHN, solver.config, 3, 0, solver.current())._strategy(network, player, deals)(node, row)
-        torch.testing.assert_close(played, expected, atol=1e-5, rtol=1e-5)
-        rows = solver.current_policy().probabilities(infosets[row])
-        torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_the_softmax_link_counts_a_mean_once_for_each_iteration() -> None:
-    config = brief("rcfr", 3)
-    solver = solved(DeepCFR(KUHN, replace(config, cfr=replace(config.cfr, link_temperature=0.7, keep_networks=3))))
-    infosets = Infosets(torch.zeros(3, dtype=torch.int64), torch.arange(3, dtype=torch.uint8)[:, None])
-    before = solver.snapshots.sd_cfr_policy().policies[0]  # sigma^3, of two iterations
-    assert isinstance(before, RegretMatchingPolicy)
-    for policy, count in ((solver.current().matching, 3), (before, 2)):
-        network = policy.networks[0]
-        outputs = network(infosets).detach() * network.scale
-        assert outputs.std() > 0.01
-        expected = (count * outputs / 0.7).masked_fill(~KUHN.encoding.legal[infosets.node], -torch.inf).softmax(1)
-        torch.testing.assert_close(policy.probabilities(infosets), expected, atol=1e-5, rtol=1e-5)
-        assert float(policy.units[1] / policy.networks[1].scale) == pytest.approx(count)
-
-
-def test_the_softmax_link_counts_the_iterations_of_each_players_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In traversals player 1 meets a newer network; boards remember strategies, and a resumed run has none to remember."""
-    leduc = load_game("leduc")
-    config = replace(brief("rcfr"), game="leduc", cfr=replace(brief("rcfr").cfr, link_temperature=0.7))
-    assert isinstance(config.sampling, PublicChanceSampling)
-    config = replace(config, sampling=replace(config.sampling, boards=6, samples=10))
-    met = []
-    traverse = BoardCollector.traverse
-
-    def watched(self: BoardCollector, t: int, player: int, current: Current) -> Iterator[Found]:
-        counts = [
-            float(unit / network.scale)
-            for unit, network in zip(current.matching.units, current.matching.networks, strict=True)
-        ]
-        met.append((t, player, *map(round, counts)))
-        return traverse(self, t, player, current)
-
-    monkeypatch.setattr(BoardCollector, "traverse", watched)
-    straight, half = solved(DeepCFR(leduc, config)), DeepCFR(leduc, config)
-    assert met == [(1, 0, 0, 0), (1, 1, 1, 0), (2, 0, 1, 1), (2, 1, 2, 1), (3, 0, 2, 2), (3, 1, 3, 2)]
-    for _ in islice(half.iterations(), 2):
-        pass
-    state = half.state(memories=True)
-    again = DeepCFR(leduc, config)
-    again.restore(SavedState(state.facts, dict(state.tensors), dict(state.arrays).__getitem__), True)
-    for mine, other in zip(straight.advantage_networks, solved(again).advantage_networks, strict=True):
-        assert all(torch.equal(weights, other.state_dict()[name]) for name, weights in mine.state_dict().items())
-
-
 def test_robust_sampling_touches_fewer_histories() -> None:
     config = brief("double-neural", 1)
     touched = []
@@ -460,44 +384,6 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             {"advantage": {"target": "sum"}, "cfr": {"weighting": "discounted"}},
             "'advantage.target' is sum, which needs 'cfr.weighting' to be uniform, but it is discounted",
         ),
-        (
-            {"cfr": {"link_temperature": 0.5}},
-            "set 'advantage.target' to sum, or to mean and 'cfr.weighting' to uniform",
-        ),
-        (
-            {"cfr": {"link_temperature": 0.5, "weighting": "uniform"}, "advantage": {"target": "bootstrap"}},
-            "set 'advantage.target' to sum, or to mean",
-        ),
-        (
-            {"cfr": {"link_temperature": 0.5, "weighting": "uniform"}, "advantage": {"pot_units": True}},
-            "'advantage.pot_units' to false",
-        ),
-        (
-            {
-                "cfr": {"link_temperature": 0.5, "weighting": "uniform"},
-                "advantage": {"compress": 1.0},
-                "sampling": PublicChanceSampling(panel=True),
-            },
-            "'advantage.compress' to 0",
-        ),
-        (
-            {
-                "cfr": {"link_temperature": 0.5, "first_round": "table", "weighting": "uniform"},
-                "advantage": {"target": "sum"},
-                "sampling": PublicChanceSampling(),
-            },
-            "'cfr.first_round' to network",
-        ),
-        (
-            {
-                "cfr": {"link_temperature": 0.5, "weighting": "uniform"},
-                "sampling": ExternalSampling(),
-                "memory": {"shards": 2},
-            },
-            "'cfr.link_temperature' is above 0, which needs all of a memory in one place",
-        ),
-        ({"cfr": {"link_temperature": 1e-9}}, "must be 0 or at least"),
-        ({"cfr": {"link_power": 1.0}}, "'cfr.link_power' must be between"),
         ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"values": {"capacity": 0}}, "'values.capacity' must be between"),
     ],
@@ -511,13 +397,6 @@ def test_settings_that_contradict_are_refused_with_a_sentence(change: dict[str, 
     assert any(sentence in problem for problem in problems), problems
 
 
-def test_networks_of_sums_in_shards_are_refused_once_with_a_softmax_too() -> None:
-    config = default_config("leduc", "double-neural")
-    softmax = replace(config, cfr=replace(config.cfr, link_temperature=0.5), memory=replace(config.memory, shards=2))
-    (problem,) = (problem for problem in config_problems(softmax) if "one place" in problem)
-    assert problem.startswith("'advantage.target' is sum")
-
-
 @pytest.mark.parametrize("game", ["openspiel:tic_tac_toe", "hulh"])
 def test_regression_cfr_is_refused_where_no_panel_shows_all_hands(game: str) -> None:
     with pytest.raises(ConfigError, match=f"of which {game} has none or too many"):
@@ -526,17 +405,9 @@ def test_regression_cfr_is_refused_where_no_panel_shows_all_hands(game: str) -> 
 
 def test_regression_cfr_is_what_its_settings_make() -> None:
     config = default_config("leduc", "rcfr")
-    assert not list(config_problems(replace(config, cfr=replace(config.cfr, link_temperature=1.0))))
     assert replace(config, cfr=replace(config.cfr, weighting="linear")).method == "Deep CFR"
     assert replace(config, cfr=replace(config.cfr, first_round="table")).method == "Deep CFR"
     assert replace(config, advantage=replace(config.advantage, compress=1.0)).method == "Deep CFR"
-
-
-def test_the_softmax_link_reads_no_fallback() -> None:
-    config = default_config("kuhn", "double-neural")
-    softmax = replace(config, cfr=replace(config.cfr, link_temperature=1.0, fallback="uniform"))
-    assert any("cfr.fallback" in note for note in unread_settings(softmax))
-    assert not list(unread_settings(replace(softmax, cfr=replace(softmax.cfr, link_temperature=0.0))))
 
 
 def test_an_unknown_solver_is_refused_by_its_name() -> None:

@@ -17,7 +17,6 @@ from deepcfr.games.poker import poker_game
 from deepcfr.machine import resident_memory
 from deepcfr.memory.reservoir import Store
 from deepcfr.parallel import Workers
-from deepcfr.policies.matching import Matching
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.rng import generator
 from deepcfr.solvers.collector import Current
@@ -50,9 +49,9 @@ class ShardHost:
             put_arrays(network, arrays)
         if self._table:
             self._table.regret[:] = regret
-        networks, matching = (self._networks[0], self._networks[1]), Matching.of(self._config)
+        networks, fallback = (self._networks[0], self._networks[1]), self._config.cfr.fallback
         first_round = self._table.strategy() if self._table else None
-        current = Current(RegretMatchingPolicy(self._game, networks, matching), first_round)
+        current = Current(RegretMatchingPolicy(self._game, networks, fallback), first_round)
         kept = []
         for found in self._shards.traverse(t, traverser, current):
             self._shards.add(traverser, found)

@@ -26,8 +26,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.traversals": (1, 100_000_000),
     "cfr.average_threshold": (0.0, 1.0),
     "cfr.keep_networks": (0, 1_000_000),
-    "cfr.link_power": (1.01, 100.0),
-    "cfr.link_temperature": (0.0, 1e9),
     "sampling.actions": (0, 1_000),
     "sampling.boards": (1, 10_000_000),
     "sampling.samples": (1, 1_000_000),
@@ -133,7 +131,6 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
         yield from _kept_networks_problems(config)
 
 
-_LEAST_TEMPERATURE = 1e-6  # lower ones overflow 32 bits
 _ONE_PLACE = "which needs all of a memory in one place: set 'memory.shards' to 1, and do without --ray."
 
 
@@ -155,21 +152,9 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
     if config.advantage.target == "sum" and config.cfr.weighting != "uniform":
         yield f"{target}, which needs 'cfr.weighting' to be uniform, but it is {config.cfr.weighting}."
-    temperature, advantage = config.cfr.link_temperature, config.advantage
-    summed = advantage.target == "sum" or (advantage.target == "mean" and config.cfr.weighting == "uniform")
-    plain = config.cfr.first_round == "network" and not (advantage.pot_units or advantage.compress)
-    if 0 < temperature < _LEAST_TEMPERATURE:
-        yield f"'cfr.link_temperature' must be 0 or at least {number(_LEAST_TEMPERATURE)}, but is {number(temperature)}."
-    elif 0 < temperature <= _LIMITS["cfr.link_temperature"][1] and not (summed and plain):
-        yield (
-            "'cfr.link_temperature' is above 0, which needs networks of sums, or of means of equal weights, in the game's "
-            "unit: set 'advantage.target' to sum, or to mean and 'cfr.weighting' to uniform, and 'cfr.first_round' to "
-            "network, 'advantage.pot_units' to false and 'advantage.compress' to 0."
-        )
     needs = {
         "'sampling.estimate' is not payoffs": config.has_values,
         target: bootstrapped,
-        "'cfr.link_temperature' is above 0": temperature > 0 and not bootstrapped,
     }
     for what, needed in needs.items():
         if needed and config.memory.shards > 1:
@@ -256,9 +241,6 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         "sampled advantages come from payoffs alone": []
         if config.has_values
         else _changed(config, "values", tuple(vars(config.values))),
-        "'cfr.link_temperature' is above 0": _changed(config, "cfr", ("fallback", "link_power"))
-        if config.cfr.link_temperature
-        else [],
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
     }
     for section in ("advantage", "average"):

@@ -41,12 +41,6 @@ class CFRConfig:
     #: Sandholm and Waugh 2012): a softmax leaves a little to every action. Training does not change; 0 is off
     average_threshold: float = 0.0
     fallback: Literal["highest", "uniform"] = "highest"  #: action when no advantage is positive
-    #: actions are played in proportion to positive advantages to this power minus 1 (D'Orazio et al. 2020, polynomial
-    #: link); 2 is regret matching
-    link_power: float = 2.0
-    #: actions are played by the softmax of sums of advantages divided by this, in the game's unit (the same, softmax link);
-    #: networks of means of equal weights are multiplied by the number of iterations first. 0 is the link above
-    link_temperature: float = 0.0
     first_round: Literal["network", "table"] = "network"  #: store of the first betting round's regrets and strategy
     keep_networks: int = 1  #: iterations between snapshots of the networks, for SD-CFR; 0 keeps none
 

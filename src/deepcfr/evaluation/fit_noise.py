@@ -15,7 +15,7 @@ from deepcfr.errors import TrainingError
 from deepcfr.evaluation.deviations import round_name
 from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.matching import Matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import PLAYERS
@@ -39,8 +39,8 @@ class FitNoise:
     player: int
     round: int  # from 0
     name: str  # of the round
-    between: dict[int, float]  # k to the distance of the run's link on two disjoint means of k networks
-    to_target: dict[int, float]  # k to that of a mean to the link on exact targets; empty without a panel
+    between: dict[int, float]  # k to the distance of regret matching on two disjoint means of k networks
+    to_target: dict[int, float]  # k to that of a mean to exact targets; empty without a panel
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ def _of_hands(cards: torch.Tensor, nodes: torch.Tensor, network: SplitNetwork) -
 
 
 def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: DeepCFR) -> FitNoise:
-    game, matching = solver.game, Matching.of(solver.config)
+    game, matching = solver.game, partial(regret_matching, fallback=solver.config.cfr.fallback)
     name = round_name(game.rules, place.round) if isinstance(game, PokerGame) else f"round {place.round + 1}"
-    outputs = [place.outputs(network) * matching.unit(network, solver.iteration) for network in networks]
+    outputs = [place.outputs(network) * network.scale for network in networks]
     legal = place.legal.expand_as(outputs[0])
     between, to_target, size = {}, {}, 1
     while size <= len(networks):
@@ -151,7 +151,7 @@ def _compare(player: int, place: _Place, networks: list[SplitNetwork], solver: D
             pairs = [_distance(one, other, place.weight) for one, other in combinations(played, 2)]
             between[size] = sum(pairs) / len(pairs)
         if place.target is not None:
-            exact = matching(place.target * solver.iteration, legal)
+            exact = matching(place.target, legal)
             to_target[size] = sum(_distance(one, exact, place.weight) for one in played) / len(played)
         size *= 2
     return FitNoise(player, place.round, name, between, to_target)

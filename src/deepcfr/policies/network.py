@@ -11,7 +11,7 @@ import torch
 
 from deepcfr.games.base import Game, by_infoset
 from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
-from deepcfr.policies.matching import REGRET_MATCHING, Matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.kernels import match_outputs
 from deepcfr.ranges.rounds import RoundTree
@@ -136,34 +136,33 @@ class NetworkPerPlayer(Policy):
 
 
 class RegretMatchingPolicy(NetworkPerPlayer):
-    """The strategy sigma^t of one iteration: regret matching, or another link, on each player's advantage network."""
+    """The strategy sigma^t of one iteration: regret matching on each player's advantage network."""
 
     def __init__(
         self,
         game: Game,
         networks: tuple[SplitNetwork, SplitNetwork],
-        matching: Matching = REGRET_MATCHING,
+        fallback: str = "highest",
         pot_units: bool = False,
         compressed: bool = False,
-        iterations: tuple[int, int] = (1, 1),  # that each player's network has
     ) -> None:
-        self.units = [matching.unit(network, count) for network, count in zip(networks, iterations, strict=True)]
-        first, second = (partial(matching, scale=unit) for unit in self.units)
-        super().__init__(game, networks, (first, second), f"{matching.name} on the newest advantage networks")
-        # units of the outputs, which do not change the strategy by regret matching: fractions of the pot or not, negative
+        matching = partial(regret_matching, fallback=fallback)
+        super().__init__(game, networks, (matching, matching), "regret matching on the newest advantage networks")
+        # units of the outputs, which do not change the strategy: fractions of the pot or not, negative
         # outputs on a logarithmic scale or not
         self.pot_units, self.compressed = pot_units, compressed
-        self.link = matching
+        self.fallback = fallback
 
     def _to_edges(
-        self, tree: RoundTree, nodes: Ints, player: int, outputs: torch.Tensor, result: npt.NDArray[np.float32]
+        self,
+        tree: RoundTree,
+        nodes: Ints,
+        player: int,  # noqa: ARG002
+        outputs: torch.Tensor,
+        result: npt.NDArray[np.float32],
     ) -> None:
-        if self.link.name != REGRET_MATCHING.name:
-            super()._to_edges(tree, nodes, player, outputs, result)
-            return
         advantages = outputs.transpose(1, 2).contiguous().cpu().numpy()  # whole rows of hands
-        highest = self.link.fallback == "highest"
-        match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, highest, result)
+        match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, self.fallback == "highest", result)
 
 
 def _on_hands(

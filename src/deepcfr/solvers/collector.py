@@ -23,7 +23,7 @@ from deepcfr.training.networks import SplitNetwork
 
 @dataclass(frozen=True)
 class Current:
-    """sigma^t: the link on a network for each player, and a table for the first round where there is one.
+    """sigma^t: regret matching on a network for each player, and a table for the first round where there is one.
 
     `values` are the values of its histories where the run learns them.
     """

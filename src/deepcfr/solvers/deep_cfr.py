@@ -40,7 +40,6 @@ class DeepCFR(DeepCFRState):
                         self.values.add(found)
                     tally.add(found)
                 tally.losses.append(tally.fit(self.fit_advantages, t, player).loss)  # V_p, which the next player meets
-                self.fitted[player] = t
                 if self.values and not self.values.come_first:
                     tally.fit(self.values.fit, t, player, self.workers)
             self.iteration = t

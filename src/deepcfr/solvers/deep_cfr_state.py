@@ -15,7 +15,6 @@ from deepcfr.memory.state import SavedState, State, Tensors, load_weights, memor
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
-from deepcfr.policies.matching import Matching
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.snapshots import compact
 from deepcfr.policies.threshold import ThresholdPolicy
@@ -42,7 +41,6 @@ class DeepCFRState:
     config: RunConfig
     collecting: Collecting | None = None  # None is in this process
     iteration: int = 0
-    fitted: list[int] = field(init=False, default_factory=lambda: [0, 0])  # iterations that each V_p has
     nodes_touched: int = 0
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)  # V_p of each player p
@@ -87,8 +85,7 @@ class DeepCFRState:
         """sigma^t, from the networks and the table as they are."""
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         compressed = self.memories.compression(fit) > 0
-        link, counts = Matching.of(self.config), (self.fitted[0], self.fitted[1])
-        matching = RegretMatchingPolicy(self.game, networks, link, fit.pot_units, compressed, counts)
+        matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
         return Current(matching, self.first_round_strategy(), self.values)
 
     def current_policy(self) -> Policy:
@@ -173,7 +170,6 @@ class DeepCFRState:
                 "It was written with another cfr.first_round or kind of sampling than the run's config.toml has."
             )
         self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
-        self.fitted = [self.iteration, self.iteration]
         self.average_iteration = int(saved.facts["average_iteration"])
         for player in PLAYERS:
             load_weights(self.advantage_networks[player], saved.part(f"advantage-{player}."), f"advantage-{player}.")

@@ -13,7 +13,7 @@ import torch
 from deepcfr.config.records import CFRConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.first_round import FirstRound, first_board
-from deepcfr.policies.matching import Matching
+from deepcfr.policies.matching import regret_matching
 from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.solvers.bootstrap import kept_share
@@ -34,16 +34,15 @@ class FirstRoundTable:
     def __init__(self, game: PokerGame, settings: CFRConfig, target: str = "mean") -> None:
         self.tree, self.board = first_board(game)
         self._settings, self._target = settings, target
-        self._matching = Matching(settings.fallback, settings.link_power)
         self._legal = torch.from_numpy(game.tree.legal[self.tree.nodes])
         shape = (self.tree.num_edges, len(self.board))
         self.regret, self.average = np.zeros(shape), np.zeros(shape)
 
     def strategy(self) -> FirstRound:
-        """sigma^t, with the link of the networks."""
+        """sigma^t."""
         advantage = np.zeros((len(self.tree.nodes), len(self.board), self._legal.shape[1]))
         advantage[self.tree.edge_node, :, self.tree.edge_action] = self.regret
-        matched = self._matching(torch.from_numpy(advantage), self._legal[:, None]).numpy()
+        matched = regret_matching(torch.from_numpy(advantage), self._legal[:, None], self._settings.fallback).numpy()
         return self._table(matched[self.tree.edge_node, :, self.tree.edge_action])
 
     def average_strategy(self) -> FirstRound:

@@ -10,6 +10,7 @@ from deepcfr.config import HistorySampling, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes, distinct
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
+from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
@@ -120,7 +121,7 @@ class Traversals:
         def strategy(node: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
             infoset = game.infoset[node]
             advantage = network.joint(hands[view[row * rounds + game.round[node]]], nodes[infoset])
-            return matching.link(advantage, game.legal[node], matching.units[player])
+            return regret_matching(advantage, game.legal[node], matching.fallback)
 
         table = self._current.first_round
         return strategy if table is None else with_table(game, strategy, table, deals, player)

@@ -12,7 +12,6 @@ from deepcfr.games.base import Game
 from deepcfr.memory.state import SavedState, Tensors
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
-from deepcfr.policies.matching import Matching
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.policies.snapshots import (
@@ -110,8 +109,7 @@ class Snapshots:
 
     def _matching(self, snapshot: Snapshot) -> RegretMatchingPolicy:
         networks = [expand(self._new_network(), weights) for weights in snapshot.networks]
-        link, count = Matching.of(self._config), snapshot.iteration - 1
-        return RegretMatchingPolicy(self._game, (networks[0], networks[1]), link, iterations=(count, count))
+        return RegretMatchingPolicy(self._game, (networks[0], networks[1]), self._config.cfr.fallback)
 
     def _new_network(self) -> SplitNetwork:
         """A network whose weights the caller overwrites."""
