@@ -159,7 +159,7 @@ def test_games_of_openspiel_are_learnt_too() -> None:
 
 def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    small = ("--ppo.iterations", 4, "--ppo.episodes", 200, "--ppo.batch-size", 64, "--runtime.threads", 1)
+    small = ("--ppo.iterations", 4, "--ppo.episodes", 200, "--runtime.threads", 1)
     done = deepcfr("train", "leduc", "--solver", "ppo", "--out", run, *small)
     assert done.status == 0, done
     assert "memories take" not in done.out + done.err
@@ -178,7 +178,7 @@ def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
 
 def test_a_run_whose_time_was_over_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    small = ("--ppo.iterations", 400, "--ppo.episodes", 200, "--ppo.batch-size", 64, "--runtime.threads", 1)
+    small = ("--ppo.iterations", 400, "--ppo.episodes", 200, "--runtime.threads", 1)
     done = deepcfr("train", "kuhn", "--solver", "mmd", "--out", run, *small, "--runtime.minutes", 0.005, "--json").json
     assert done["iterations"] < 400
     again = deepcfr("resume", run, "--minutes", 10, "--json").json
