@@ -116,7 +116,7 @@ MUTANTS = (
            "later = torch.cat([advantage[1:], advantage[:1]]).masked_fill(terminal, 0.0)",
            "later = torch.cat([advantage[1:], advantage[:1]])", "reinforcement/test_policy_gradient.py"),
     Mutant("a policy's entropy is punished", "reinforcement/objective.py",
-           "alpha * new + settings.kl", "-alpha * new + settings.kl", "reinforcement/test_policy_gradient.py"),
+           "alpha * new + objective.kl", "-alpha * new + objective.kl", "reinforcement/test_policy_gradient.py"),
     Mutant("outcome sampling without exploration", "sampling/outcome.py",
            "mixed = e * (legal / legal.sum(1, keepdim=True)) + (1 - e) * sigma", "mixed = sigma",
            "sampling/test_outcome.py"),

@@ -60,7 +60,7 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr", source: GameSour
     if solver == "nfsp":
         return config_from_table({"game": game, "solver": solver, **_NFSP[size]})
     if solver in ("ppo", "mmd"):
-        own = (_MMD if solver == "mmd" else _PPO) | _GRADIENTS[size]
+        own = {"method": solver, **_GRADIENTS[size]}
         kept = {name: base[name] for name in ("network", "runtime")}
         return config_from_table({"game": game, "solver": "ppo", "ppo": own, "evaluation": {"every": 150}, **kept})
     if game.startswith(f"{OPENSPIEL}phantom_ttt"):
@@ -286,9 +286,6 @@ _TINY_ITERATIONS: dict[str, int] = {
     "vr-deep-dcfr+": 100,
     "vr-deep-pdcfr+": 75,
 }
-# Policy gradients by trials on Leduc (docs/algorithms/ppo.md); those of other poker games are not tuned.
-_PPO = {"entropy": 0.2, "learning_rate": 5e-4, "clip_ratio": 0.1, "steps": 4}
-_MMD = {"entropy": 0.3, "clip_ratio": 0.0, "kl": 3.0}
 _SHORT_GRADIENTS = {"iterations": 600, "episodes": 16_384}
 _GRADIENTS: dict[Size, dict[str, int]] = {
     "tiny": _SHORT_GRADIENTS,

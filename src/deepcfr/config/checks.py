@@ -60,11 +60,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "nfsp.policy_learning_rate": (1e-12, 10.0),
     "ppo.iterations": (1, 100_000_000),
     "ppo.episodes": (1, 100_000_000),
-    "ppo.steps": (1, 1_000_000),
-    "ppo.clip_ratio": (0.0, 1.0),
-    "ppo.kl": (0.0, 1e9),
-    "ppo.entropy": (1e-9, 1e9),
-    "ppo.learning_rate": (1e-12, 10.0),
     "solve.iterations": (1, 100_000_000),
     "solve.traversals": (1, 1_000_000_000),
     "solve.exploration_start": (0.0, 1.0),
@@ -116,8 +111,6 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
     elif config.solver != "deep-cfr":
         if config.evaluation.policy != "average":
             yield f"'evaluation.policy' must be average for {config.method}, but is {config.evaluation.policy}."
-        if config.solver == "ppo" and not config.ppo.clip_ratio and not config.ppo.kl:
-            yield "'ppo.clip_ratio' and 'ppo.kl' are both 0: nothing holds a policy near that of its episodes."
     else:
         sampling = config.sampling
         panel = isinstance(sampling, PublicChanceSampling) and sampling.panel

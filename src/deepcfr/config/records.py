@@ -290,7 +290,7 @@ class RunConfig:
         if self.solver == "nfsp":
             return "NFSP"
         if self.solver == "ppo":
-            return "PPO" if self.ppo.clip_ratio else "MMD"
+            return self.ppo.method.upper()
         varied = "VR-" if self.has_values else ""
         if self.advantage.target == "sum":
             return f"{varied}Double Neural CFR"

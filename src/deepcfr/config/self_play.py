@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,10 @@ class NFSPConfig:
 class PPOConfig:
     """Policy gradients by self-play, which read this section, `network`, `evaluation` and `runtime`.
 
-    With a `clip_ratio` it is PPO (Schulman et al. 2017), with `kl` instead magnetic mirror descent (Sokota et al. 2023).
-    Advantages, and so `entropy` and `kl`, are in units of the root mean square payoff of the player's first episodes.
+    The updates of each method, found by trials on Leduc (docs/algorithms/ppo.md), are in `reinforcement.objective`.
     """
 
     iterations: int = 500  #: batches of episodes, each followed by updates of all networks
     episodes: int = 16_384  #: episodes in a batch
-    steps: int = 8  #: updates of each policy network in an iteration; each value network has 8
-    clip_ratio: float = 0.2  #: up to this relative change of a probability in an iteration its gain counts; 0: always
-    kl: float = 0.0  #: weight of the divergence from the iteration's first policy, 1 / eta of magnetic mirror descent
-    #: weight of the policy's entropy in iteration 1; it falls by a constant factor for every iteration, to 0.05 in the last
-    entropy: float = 0.1
-    learning_rate: float = 0.003  #: of policy networks, by Adam; rates fall along a cosine to a tenth
+    #: proximal policy optimisation (Schulman et al. 2017), or magnetic mirror descent (Sokota et al. 2023)
+    method: Literal["ppo", "mmd"] = "ppo"

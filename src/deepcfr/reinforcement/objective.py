@@ -12,17 +12,33 @@ falls over the run (Rudolph et al. 2025).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
-from deepcfr.config import PPOConfig
 
+@dataclass(frozen=True)
+class Objective:
+    """The updates of a method; weights are in units of the root mean square payoff of the player's first episodes."""
+
+    steps: int  # updates of each policy network in an iteration
+    learning_rate: float  # of policy networks, which falls along a cosine to a tenth
+    entropy: float  # alpha in iteration 1
+    clip_ratio: float = 0.0  # c: up to this relative change of a probability in an iteration its gain counts; 0: always
+    kl: float = 0.0  # weight of the divergence from the iteration's first policy
+
+
+OBJECTIVES = {  # by trials on Leduc (docs/algorithms/ppo.md)
+    "ppo": Objective(steps=4, learning_rate=5e-4, entropy=0.2, clip_ratio=0.1),
+    "mmd": Objective(steps=8, learning_rate=0.003, entropy=0.3, kl=3.0),
+}
 _ENTROPY_END = 0.05  # alpha in the last iteration
 
 
-def entropy_weight(settings: PPOConfig, t: int) -> float:
-    """alpha in iteration t: from `entropy` to 0.05 by a constant factor for every iteration."""
-    done = (t - 1) / max(1, settings.iterations - 1)
-    return float(settings.entropy ** (1 - done) * _ENTROPY_END**done)
+def entropy_weight(first: float, t: int, iterations: int) -> float:
+    """alpha in iteration t: from `first` to 0.05 by a constant factor for every iteration."""
+    done = (t - 1) / max(1, iterations - 1)
+    return float(first ** (1 - done) * _ENTROPY_END**done)
 
 
 def regularised_loss(
@@ -30,18 +46,18 @@ def regularised_loss(
     old: torch.Tensor,
     action: torch.Tensor,
     advantage: torch.Tensor,
-    settings: PPOConfig,
+    objective: Objective,
     alpha: float,
     legal: torch.Tensor,
 ) -> torch.Tensor:
     """The mean of the module's objective over decisions; `new` and `old` are log-probabilities [I, A], 0 if not legal."""
     ratio = (new - old).gather(1, action[:, None])[:, 0].exp()
     gain = ratio * advantage
-    if settings.clip_ratio:
-        clipped = ratio.clamp(1 - settings.clip_ratio, 1 + settings.clip_ratio)
+    if objective.clip_ratio:
+        clipped = ratio.clamp(1 - objective.clip_ratio, 1 + objective.clip_ratio)
         gain = torch.minimum(gain, clipped * advantage)
     probability = new.exp() * legal
-    regular = (probability * (alpha * new + settings.kl * (new - old))).sum(1)
+    regular = (probability * (alpha * new + objective.kl * (new - old))).sum(1)
     return (regular - gain).mean()
 
 

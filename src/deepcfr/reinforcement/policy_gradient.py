@@ -19,7 +19,13 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
 from deepcfr.reinforcement.episodes import Episodes, Transitions, payoff_unit, play_episodes
 from deepcfr.reinforcement.learner import Learner, copies, cosine
-from deepcfr.reinforcement.objective import entropy_weight, generalised_advantages, regularised_loss
+from deepcfr.reinforcement.objective import (
+    OBJECTIVES,
+    Objective,
+    entropy_weight,
+    generalised_advantages,
+    regularised_loss,
+)
 from deepcfr.reinforcement.players import CHUNK, PLAYERS, NetworkPlayer, mixed
 from deepcfr.reinforcement.q_learning import outputs_at
 from deepcfr.reinforcement.self_play import SelfPlay
@@ -86,6 +92,11 @@ class PolicyGradient(SelfPlay):
     def settings(self) -> PPOConfig:
         return self.config.ppo
 
+    @property
+    def objective(self) -> Objective:
+        """What an update of policy networks descends on."""
+        return OBJECTIVES[self.settings.method]
+
     def iterations(self) -> Iterator[PolicyGradientRecord]:
         """Batches of episodes with updates, from the current state to the configured number of iterations."""
         while self.iteration < self.settings.iterations:
@@ -97,7 +108,7 @@ class PolicyGradient(SelfPlay):
         found = list(self._play(t))
         played = time.perf_counter()
         losses = list(self.workers.map(lambda player: self._learn(t, player, found), PLAYERS))
-        steps = sum(settings.steps + _VALUE_STEPS for player in PLAYERS if losses[player] is not None)
+        steps = sum(self.objective.steps + _VALUE_STEPS for player in PLAYERS if losses[player] is not None)
         self.iteration = t
         self.nodes_touched += (touched := sum(episodes.nodes_touched for episodes in found))
         return PolicyGradientRecord(
@@ -108,7 +119,7 @@ class PolicyGradient(SelfPlay):
             trained=_BATCH * steps,
             play_seconds=played - start,
             fit_seconds=time.perf_counter() - played,
-            entropy_weight=entropy_weight(settings, t),
+            entropy_weight=entropy_weight(self.objective.entropy, t, settings.iterations),
             value_loss=(losses[0] or 0.0, losses[1] or 0.0),
         )
 
@@ -128,7 +139,7 @@ class PolicyGradient(SelfPlay):
 
     def _learn(self, t: int, player: int, found: list[Episodes]) -> float | None:
         """Update a player's networks; returns the mean squared error of V, None if the player never acts."""
-        settings, legal = self.settings, self.game.encoding.legal
+        objective, last, legal = self.objective, self.settings.iterations, self.game.encoding.legal
         policy, value = self.policies[player], self.values[player]
         steps = joined([episodes.transitions[player] for episodes in found])
         if not len(steps):
@@ -136,25 +147,25 @@ class PolicyGradient(SelfPlay):
         if not value.updates:
             value.network.scale.fill_(payoff_unit(steps.reward, steps.terminal))
         seen = self._experience(player, steps)
-        alpha, factor = entropy_weight(settings, t), cosine(t, settings.iterations)
+        alpha, factor = entropy_weight(objective.entropy, t, last), cosine(t, last)
 
         def policy_loss(index: torch.Tensor) -> torch.Tensor:
             infosets, before = seen.infosets[index], (seen.policy[index], seen.action[index], seen.advantage[index])
             allowed = legal[infosets.node]
             new = masked_log_softmax(outputs_at(policy.network, infosets, self.game.encoding), allowed)
-            return regularised_loss(new, *before, settings, alpha, allowed)
+            return regularised_loss(new, *before, objective, alpha, allowed)
 
         def value_loss(index: torch.Tensor) -> torch.Tensor:
             predicted = outputs_at(value.network, seen.infosets[index], self.game.encoding)[:, 0]
             return (predicted - seen.returns[index]).square().mean()
 
         for learner, loss, count, rate, name in (
-            (policy, policy_loss, settings.steps, settings.learning_rate, "policy"),
+            (policy, policy_loss, objective.steps, objective.learning_rate, "policy"),
             (value, value_loss, _VALUE_STEPS, _VALUE_RATE, "value"),
         ):
             stream = self._stream(f"{name} steps", t, player)
-            last = learner.descend(len(seen.action), loss, count, _BATCH, rate * factor, stream)
-        return last * float(value.network.scale) ** 2
+            mean = learner.descend(len(seen.action), loss, count, _BATCH, rate * factor, stream)
+        return mean * float(value.network.scale) ** 2
 
     @torch.no_grad()
     def _experience(self, player: int, steps: Transitions) -> _Experience:
