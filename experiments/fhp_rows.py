@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 _FIT = {
     "steps": 4_000, "batch_size": 10_000, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant",
-    "merge_infosets": False,
+    "draw": "uniform",
 }  # fmt: skip
 _INPUTS = {
     "network.kind": "paper", "network.width": 64, "network.card_width": 3, "network.card_embedding": False,

@@ -225,8 +225,8 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     )
     assert list(unread_settings(leduc)) == [
         "memory.advantage_capacity, memory.strategy_capacity: ignored, because a panel keeps all its hands",
-        "advantage.merge_infosets: ignored, because the examples of 'advantage.batch_size' are hands",
-        "average.merge_infosets: ignored, because the examples of 'average.batch_size' are hands",
+        "advantage.draw: ignored, because the examples of 'advantage.batch_size' are hands",
+        "average.draw: ignored, because the examples of 'average.batch_size' are hands",
     ]
     hands = with_key(with_key(config, "sampling.decisions", 3), "sampling.hands", 9)
     assert list(unread_settings(hands)) == [

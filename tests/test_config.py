@@ -125,8 +125,7 @@ FITS: dict[str, st.SearchStrategy[Any]] = {
     "batch_size": whole(1, 10_000_000),
     "learning_rate": real(1e-12, 10.0),
     "schedule": st.sampled_from(["constant", "cosine"]),
-    "draw": st.sampled_from(["uniform", "balanced"]),
-    "merge_infosets": st.booleans(),
+    "draw": st.sampled_from(["uniform", "merged", "balanced"]),
 }
 CONFIGS = st.builds(
     RunConfig,
@@ -232,7 +231,7 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ({"cfr": {"fallback": ["highest"]}}, ["'cfr.fallback'", "highest, uniform", "['highest']"]),
         ({"advantage": {"learning_rate": "fast"}}, ["'advantage.learning_rate'", "a number", "'fast'"]),
         ({"advantage": {"learning_rate": False}}, ["'advantage.learning_rate'", "a number", "False"]),
-        ({"average": {"merge_infosets": 1}}, ["'average.merge_infosets'", "true or false", "1"]),
+        ({"network": {"strength": 1}}, ["'network.strength'", "true or false", "1"]),
         ({"evaluation": {"at": 3}}, ["'evaluation.at'", "a list of whole numbers", "3"]),
         ({"evaluation": {"at": [1, "2"]}}, ["'evaluation.at'", "a list of whole numbers", "'2'"]),
         ({"evaluation": {"at": [True]}}, ["'evaluation.at'", "a list of whole numbers", "True"]),
@@ -252,7 +251,7 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
-        ({"average": {"compress": 1.0}}, ["'average.compress'", "is not a setting", "merge_infosets"]),
+        ({"average": {"compress": 1.0}}, ["'average.compress'", "is not a setting", "draw"]),
         ({"advantage": {"learning_rate": math.nan}}, ["'advantage.learning_rate'", "between", "nan"]),
         ({"advantage": {"compress": math.inf}}, ["'advantage.compress'", "between", "inf"]),
         ({"advantage": {"compress": -1}}, ["'advantage.compress'", "between", "is -1"]),
@@ -292,7 +291,7 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
     [
         {"sampling": BOARDS, "memory": {"kind": "window"}},
         {"sampling": {**BOARDS, "panel": True}, "memory": {"kind": "window"}},
-        {"sampling": BOARDS, "advantage": {"merge_infosets": True, "compress": 1.0}},
+        {"sampling": BOARDS, "advantage": {"draw": "merged", "compress": 1.0}},
         {"advantage": {"compress": 1.0, "decisions": 3}},
     ],
 )
@@ -310,13 +309,13 @@ def test_unknown_names_and_wrong_types_are_reported_together() -> None:
         "game": 2,
         "memory": "big",
         "cfr": {"iterations": "many", "K": 3, "fallback": "best"},
-        "average": {"merge_infosets": "yes"},
+        "average": {"steps": "yes"},
         "evaluation": {"at": ["end"]},
     }
     problems = problems_of(table)
     assert_sentences(problems)
     names = [
-        "sneed", "game", "memory", "cfr.iterations", "cfr.K", "cfr.fallback", "average.merge_infosets", "evaluation.at",
+        "sneed", "game", "memory", "cfr.iterations", "cfr.K", "cfr.fallback", "average.steps", "evaluation.at",
     ]  # fmt: skip
     assert [problem.split("'")[1] for problem in problems] == names
 

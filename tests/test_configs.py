@@ -67,7 +67,7 @@ def test_the_paper_configuration_has_the_papers_values() -> None:
         1e-3,
     )
     assert (config.advantage.refit, config.advantage.schedule) == ("scratch", "constant")
-    assert not config.advantage.merge_infosets
+    assert config.advantage.draw == "uniform"
     assert config.memory.advantage_capacity == config.memory.strategy_capacity == 40_000_000
     assert (config.network.suits, config.network.width, config.network.card_width) == ("raw", 64, 3)
 

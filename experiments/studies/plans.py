@@ -48,7 +48,7 @@ _QUICK_FIT = {
     "optimizer": "muon",
     "learning_rate": 0.01,
     "schedule": "cosine",
-    "merge_infosets": True,
+    "draw": "merged",
 }
 QUICK: dict[str, Any] = {
     "game": "fhp-mini",

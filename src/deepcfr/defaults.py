@@ -109,7 +109,7 @@ def cluster_notes(game: str) -> list[str]:
     ]
 
 
-_MERGED_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "merge_infosets": True}
+_MERGED_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "draw": "merged"}
 _PANEL_FIT = {
     "batch_size": 384,
     "decisions": 12,

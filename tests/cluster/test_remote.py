@@ -77,12 +77,10 @@ def assert_same(one: DeepCFR, other: DeepCFR) -> None:
         assert all(torch.equal(weight, state[name]) for name, weight in network.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("draw", "merge"), [("uniform", False), ("uniform", True), ("balanced", False), ("balanced", True)]
-)
-def test_one_process_and_three_hold_and_learn_the_same(draw: Any, merge: bool) -> None:
-    advantage = replace(CONFIG.advantage, draw=draw, merge_infosets=merge)
-    config = replace(CONFIG, advantage=advantage, average=replace(CONFIG.average, merge_infosets=merge))
+@pytest.mark.parametrize("draw", ["uniform", "merged", "balanced"])
+def test_one_process_and_three_hold_and_learn_the_same(draw: Any) -> None:
+    advantage, average = replace(CONFIG.advantage, draw=draw), replace(CONFIG.average, draw=draw)
+    config = replace(CONFIG, advantage=advantage, average=average)
     alone = finished(config)
     assert alone.nodes_touched > 0
     for count in (1, 3):

@@ -148,7 +148,7 @@ def test_merged_targets_are_those_of_one_memory_with_all_samples() -> None:
     parts = {n: Memory(GAME.encoding, 30) for n in range(4)}
     for n in range(3):
         parts[n].add(whole[slice(30 * n, 30 * n + 30)], stream=n)
-    config = FitConfig(merge_infosets=True)
+    config = FitConfig(draw="merged")
     merged = InfosetExamples(whole, OBJECTIVE, config)
     order = Order("advantage-0", linear_weights, NEWEST, config)
     examples = ShardedExamples(Here(parts), order, OBJECTIVE)

@@ -266,7 +266,7 @@ VARIANTS = {
     "two threads": replace(CONFIG, runtime=replace(CONFIG.runtime, threads=2)),
     "window": replace(CONFIG, memory=replace(CONFIG.memory, kind="window")),
     "fine-tuned advantages": replace(CONFIG, advantage=replace(ADVANTAGE, refit="fine-tune")),
-    "merged infosets": replace(CONFIG, advantage=replace(ADVANTAGE, merge_infosets=True)),
+    "merged infosets": replace(CONFIG, advantage=replace(ADVANTAGE, draw="merged")),
     "drawn by weight": replace(
         CONFIG, advantage=replace(ADVANTAGE, draw="balanced"), average=replace(FIT, draw="balanced")
     ),

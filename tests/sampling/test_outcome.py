@@ -359,7 +359,7 @@ def test_no_deals_give_no_samples() -> None:
 
 
 def test_deep_cfr_learns_kuhn_from_single_histories() -> None:
-    fit = FitConfig(steps=40, batch_size=128, learning_rate=5e-3, schedule="cosine", merge_infosets=True)
+    fit = FitConfig(steps=40, batch_size=128, learning_rate=5e-3, schedule="cosine", draw="merged")
     config = RunConfig(
         game="kuhn",
         cfr=CFRConfig(iterations=15),

@@ -120,7 +120,7 @@ def test_a_run_in_units_of_the_pot_is_as_good() -> None:
 
 def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     """After one iteration against a uniform opponent: the same memory in both units, and nearly exact fits."""
-    exact = replace(ADVANTAGE, steps=500, batch_size=256, merge_infosets=True)
+    exact = replace(ADVANTAGE, steps=500, batch_size=256, draw="merged")
     found = []
     for pot_units in (False, True):
         once = replace(CONFIG.cfr, iterations=1)

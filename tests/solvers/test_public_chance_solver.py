@@ -305,7 +305,7 @@ def test_the_strategies_that_are_recorded_are_those_that_were_played() -> None:
 
 def test_merged_targets_are_means_over_all_decisions_of_an_infoset() -> None:
     config = with_settings(BRIEF, decisions=3)
-    solver, _ = solved(replace(config, advantage=replace(config.advantage, merge_infosets=True)))
+    solver, _ = solved(replace(config, advantage=replace(config.advantage, draw="merged")))
     assert isinstance(solver.memories, InfosetMemories)
     memory = solver.memories.advantages[0]
     samples, weight = memory[slice(None)], memory.filled("iteration").float()

@@ -323,7 +323,7 @@ def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(solver.collector, "fit", fit)
     config = solver.config.advantage
-    solver.config = replace(solver.config, advantage=replace(config, merge_infosets=False))
+    solver.config = replace(solver.config, advantage=replace(config, draw="uniform"))
     solved(solver)
     assert kept[-1].min() < -0.01
     assert kept[-1].max() > 0.01

@@ -172,7 +172,7 @@ def test_deep_cfr_learns_games_of_openspiel(name: str, share: float) -> None:
     """A few iterations leave less than `share` of the uniform policy's NashConv, and OpenSpiel computes the same."""
     torch.set_num_threads(1)
     game = load_openspiel_game(name)
-    fit = FitConfig(steps=60, batch_size=256, learning_rate=3e-3, schedule="cosine", merge_infosets=True)
+    fit = FitConfig(steps=60, batch_size=256, learning_rate=3e-3, schedule="cosine", draw="merged")
     solver = DeepCFR(
         game,
         RunConfig(

@@ -53,7 +53,7 @@ def test_the_loss_of_a_hand_with_several_decisions_is_their_mean() -> None:
 
 def test_a_merged_target_is_that_of_all_samples_of_its_infoset() -> None:
     data, network = advantages(count=50), new_network()
-    config = FitConfig(merge_infosets=True)
+    config = FitConfig(draw="merged")
     examples = InfosetExamples(data.memory, Objective(LEGAL, advantage_loss, linear_weights, NEWEST), config)
     mean = data.mean(linear_weights(data.samples.iteration, NEWEST))
     index = torch.tensor([7])

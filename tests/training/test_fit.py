@@ -171,10 +171,10 @@ def test_a_cosine_comes_nearer_to_the_mean_than_a_constant_rate() -> None:
 def test_merging_infosets_learns_the_same_means_without_the_sampling_noise() -> None:
     data = advantages(noise=2.0)
     config = FitConfig(steps=300, batch_size=128, learning_rate=1e-2, schedule="cosine")
-    errors = [error_against_mean(replace(config, merge_infosets=merge), data) for merge in (False, True)]
+    errors = [error_against_mean(one, data) for one in (config, replace(config, draw="merged"))]
     assert errors[1] < 0.5 * errors[0]
     assert errors[1] < 0.02
-    _, result = fitted(data, replace(config, merge_infosets=True))
+    _, result = fitted(data, replace(config, draw="merged"))
     assert result.loss < 0.1  # what is left of a loss that is 8 or more otherwise
 
 

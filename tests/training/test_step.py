@@ -1,7 +1,7 @@
 """Steps: those of torch's plain Adam, and the same numbers as CUDA graphs as run operation by operation."""
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -35,10 +35,10 @@ class ReadsBack(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("draw", ["uniform", "merged"])
 @pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
-def test_a_step_reads_nothing_back_from_the_device(loss: Loss, merge: bool) -> None:
-    data, config = advantages(), FitConfig(batch_size=32, merge_infosets=merge)
+def test_a_step_reads_nothing_back_from_the_device(loss: Loss, draw: Any) -> None:
+    data, config = advantages(), FitConfig(batch_size=32, draw=draw)
     examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)
     descent = Descent(new_network(kind="paper"), examples, config, Workers(1))
     descent.make_room(block=3, batch=32)
@@ -101,10 +101,10 @@ def test_a_learners_steps_are_those_of_adam_too(
 # On CUDA
 
 
-@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("draw", ["uniform", "merged"])
 @pytest.mark.parametrize("loss", [advantage_loss, strategy_loss])
-def test_the_loss_compiles_whole_and_stays_the_same(loss: Loss, merge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, config = advantages(), FitConfig(batch_size=32, merge_infosets=merge)
+def test_the_loss_compiles_whole_and_stays_the_same(loss: Loss, draw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, config = advantages(), FitConfig(batch_size=32, draw=draw)
     examples = InfosetExamples(data.memory, Objective(LEGAL, loss, linear_weights, NEWEST), config)
     network, index = new_network(kind="paper"), torch.arange(32)
     parameters = list(network.parameters())

@@ -4,7 +4,7 @@ A reservoir keeps each of the m_s samples that it has seen with the same probabi
 seen comes from shard s with probability m_s / sum m, and is then any sample that the shard keeps. Weighted draws use sums
 of weights instead. Draws depend only on the shards and on the fit's stream, not on where the shards are.
 
-With `merge_infosets` every shard sends the sum of its targets at each of its infosets, and receives the means over all
+With merged draws every shard sends the sum of its targets at each of its infosets, and receives the means over all
 shards, so that it draws merged targets: the same as those of one memory with all samples.
 """
 
@@ -91,9 +91,9 @@ class ShardSampler:
         """The survey of this shard."""
         memory, objective, sums = self._memory, self._objective, None
         mass = torch.zeros(len(objective.legal), dtype=torch.float64)
-        if self._config.draw != "uniform":
+        if self._config.draw == "balanced":
             mass = objective.mass(memory).cpu()
-        if self._config.merge_infosets and len(memory):
+        if self._config.draw == "merged" and len(memory):
             weight = objective.weights(memory.filled("iteration"), objective.iteration)
             found, place = memory.target_sums(weight)
             sums = InfosetSums(found.code.cpu(), found.weight.cpu(), found.target.cpu())
@@ -103,7 +103,7 @@ class ShardSampler:
     def aim(self, mass: torch.Tensor, means: Means | None) -> float:
         """Prepare draws for an order; arguments and result as for `Shards.aim`."""
         memory, targets = self._memory, self._memory.filled("target")
-        unmerged = replace(self._config, merge_infosets=False)
+        unmerged = replace(self._config, draw="balanced" if self._config.draw == "balanced" else "uniform")
         self._examples = InfosetExamples(memory, self._objective, unmerged, mass.to(targets.device))
         if self._infosets and means:
             code, place = self._infosets
@@ -147,7 +147,7 @@ class ShardedExamples:
 
     def _share(self, survey: Survey, mass: torch.Tensor) -> float:
         """The unnormalised probability that a draw is from this shard."""
-        if self.order.config.draw == "uniform":
+        if self.order.config.draw != "balanced":
             return float(survey.seen)
         return survey.times * float((survey.mass[mass > 0] / mass[mass > 0]).sum())
 

@@ -238,7 +238,7 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
     }
     for section in ("advantage", "average"):
         unit = "hands" if panel else "infosets"
-        names = ("merge_infosets", "draw") if panel else ("decisions",)
+        names = ("draw",) if panel else ("decisions",)
         groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)
     return groups
 

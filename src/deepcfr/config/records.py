@@ -150,9 +150,10 @@ class FitConfig:
 
     steps: int = 4_000  #: mini-batch steps
     batch_size: int = 10_000  #: examples in a mini-batch, drawn with replacement
-    #: uniform: draw all examples alike and weight their losses; balanced: draw in proportion to the weights, and equally
-    #: from every round, because river decisions outnumber the others. Memories of hands ignore it
-    draw: Literal["uniform", "balanced"] = "uniform"
+    #: uniform: draw all examples alike and weight their losses; merged: the same, with each target replaced by the weighted
+    #: mean over its infoset's samples in the memory; balanced: draw in proportion to the weights, and equally from every
+    #: round, because river decisions outnumber the others. Memories of hands ignore it
+    draw: Literal["uniform", "merged", "balanced"] = "uniform"
     #: decisions of each hand in a mini-batch, drawn in proportion to their reach; 0 is all. Memories of infosets ignore it
     decisions: int = 0
     #: Adam as in the paper; or Muon (Jordan et al. 2024), which orthogonalises the steps of hidden matrices, with Adam for
@@ -160,8 +161,6 @@ class FitConfig:
     optimizer: Literal["adam", "muon"] = "adam"
     learning_rate: float = 1e-3  #: learning rate of the optimizer
     schedule: Literal["constant", "cosine"] = "constant"  #: learning rate over the fit; cosine decays to zero
-    #: replace each target by the weighted mean over its infoset's samples in the memory. Memories of hands ignore it
-    merge_infosets: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from deepcfr.config import RunConfig, TabularConfig
 from deepcfr.errors import ConfigError, GameError
@@ -278,7 +278,8 @@ def fit_solved(game: PokerGame, config: RunConfig, solved: RangePolicy, settings
     If the run plays its first round from a table, so does the policy, with the solved strategy as the table.
     """
     # examples of one infoset all have the same target
-    plan = replace(config.average, merge_infosets=False, steps=settings.steps or config.average.steps)
+    draw: Literal["balanced", "uniform"] = "balanced" if config.average.draw == "balanced" else "uniform"
+    plan = replace(config.average, draw=draw, steps=settings.steps or config.average.steps)
     examples = solved_examples(solved, game, config, plan, settings.examples, key(config.seed, "exact examples"))
     network = build_network(game.encoding, config.network, generator(key(config.seed, "exact network")))
     with Workers(settings.threads) as workers:

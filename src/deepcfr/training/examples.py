@@ -130,7 +130,7 @@ class Objective:
 
     def of(self, network: SplitNetwork, batch: Samples, config: FitConfig) -> torch.Tensor:
         """The sum of the losses of a mini-batch drawn with the settings of `config`."""
-        weights = self.weights if config.draw == "uniform" else uniform_weights
+        weights = uniform_weights if config.draw == "balanced" else self.weights
         weight = weights(batch.iteration, self.iteration)
         node = batch.infosets.node
         if node.dim() == 2:  # a sample is a hand with several decisions, and has the mean of their losses
@@ -162,7 +162,7 @@ class Objective:
 
         Balanced draws take as much weight from every round, of which `mass` [K] is in a memory that this is a part of.
         """
-        if config.draw == "uniform" or not len(memory):
+        if config.draw != "balanced" or not len(memory):
             return None
         by_round = self.mass(memory) if mass is None else mass
         odds = self.weights(memory.filled("iteration"), self.iteration)
@@ -201,7 +201,7 @@ def first_nodes(memory: Memory) -> torch.Tensor:
 class InfosetExamples:
     """The samples of a memory, each an infoset with its target; source: Algorithm 1 and section 5.2.
 
-    Arguments as for `Objective`. With `merge_infosets` every sample's target is first replaced by the weighted mean
+    Arguments as for `Objective`. With merged draws every sample's target is first replaced by the weighted mean
     target of all samples of the same infoset: the loss changes by a constant only, so the minimiser is the same, but
     mini-batches lose the sampling noise. `mass` is given if the memory is one shard of several.
     """
@@ -216,7 +216,7 @@ class InfosetExamples:
         self.memory, self.objective, self._config = memory, objective, config
         #: the fitted targets of the samples, float32 [samples, A], or [samples, D, A] if a sample has D decisions
         self.targets = memory.filled("target")
-        if config.merge_infosets and len(memory):
+        if config.draw == "merged" and len(memory):
             weight = objective.weights(memory.filled("iteration"), objective.iteration)
             self.targets = memory.mean_targets(weight)
         #: the acceptance probability of each sample, as `Objective.odds` says
