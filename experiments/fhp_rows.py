@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deepcfr.config import FitConfig, RunConfig, settings_by_name
+from deepcfr.config import RunConfig, settings_by_name
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
@@ -102,14 +102,10 @@ def decisions(run: RunFolder) -> tuple[int, int]:
     assert isinstance(game, PokerGame)
     tree, first = game.tree, 1 if config.cfr.first_round == "table" else 0
 
-    def drawn(player: int, fit: FitConfig) -> int:
-        sizes = [int(((tree.round == r) & (tree.actor == player)).sum()) for r in range(first, game.rules.num_rounds)]
-        return sum(min(size, fit.decisions or size) for size in sizes)
-
-    mine, theirs = (drawn(player, config.advantage) for player in (0, 1))
+    mine, theirs = (int(((tree.round >= first) & (tree.actor == player)).sum()) for player in (0, 1))
     if mine != theirs:
         raise SystemExit(f"Examples of the players have {mine} and {theirs} infosets, and metrics count them together.")
-    return mine, sum(drawn(player, config.average) for player in (0, 1))
+    return mine, mine + theirs
 
 
 def curve(run: RunFolder) -> Iterator[Row]:

@@ -211,10 +211,6 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     assert [note for note in external if "ignored" in note] == [
         "advantage.compress: ignored, because only a panel has exact mean targets",
     ]
-    some = with_key(with_key(config, "sampling.kind", "external"), "advantage.decisions", 12)
-    assert (
-        "advantage.decisions: ignored, because the examples of 'advantage.batch_size' are infosets"
-    ) in unread_settings(some)
     fresh = with_key(config, "sampling.panel", False)
     assert list(unread_settings(fresh)) == ["advantage.compress: ignored, because only a panel has exact mean targets"]
     assert list(unread_settings(with_key(config, "memory.kind", "window"))) == [
@@ -468,7 +464,7 @@ def test_public_chance_sampling_keeps_the_networks_it_starts_from() -> None:
 def test_settings_of_hands_are_not_read_without_them() -> None:
     for sampler in ("external", "outcome"):
         base = with_key(BASE, "sampling.kind", sampler)
-        other = replace(base, advantage=replace(ADVANTAGE, compress=1.0, decisions=3))
+        other = replace(base, advantage=replace(ADVANTAGE, compress=1.0))
         runs = [DeepCFR(load_game("leduc"), config) for config in (base, other)]
         for solver in runs:
             next(solver.iterations())

@@ -292,7 +292,7 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
         {"sampling": BOARDS, "memory": {"kind": "window"}},
         {"sampling": {**BOARDS, "panel": True}, "memory": {"kind": "window"}},
         {"sampling": BOARDS, "advantage": {"draw": "merged", "compress": 1.0}},
-        {"advantage": {"compress": 1.0, "decisions": 3}},
+        {"advantage": {"compress": 1.0}},
     ],
 )
 def test_ways_of_sampling_that_agree_are_accepted(table: dict[str, Any]) -> None:

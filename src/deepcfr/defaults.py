@@ -111,13 +111,12 @@ def cluster_notes(game: str) -> list[str]:
 
 _MERGED_FIT = {"learning_rate": 3e-3, "schedule": "cosine", "draw": "merged"}
 _PANEL_FIT = {
-    "batch_size": 384,
-    "decisions": 12,
+    "batch_size": 128,
     "optimizer": "muon",
     "learning_rate": 0.01,
     "schedule": "cosine",
 }
-_TOWER_FIT = _PANEL_FIT | {"decisions": 0, "learning_rate": 0.02}
+_TOWER_FIT = _PANEL_FIT | {"batch_size": 384, "learning_rate": 0.02}
 _ADAM_FIT = {"learning_rate": 3e-3, "schedule": "cosine"}
 _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
     "batch_size": 4_096,
@@ -128,7 +127,7 @@ _HISTORY_FIT = {  # fits to infosets of sampled histories, not to whole hands
     "refit": "fine-tune",
     "pot_units": True,
 }
-_WHOLE_HANDS = {"batch_size": 768, "decisions": 0}
+_WHOLE_HANDS = {"batch_size": 768}
 _BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "schedule": "cosine"}
 _DRAWN_BOARDS = {"kind": "public-chance", "boards": 200, "samples": 64, "hands": 64, "decisions": 8}
 _TOWERS = {"kind": "two-tower", "width": 256, "layers": 2, "strength": True}
@@ -197,7 +196,7 @@ _TUNED: dict[str, dict[str, Any]] = {
         "sampling": {"kind": "public-chance", "boards": 6, "panel": True, "samples": 10},
         "network": {"kind": "mlp", "width": 64, "layers": 3},
         "advantage": {"steps": 50, "batch_size": 40, "refit": "fine-tune", "compress": 1.0, **_ADAM_FIT},
-        "average": {**_PANEL_FIT, "steps": 4_000, "batch_size": 40, "decisions": 0},
+        "average": {**_PANEL_FIT, "steps": 4_000, "batch_size": 40},
         "evaluation": {"every": 100},
         "runtime": {"threads": 1, "checkpoint_every": 25},
     },

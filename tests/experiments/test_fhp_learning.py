@@ -83,14 +83,9 @@ def test_a_run_becomes_a_row_for_each_evaluation(tmp_path: Path) -> None:
     assert {(one["commit"], one["torch"], one["note"], one["seed"]) for one in found} == {("c" * 40, "2.0", "alone", 0)}
 
 
-def test_only_the_decisions_that_are_drawn_count(tmp_path: Path) -> None:
-    some = replace(
-        HANDS, advantage=replace(HANDS.advantage, decisions=12), average=replace(HANDS.average, decisions=40)
-    )
-    found = rows.rows_of("faithful+", make_run(tmp_path / "run", some), "", None, None)
-    assert [one["sgd_samples"] for one in found] == [256 * 12 + 640 * 70, 3 * 256 * 12 + 640 * 70]
-    network = replace(some, cfr=replace(some.cfr, first_round="network"))  # 4 decisions before the flop
-    assert rows.decisions(RunFolder.open(make_run(tmp_path / "network", network))) == (4 + 12, 2 * (4 + 35))
+def test_the_decisions_of_a_first_round_without_a_table_count(tmp_path: Path) -> None:
+    network = replace(HANDS, cfr=replace(HANDS.cfr, first_round="network"))  # 4 decisions before the flop
+    assert rows.decisions(RunFolder.open(make_run(tmp_path / "network", network))) == (4 + 35, 2 * (4 + 35))
 
 
 def test_infosets_count_once_each(tmp_path: Path) -> None:

@@ -46,14 +46,12 @@ def part_of(player: int, round_: int, count: int, *, least: float = 0.01, board:
     return HandPart(memory, nodes, LEGAL[nodes], place)
 
 
-def examples_of(
-    parts: list[HandPart], loss: HandLoss = hand_advantage_loss, *, scaled: bool = True, decisions: int = 0
-) -> HandExamples:
-    return HandExamples(parts, loss, linear_weights, NEWEST, scaled=scaled, decisions=decisions)
+def examples_of(parts: list[HandPart], loss: HandLoss = hand_advantage_loss, *, scaled: bool = True) -> HandExamples:
+    return HandExamples(parts, loss, linear_weights, NEWEST, scaled=scaled)
 
 
 def drawn(examples: HandExamples, hand: torch.Tensor) -> torch.Tensor:
-    """Indices of the examples `hand`, each with some choice of its decisions."""
+    """Indices of the examples `hand`, each by one of its indices."""
     return hand * (examples.draws // len(examples)) + 5
 
 
@@ -111,31 +109,6 @@ def test_rounds_are_drawn_from_alike_and_short_memories_repeat_evenly() -> None:
         apart = apart + one.loss(net, drawn(one, rows)) * mass
     torch.testing.assert_close(every, apart / sum(mean), rtol=1e-4, atol=1e-5)
     assert set(torch.bincount(repeated).tolist()) == {2, 3}
-
-
-@pytest.mark.parametrize("decisions", [1, 2, 7, 14])
-def test_some_decisions_of_a_hand_stand_for_all_of_them(decisions: int) -> None:
-    part, net = part_of(0, 1, 30), network()
-    # one decision is met always, one hardly ever
-    part.memory.filled("reach")[:, 3] = 1.0
-    part.memory.filled("reach")[:, 5] *= 1e-3
-    part.memory.filled("values")[:, part.place // LEGAL.shape[1] == 5] *= 1e-3
-    some, every = examples_of([part], decisions=decisions), examples_of([part])
-    assert some.infosets == decisions < every.infosets == len(part.nodes) == 15
-    assert some.share(net) > every.share(net)
-    choices = some.draws // len(some)
-    for hand in (0, 17):
-        with torch.no_grad():
-            mean = some.loss(net, hand * choices + torch.arange(choices)) / choices
-            torch.testing.assert_close(mean, every.loss(net, drawn(every, torch.tensor([hand]))), rtol=1e-4, atol=1e-6)
-
-
-def test_as_many_decisions_as_there_are_is_all() -> None:
-    part, net = part_of(0, 1, 30), network()
-    index = torch.tensor([100, 2000])
-    every = examples_of([part]).loss(net, index)
-    for decisions in (15, 16, 1000):
-        assert torch.equal(examples_of([part], decisions=decisions).loss(net, index), every)
 
 
 @pytest.mark.parametrize("reach", [0.0, 1e-30, 1e-5])

@@ -39,7 +39,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "network.card_width": (1, 64),
     "fit.steps": (1, 100_000_000),
     "fit.batch_size": (1, 10_000_000),
-    "fit.decisions": (0, 1_000_000),
     "fit.learning_rate": (1e-12, 10.0),
     "fit.compress": (0.0, 1e6),
     "values.steps": (1, 100_000_000),
@@ -236,10 +235,10 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         else _changed(config, "values", tuple(vars(config.values))),
         "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
     }
-    for section in ("advantage", "average"):
-        unit = "hands" if panel else "infosets"
-        names = ("draw",) if panel else ("decisions",)
-        groups[f"the examples of '{section}.batch_size' are {unit}"] = _changed(config, section, names)
+    if panel:
+        for section in ("advantage", "average"):
+            reason = f"the examples of '{section}.batch_size' are hands"
+            groups[reason] = _changed(config, section, ("draw",))
     return groups
 
 

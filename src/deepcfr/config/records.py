@@ -154,8 +154,6 @@ class FitConfig:
     #: mean over its infoset's samples in the memory; balanced: draw in proportion to the weights, and equally from every
     #: round, because river decisions outnumber the others. Memories of hands ignore it
     draw: Literal["uniform", "merged", "balanced"] = "uniform"
-    #: decisions of each hand in a mini-batch, drawn in proportion to their reach; 0 is all. Memories of infosets ignore it
-    decisions: int = 0
     #: Adam as in the paper; or Muon (Jordan et al. 2024), which orthogonalises the steps of hidden matrices, with Adam for
     #: the rest. Steps of Muon do not run as CUDA graphs
     optimizer: Literal["adam", "muon"] = "adam"

@@ -224,7 +224,6 @@ class HandMemories:
             weights,
             t,
             scaled=True,
-            decisions=config.decisions,
             compress=self.compression(config),
         )
 
@@ -232,10 +231,10 @@ class HandMemories:
         """The compression of negative advantage targets; only on a panel, because it would bias the mean of noisy ones."""
         return 0.0 if self.panel_rows is None else config.compress
 
-    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:
+    def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:  # noqa: ARG002
         """The training examples of the average network."""
         parts = [self._part(p, r, memory) for (p, r), memory in self.strategies.items()]
-        return HandExamples(parts, hand_strategy_loss, weights, t, scaled=False, decisions=config.decisions)
+        return HandExamples(parts, hand_strategy_loss, weights, t, scaled=False)
 
     def sizes(self) -> tuple[tuple[int, int], int]:
         """Samples of advantages of each player, and of strategies."""

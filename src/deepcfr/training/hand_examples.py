@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -21,12 +21,11 @@ from deepcfr.training.networks import SplitNetwork
 _SCALE_HANDS = 1 << 12
 # infosets below this reach count less than their reach: their target is a quotient of two tiny numbers
 _LEAST_REACH = 1e-3
-_OFFSETS = 1024  # places at which a grid of decisions can begin
-_EVEN = 0.05  # share of the chance that is spread evenly over decisions, so that none is never drawn
+_INDICES = 1024  # that stand for a hand: their number decides which hands a stream draws
 
 _Part = Callable[[torch.Tensor], torch.Tensor]
 HandLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""(outputs [I, n, A], values [I, n, A] in the same unit, reach [I, n], legal [n, A] or [I, n, A]) to the loss of each
+"""(outputs [I, n, A], values [I, n, A] in the same unit, reach [I, n], legal [n, A]) to the loss of each
 infoset, [I, n]."""
 
 
@@ -62,29 +61,12 @@ class HandPart:
     place: torch.Tensor  # int64 [E], where each edge stands in a flat [n * A]
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Systematic sampling of decisions: a grid of step 1 over the cumulative probabilities, from a random offset."""
-
-    count: int  # nodes drawn, k
-    chance: torch.Tensor  # float32 [n], with which each node is drawn; their sum is k
-    end: torch.Tensor  # float32 [n], running sum
-
-    def nodes(self, offset: torch.Tensor) -> torch.Tensor:
-        """For each offset in (0, 1), [I], the nodes that its grid falls on, int64 [I, k]; all different."""
-        points = offset[:, None] + torch.arange(self.count, device=offset.device)
-        return torch.searchsorted(self.end, points, right=True).clamp_(max=len(self.end) - 1)
-
-
 class HandExamples:
     """An example is one hand from each of several memories (players, rounds), so all memories are drawn equally often.
 
     A drawn hand of any round stands for one deal, as each traversal of external sampling visits every round once, so the
     rounds are in proportion. `weights(sample iterations, iteration)` gives the weight of each hand. Memories that are
     shorter than the longest repeat their rows evenly.
-
-    With `decisions` only so many of a hand's infosets are in a mini-batch, drawn in proportion to their mean reach and
-    weighted by the inverse of that chance: the expectation is the same, and a mini-batch holds more hands for its cost.
 
     With `compress` negative targets x become -c log(1 - x / c), where c is `compress` times the root mean square of the
     positive ones. Regret matching reads only the positive part of an advantage, and the order if there is none, which this
@@ -100,7 +82,6 @@ class HandExamples:
         iteration: int,
         *,
         scaled: bool,
-        decisions: int = 0,
         compress: float = 0.0,
     ) -> None:
         self.odds = None  # hands are drawn uniformly, and weighted in the loss
@@ -111,7 +92,6 @@ class HandExamples:
         self._knee = 0.0
         self._knee = compress * self._positive()
         self._mass = self._mean_weight()
-        self._grids = [self._grid(part, decisions) for part in self.parts]
 
     def share(self, network: SplitNetwork) -> int:
         """The number of examples whose infosets fit into the processor's cache."""
@@ -120,38 +100,18 @@ class HandExamples:
     @property
     def infosets(self) -> int:
         """The number of infosets in an example."""
-        sizes = zip(self.parts, self._grids, strict=True)
-        return sum(len(part.nodes) if grid is None else grid.count for part, grid in sizes)
+        return sum(len(part.nodes) for part in self.parts)
 
     @property
     def draws(self) -> int:
-        """The number of indices: each stands for a hand and for the offset of the grid of its decisions."""
-        return self._most * _OFFSETS
+        """The number of indices, several of which stand for a hand."""
+        return self._most * _INDICES
 
     def __len__(self) -> int:
         return self._most
 
     def _row(self, part: HandPart, index: torch.Tensor) -> torch.Tensor:
-        return index // _OFFSETS * len(part.memory) // self._most
-
-    def _grid(self, part: HandPart, decisions: int) -> _Grid | None:
-        """The grid that draws a part's decisions; None if all decisions are used."""
-        if not 0 < decisions < len(part.nodes):
-            return None
-        _, reach, weight = self._some(part)
-        share = (reach * weight[:, None]).double().mean(0)
-        share = share / share.sum() + _EVEN / len(share)
-        chance = share * (decisions / share.sum())
-        for _ in range(len(chance)):  # decisions with probability above 1 are always drawn; the others share the rest
-            always = chance >= 1
-            if bool(always.all()) or float(chance.clamp(max=1).sum()) >= decisions - 1e-9:
-                break
-            left = decisions - int(always.sum())
-            chance = torch.where(always, 1.0, chance * (left / chance[~always].sum()))
-        grid = _Grid(decisions, chance, chance.clamp(max=1).cumsum(0).float())
-        offsets = (torch.arange(_OFFSETS, device=chance.device) + 0.5) / _OFFSETS
-        met = grid.nodes(offsets).flatten().bincount(minlength=len(chance))
-        return replace(grid, chance=met / _OFFSETS)  # the probability over these offsets, not over all offsets
+        return index // _INDICES * len(part.memory) // self._most
 
     def _some(self, part: HandPart) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Values [I, E], reach [I, n] and weight [I] of an even subset of a memory."""
@@ -196,21 +156,15 @@ class HandExamples:
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         nodes = network.encode_nodes()
-        offset = (index % _OFFSETS + 0.5) / _OFFSETS
         total = torch.zeros((), device=nodes.device)
-        for part, grid in zip(self.parts, self._grids, strict=True):
+        for part in self.parts:
             hands = part.memory[self._row(part, index)]
             values = torch.zeros(len(index), part.legal.numel(), device=nodes.device)
             values[:, part.place] = self._compressed(part, hands.values, hands.reach) / network.scale
-            values, reach = values.view(len(index), *part.legal.shape), hands.reach
+            values = values.view(len(index), *part.legal.shape)
             weight = self._weights(hands.iteration, self._iteration)[:, None]
-            legal, here = part.legal, nodes[part.nodes]
-            if grid is not None:
-                drawn = grid.nodes(offset)
-                legal, here, weight = legal[drawn], here[drawn], weight / grid.chance[drawn]
-                values, reach = values.take_along_dim(drawn[..., None], 1), reach.take_along_dim(drawn, 1)
-            outputs = network.joint(network.encode_cards(hands.cards)[:, None], here)
-            total = total + (self._loss(outputs, values, reach, legal) * weight).sum()
+            outputs = network.joint(network.encode_cards(hands.cards)[:, None], nodes[part.nodes])
+            total = total + (self._loss(outputs, values, hands.reach, part.legal) * weight).sum()
         return total / (self._mass * len(self.parts))
 
     def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
