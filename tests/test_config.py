@@ -165,7 +165,6 @@ CONFIGS = st.builds(
         node_embedding=st.booleans(),
         suits=st.sampled_from(["canonical", "raw"]),
         strength=st.booleans(),
-        runouts=st.booleans(),
     ),
     advantage=st.builds(
         AdvantageFitConfig,

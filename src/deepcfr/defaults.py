@@ -131,7 +131,7 @@ _WHOLE_HANDS = {"batch_size": 768}
 _BOARD_FIT = {"batch_size": 2_048, "optimizer": "muon", "learning_rate": 5e-3, "schedule": "cosine"}
 _DRAWN_BOARDS = {"kind": "public-chance", "boards": 200, "samples": 64, "hands": 64, "decisions": 8}
 _TOWERS = {"kind": "two-tower", "width": 256, "layers": 2, "strength": True}
-_FOUR_ROUNDS = {"card_width": 1, "card_embedding": True, "strength": True, "runouts": True, "node_embedding": True}
+_FOUR_ROUNDS = {"card_width": 1, "card_embedding": True, "strength": True, "node_embedding": True}
 # Drawn boards with some hands each, and networks that keep sums (docs/hulh.md).
 _FOUR_ROUND_GAME: dict[str, Any] = {
     "cfr": {

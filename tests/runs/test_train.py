@@ -638,7 +638,7 @@ def test_the_cost_of_boards_is_said_and_games_with_too_many_are_refused(tmp_path
     notes = cost_notes(drawn.config, drawn.source)
     assert "each thread takes up to 0.59 GB for a drawn board" in notes
     assert not any("ignored" in note for note in notes)
-    seen = replace(large, network=NetworkConfig(kind="two-tower", strength=True, runouts=True))
+    seen = replace(large, network=NetworkConfig(kind="two-tower", strength=True))
     assert f"the table of hand strengths takes 2.01 GB, kept in {cache_folder()}" in cost_notes(seen, drawn.source)
     small = replace(BOARDS, network=NetworkConfig(kind="two-tower", strength=True))
     assert "the table of hand strengths takes 0.00 GB" in cost_notes(small, run.source)

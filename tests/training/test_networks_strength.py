@@ -44,10 +44,19 @@ SMALL_RULES = replace(
     suit_symbols="",
 )
 SMALL = PokerGame(SMALL_RULES)
+TWO_BOARDS = PokerGame(
+    replace(
+        SMALL_RULES,
+        name="two boards",
+        max_raises=(1, 1, 1),
+        board_cards=(0, 1, 1),
+        first_player=(0, 1, 1),
+        raise_size=(1, 1, 2),
+    )
+)
 CONFIGS = [
     NetworkConfig(strength=True),
     NetworkConfig(kind="mlp", width=16, layers=2, strength=True),
-    NetworkConfig(width=16, strength=True, runouts=True),
 ]
 CENTRE = torch.arange(BUMPS, dtype=torch.float32)
 
@@ -109,12 +118,12 @@ def test_inputs_are_the_strengths_their_hats_and_the_cards_in_sight(suits: str) 
     assert 0 < float(seen.mean()) < 1
 
 
-def test_how_strength_is_spread_comes_last_if_it_is_asked_for() -> None:
-    infosets = infosets_of(SMALL)
-    plain, layer = (layer_of(build(SMALL, replace(CONFIGS[0], runouts=asked))) for asked in (False, True))
-    inputs, spread = layer.inputs(infosets.cards).split([plain.weight.shape[1], SPREAD], dim=1)
-    assert torch.equal(inputs, plain.inputs(infosets.cards))
+def test_how_strength_is_spread_comes_last_in_games_of_several_boards() -> None:
+    infosets, layer = infosets_of(TWO_BOARDS), layer_of(build(TWO_BOARDS, CONFIGS[0]))
+    inputs, spread = layer.inputs(infosets.cards).split([layer.weight.shape[1] - SPREAD, SPREAD], dim=1)
+    assert torch.equal(inputs[:, : len(STRENGTHS)], layer.hands(infosets.cards))
     assert torch.equal(spread, layer.hands.with_spread(infosets.cards)[:, len(STRENGTHS) :])
+    assert layer_of(build(SMALL, CONFIGS[0])).hands.spread is None
 
 
 def test_raw_and_canonical_suits_give_the_same_inputs() -> None:
@@ -132,7 +141,7 @@ def test_raw_and_canonical_suits_give_the_same_inputs() -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-@pytest.mark.parametrize("game", [FHP, SMALL], ids=["fhp", "small"])
+@pytest.mark.parametrize("game", [FHP, SMALL, TWO_BOARDS], ids=lambda game: game.name)
 def test_without_the_layers_weights_the_network_is_the_one_without_strength(
     game: PokerGame, config: NetworkConfig
 ) -> None:

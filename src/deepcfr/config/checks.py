@@ -233,7 +233,6 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
         "sampled advantages come from payoffs alone": []
         if config.has_values
         else _changed(config, "values", tuple(vars(config.values))),
-        "'network.strength' is off": [] if config.network.strength else _changed(config, "network", ("runouts",)),
     }
     if panel:
         for section in ("advantage", "average"):

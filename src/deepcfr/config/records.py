@@ -140,8 +140,9 @@ class NetworkConfig:
     #: a learnt vector for each public decision in addition to its bets, for trees with many decisions
     node_embedding: bool = False
     suits: Literal["canonical", "raw"] = "canonical"  #: inputs in canonical suits, or cards as dealt
-    strength: bool = False  #: hand strength as an additional input: domain knowledge that the paper does not use
-    runouts: bool = False  #: with `strength`, also its distribution over future board cards
+    #: hand strength as an additional input, and in games of several boards its distribution over future board cards: domain
+    #: knowledge that the paper does not use
+    strength: bool = False
 
 
 @dataclass(frozen=True)

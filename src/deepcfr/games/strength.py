@@ -136,6 +136,11 @@ def hats(x: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
     return (place[..., None] - centre).abs_().neg_().add_(1).clamp_(min=0)
 
 
+def has_spread(card_groups: tuple[int, ...]) -> bool:
+    """Whether networks see how strength is spread over the cards to come: in games of several boards."""
+    return len(card_groups) > 2
+
+
 def strength_tables(
     card_groups: tuple[int, ...], num_ranks: int, num_suits: int, device: str = "cpu", spread: bool = False
 ) -> StrengthTables:

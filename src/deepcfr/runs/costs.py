@@ -109,7 +109,7 @@ def _strength_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
     if not isinstance(game, PokerGame) or not config.network.strength:
         return 0
     deck = (game.card_groups, game.rules.num_ranks, game.rules.num_suits)
-    return strength.table_bytes(*deck, spread=config.network.runouts)
+    return strength.table_bytes(*deck, spread=strength.has_spread(game.card_groups))
 
 
 def _require_networks(game: PokerGame | NotPoker, config: RunConfig, available: int | None) -> None:

@@ -44,9 +44,7 @@ def history_encoding(game: Game) -> Encoding:
 
 def _network_config(config: NetworkConfig, encoding: Encoding) -> NetworkConfig:
     """As the other networks but for hand strength; without cards every history has a learnt vector of its own."""
-    return replace(
-        config, strength=False, runouts=False, node_embedding=config.node_embedding or not encoding.card_groups
-    )
+    return replace(config, strength=False, node_embedding=config.node_embedding or not encoding.card_groups)
 
 
 @dataclass

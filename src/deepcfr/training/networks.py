@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
-from deepcfr.games.strength import StrengthTables, strength_tables
+from deepcfr.games.strength import StrengthTables, has_spread, strength_tables
 from deepcfr.training.card_layers import CardCounts, Linear, StrengthLayer, with_strength
 from deepcfr.training.products import PairedProducts
 from deepcfr.types import Encoding, Infosets
@@ -359,7 +359,7 @@ def build_network(encoding: Encoding, config: NetworkConfig, generator: torch.Ge
     tables = None
     if config.strength:  # on the device from the start, where all networks share them
         deck = (encoding.card_groups, encoding.num_ranks, encoding.num_suits)
-        tables = strength_tables(*deck, str(device), spread=config.runouts)
+        tables = strength_tables(*deck, str(device), spread=has_spread(encoding.card_groups))
     network = _kind(config)(cpu, config, generator, tables).to(device)
     network.node_features = encoding.node_features  # one tensor for all networks of a game
     return network
