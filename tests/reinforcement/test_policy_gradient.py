@@ -44,7 +44,10 @@ def solved(config: RunConfig) -> PolicyGradient:
 
 
 @pytest.mark.parametrize(("name", "method"), [("ppo", "PPO"), ("mmd", "MMD")])
-def test_a_run_is_far_less_exploitable_than_uniform_play(name: NamedSolver, method: str) -> None:
+def test_a_run_is_far_less_exploitable_than_uniform_play(
+    name: NamedSolver, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy_gradient, "_BATCH", 1_024)
     config = default_config("kuhn", name)
     config = replace(config, ppo=replace(config.ppo, iterations=80, episodes=4_096))
     assert config.method == method
@@ -177,11 +180,11 @@ def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
 
 def test_a_run_whose_time_was_over_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    small = ("--ppo.iterations", 400, "--ppo.episodes", 200, "--runtime.threads", 1)
-    done = deepcfr("train", "kuhn", "--solver", "mmd", "--out", run, *small, "--runtime.minutes", 0.005, "--json").json
-    assert done["iterations"] < 400
+    small = ("--ppo.iterations", 20, "--ppo.episodes", 200, "--runtime.threads", 1)
+    done = deepcfr("train", "kuhn", "--solver", "mmd", "--out", run, *small, "--runtime.minutes", 0.0005, "--json").json
+    assert done["iterations"] < 20
     again = deepcfr("resume", run, "--minutes", 10, "--json").json
-    assert again["iterations"] == 400
+    assert again["iterations"] == 20
     assert network_solver("mmd") == "ppo"
 
 
