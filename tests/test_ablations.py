@@ -26,6 +26,7 @@ from deepcfr.config import (
     SolveConfig,
     TabularConfig,
     config_problems,
+    load_any_config,
     load_config,
     sampling_of,
     unread_settings,
@@ -94,8 +95,8 @@ def applies(config: RunConfig, key: str, value: Any) -> bool:
 
 
 def is_deep_cfr(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8")
-    return "[cfr]" in text
+    config = load_any_config(path)
+    return isinstance(config, RunConfig) and config.solver == "deep-cfr"
 
 
 BASES = {
