@@ -9,7 +9,6 @@ import dataclasses
 import importlib.util
 import resource
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,8 +23,8 @@ from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.muon import orthogonalised
+from experiments.grid import Say
 
-Say = Callable[[str], None]
 _EVALUATE_EVERY = 5  # iterations between exact evaluations, to find when OpenSpiel's NashConv is reached
 _MOST_ITERATIONS = 400
 _HIDDEN = 192  # rows and columns of the paper network's hidden card matrices

@@ -15,7 +15,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.presets import load_game
 from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.runs.metrics import environment
-from experiments.bench.deep_cfr import Say
+from experiments.grid import Say
 
 _HIDDEN = 64  # features of the one hidden layer of every network
 _PEER_BATCH, _PEER_EVERY = 128, 64  # OpenSpiel's example for Leduc: a mini-batch, and steps between mini-batches

@@ -35,8 +35,8 @@ from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import history_sampling
 from deepcfr.training.examples import WEIGHTS
+from experiments.grid import Say
 
-Say = Callable[[str], None]
 Plans = dict[str, tuple[RunConfig, int]]  # by the name of a side: its settings and its number of workers
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -22,8 +21,8 @@ from deepcfr.rng import key
 from deepcfr.runs.metrics import environment
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.types import Infosets
+from experiments.grid import Say
 
-Say = Callable[[str], None]
 _KINDS: tuple[Literal["unsafe", "gadget"], ...] = ("unsafe", "gadget")
 
 

@@ -29,8 +29,8 @@ from deepcfr.runs.metrics import environment
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
+from experiments.grid import Say
 
-Say = Callable[[str], None]
 Rate = Callable[[], float]  # does some work and returns its rate per second
 _ENDLESS = 100_000_000  # limit of iterations, more than any measurement needs
 _LIARS_DICE = "liars_dice(numdice=1,dice_sides=5)"

@@ -5,7 +5,7 @@ The three sides run in turns, and medians are compared, because other programs m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -18,8 +18,7 @@ from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tabular import TabularRecord
 from experiments.bench.plain_mccfr import PlainMCCFR
 from experiments.bench.tabular import random_abstraction
-
-Say = Callable[[str], None]
+from experiments.grid import Say
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ not in a run's own metrics. A repeated call keeps existing results and makes the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -19,13 +19,12 @@ from deepcfr.policies.base import LadderPolicy, Player
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.matches import Terms
 from deepcfr.runs.players import load_players
-from experiments.grid import Job, Observing, run_grid
+from experiments.grid import Job, Observing, Say, run_grid
 from experiments.kept_results import read_record, write_record
 from experiments.studies import Budget
 from experiments.studies.arms import nested
 from experiments.studies.lin import ENSEMBLES, LIN_STUDIES, MEMBERS, Bot, LinPlan, LinStudy
 
-Say = Callable[[str], None]
 Key = tuple[str, ...]  # the subject of a measure, such as two bots or a style
 
 

@@ -81,6 +81,8 @@ def _equal_time_plan(game: str, minutes: float, last: Mapping[str, int]) -> Plan
             changes = {f"{config.solver}.iterations": last[name]}
         if large and config.solver == "ppo":
             changes = changes | {"evaluation.every": 0}
+        if name == "rcfr" and game.startswith("fhp"):  # as in the kept runs, whose hands had 12 decisions each
+            changes = changes | {"advantage.batch_size": 384, "average.batch_size": 384}
         if name == "dream":
             averages = {"cfr.keep_networks": 5, "evaluation.policy": "average"} if large else {"cfr.keep_networks": 1}
             changes = changes | averages

@@ -10,7 +10,7 @@ All results are in folders below a root: runs as in other studies, and one JSON 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,10 @@ from deepcfr.policies.scripted import scripted_policy
 from deepcfr.runs.costs import tables_refusal
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers import mccfr
-from experiments.grid import Job, Observing, run_grid
+from experiments.grid import Job, Observing, Say, run_grid
 from experiments.kept_results import read_record, write_record
 from experiments.studies import Budget
 
-Say = Callable[[str], None]
 NAME = "table1"
 MARGIN = 2.0  # of every value in the paper's table, mbb/g
 NFSP, NFSP_PUBLISHED = "nfsp", 43.0  # of its folder, and what Deep CFR gains against NFSP in the paper, mbb/g

@@ -19,7 +19,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -53,9 +53,8 @@ from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.memories import InfosetMemories
 from deepcfr.types import Infosets
-from experiments.grid import claimed, difference
+from experiments.grid import Say, claimed, difference
 
-Say = Callable[[str], None]
 Arm = Literal["mccfr", "linear-mccfr", "deep-cfr"]
 NAME = "theorem1"
 GAMES = ("kuhn", "leduc")

@@ -19,7 +19,7 @@ import tyro
 from tyro.conf import subcommand
 
 from deepcfr import __version__
-from deepcfr.cli import measuring, player_records, playing, records, reporting, running
+from deepcfr.cli import measuring, player_records, playing, records, running
 from deepcfr.cli.help import LONG, MARKERS, SHORT, main_options, rules_of_help
 from deepcfr.cli.output import standard_output, warn
 from deepcfr.config import (
@@ -72,7 +72,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "slumbot": (player_records.SlumbotMatch, playing.slumbot_command),
     "dealer": (player_records.Host, playing.dealer_command),
     "export": (records.Export, running.export_command),
-    "report": (records.Report, reporting.report_command),
+    "report": (records.Report, running.report_command),
 }
 NO_LIBRARY = ("models", "runs")  # commands that load neither torch nor numba
 NO_TORCH = ("games",)  # and those that load numba alone
