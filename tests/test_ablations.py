@@ -210,10 +210,10 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     external = cost_notes(with_key(config, "sampling.kind", "external"), source)
     assert not any("ignored" in note for note in silent)
     assert [note for note in external if "ignored" in note] == [
-        "advantage.compress: ignored, because only a panel has exact mean targets",
+        "advantage.units: ignored, because only a panel has exact mean targets",
     ]
     fresh = with_key(config, "sampling.panel", False)
-    assert list(unread_settings(fresh)) == ["advantage.compress: ignored, because only a panel has exact mean targets"]
+    assert list(unread_settings(fresh)) == ["advantage.units: ignored, because only a panel has exact mean targets"]
     assert list(unread_settings(with_key(config, "memory.kind", "window"))) == [
         "memory.kind: ignored, because a panel keeps all its hands"
     ]
@@ -229,8 +229,8 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     assert list(unread_settings(hands)) == [
         "sampling.decisions, sampling.hands: ignored, because a panel plays and records whole hands"
     ]
-    by_pot = list(unread_settings(with_key(config, "advantage.pot_units", True)))
-    assert "advantage.pot_units: ignored, because the decisions of a hand have different pots" in by_pot
+    by_pot = list(unread_settings(with_key(config, "advantage.units", "pots")))
+    assert "advantage.units: ignored, because the decisions of a hand have different pots" in by_pot
 
 
 # Two runs that differ in one setting
@@ -465,7 +465,7 @@ def test_public_chance_sampling_keeps_the_networks_it_starts_from() -> None:
 def test_settings_of_hands_are_not_read_without_them() -> None:
     for sampler in ("external", "outcome"):
         base = with_key(BASE, "sampling.kind", sampler)
-        other = replace(base, advantage=replace(ADVANTAGE, compress=1.0))
+        other = replace(base, advantage=replace(ADVANTAGE, units="log"))
         runs = [DeepCFR(load_game("leduc"), config) for config in (base, other)]
         for solver in runs:
             next(solver.iterations())
@@ -475,7 +475,7 @@ def test_settings_of_hands_are_not_read_without_them() -> None:
 @pytest.mark.parametrize("panel", [False, True])
 def test_negative_advantages_are_compressed_on_a_panel_only(panel: bool) -> None:
     base = with_key(few(with_key(BASE, "sampling.kind", "public-chance")), "sampling.panel", panel)
-    runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "advantage.compress", 0.5))]
+    runs = [DeepCFR(load_game("leduc"), config) for config in (base, with_key(base, "advantage.units", "log"))]
     for solver in runs:
         next(solver.iterations())
     assert same_weights(*(weights(solver, 0) for solver in runs)) is not panel

@@ -170,8 +170,7 @@ CONFIGS = st.builds(
         AdvantageFitConfig,
         **FITS,
         refit=st.sampled_from(["scratch", "fine-tune"]),
-        pot_units=st.booleans(),
-        compress=real(0.0, 1e6),
+        units=st.sampled_from(["chips", "pots", "log"]),
     ),
     average=st.builds(FitConfig, **FITS),
     evaluation=st.builds(
@@ -250,10 +249,10 @@ def test_files_are_read_as_written(tmp_path: Path) -> None:
         ),
         ({"cfr": {"iterations": 0}}, ["'cfr.iterations'", "between 1 and", "is 0"]),
         ({"memory": {"advantage_capacity": 0}}, ["'memory.advantage_capacity'", "between 1 and"]),
-        ({"average": {"compress": 1.0}}, ["'average.compress'", "is not a setting", "draw"]),
+        ({"average": {"units": "log"}}, ["'average.units'", "is not a setting", "draw"]),
         ({"advantage": {"learning_rate": math.nan}}, ["'advantage.learning_rate'", "between", "nan"]),
-        ({"advantage": {"compress": math.inf}}, ["'advantage.compress'", "between", "inf"]),
-        ({"advantage": {"compress": -1}}, ["'advantage.compress'", "between", "is -1"]),
+        ({"ppo": {"episodes": -1}}, ["'ppo.episodes'", "between", "is -1"]),
+        ({"runtime": {"minutes": math.inf}}, ["'runtime.minutes'", "between", "inf"]),
         ({"runtime": {"device": "tpu"}}, ["'runtime.device'", "cpu or cuda", "'tpu'"]),
         ({"runtime": {"device": ""}}, ["'runtime.device'", "cpu or cuda", "''"]),
     ],
@@ -290,8 +289,8 @@ def test_every_number_has_limits_at_both_ends(name: str) -> None:
     [
         {"sampling": BOARDS, "memory": {"kind": "window"}},
         {"sampling": {**BOARDS, "panel": True}, "memory": {"kind": "window"}},
-        {"sampling": BOARDS, "advantage": {"draw": "merged", "compress": 1.0}},
-        {"advantage": {"compress": 1.0}},
+        {"sampling": BOARDS, "advantage": {"draw": "merged", "units": "log"}},
+        {"advantage": {"units": "log"}},
     ],
 )
 def test_ways_of_sampling_that_agree_are_accepted(table: dict[str, Any]) -> None:

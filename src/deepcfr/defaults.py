@@ -142,7 +142,7 @@ _BASELINE = {"kind": "outcome", "estimate": "baseline"}
 _RELATIVES: dict[str, dict[str, Any]] = {
     "dream": {"sampling": _BASELINE, "evaluation": {"policy": "sd-cfr"}},
     "escher": {"sampling": {"kind": "outcome", "estimate": "values"}, "values": {"steps": 400}},
-    "rcfr": {"cfr": {"weighting": "uniform"}, "advantage": {"compress": 0.0}},
+    "rcfr": {"cfr": {"weighting": "uniform"}, "advantage": {"units": "chips"}},
     "double-neural": {
         "cfr": {"weighting": "uniform"},
         "sampling": {"kind": "external", "actions": 2},

@@ -110,7 +110,7 @@ def test_a_short_run_is_far_less_exploitable_than_uniform_play(kuhn: tuple[DeepC
 
 
 def test_a_run_in_units_of_the_pot_is_as_good() -> None:
-    solver = solved(replace(CONFIG, advantage=replace(ADVANTAGE, pot_units=True)))
+    solver = solved(replace(CONFIG, advantage=replace(ADVANTAGE, units="pots")))
     solver.fit_average()
     assert exploitability(solver.average_policy()).nash_conv < 0.12 * 916.7
     policy = solver.current_policy()
@@ -122,14 +122,14 @@ def test_advantages_are_learned_as_shares_of_the_pot() -> None:
     """After one iteration against a uniform opponent: the same memory in both units, and nearly exact fits."""
     exact = replace(ADVANTAGE, steps=500, batch_size=256, draw="merged")
     found = []
-    for pot_units in (False, True):
+    for units in ("chips", "pots"):
         once = replace(CONFIG.cfr, iterations=1)
         solver = solved(
             replace(
                 CONFIG,
                 cfr=once,
                 sampling=ExternalSampling(traversals=2000),
-                advantage=replace(exact, pot_units=pot_units),
+                advantage=replace(exact, units=units),
             )
         )
         network = solver.advantage_networks[0]
@@ -453,6 +453,6 @@ def test_a_player_that_acts_late_is_fine_tuned_from_random_weights() -> None:
 
 def test_targets_in_units_of_the_pot_need_a_poker_game() -> None:
     game = build_game(load_source("openspiel:kuhn_poker"))
-    config = replace(BRIEF, game="openspiel:kuhn_poker", advantage=replace(ADVANTAGE, pot_units=True))
+    config = replace(BRIEF, game="openspiel:kuhn_poker", advantage=replace(ADVANTAGE, units="pots"))
     with pytest.raises(GameError, match=r"targets in units of the pot need a poker game, and .* is not one"):
         DeepCFR(game, config)

@@ -407,7 +407,7 @@ def test_regression_cfr_is_what_its_settings_make() -> None:
     config = default_config("leduc", "rcfr")
     assert replace(config, cfr=replace(config.cfr, weighting="linear")).method == "Deep CFR"
     assert replace(config, cfr=replace(config.cfr, first_round="table")).method == "Deep CFR"
-    assert replace(config, advantage=replace(config.advantage, compress=1.0)).method == "Deep CFR"
+    assert replace(config, advantage=replace(config.advantage, units="log")).method == "Deep CFR"
 
 
 def test_an_unknown_solver_is_refused_by_its_name() -> None:

@@ -213,7 +213,7 @@ def test_compressed_advantages_are_said_to_be_so() -> None:
     assert plain.meaning == "what the newest advantage network gives each action, in big blinds."
     assert compressed.meaning is not None
     assert compressed.meaning.startswith(plain.meaning)
-    assert "Negative ones are on a logarithmic scale (advantage.compress), nearer to 0" in compressed.meaning
+    assert "Negative ones are on a logarithmic scale (advantage.units), nearer to 0" in compressed.meaning
     assert np.array_equal(plain.advantages, compressed.advantages)
     assert range_facts("a", compressed)["meaning"] == compressed.meaning
     shown = detail(compressed, "54s")

@@ -40,7 +40,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "fit.steps": (1, 100_000_000),
     "fit.batch_size": (1, 10_000_000),
     "fit.learning_rate": (1e-12, 10.0),
-    "fit.compress": (0.0, 1e6),
     "values.steps": (1, 100_000_000),
     "values.batch_size": (1, 10_000_000),
     "values.capacity": (1, 10**10),
@@ -228,8 +227,12 @@ def _unread_by_networks(config: RunConfig) -> dict[str, list[str]]:
     groups = {
         "a panel keeps all its hands": _changed(config, "memory", tuple(vars(config.memory))) if panel else [],
         "a panel plays and records whole hands": _changed(config, "sampling", ("decisions", "hands")) if panel else [],
-        "the decisions of a hand have different pots": _changed(config, "advantage", ("pot_units",)) if panel else [],
-        "only a panel has exact mean targets": [] if panel else _changed(config, "advantage", ("compress",)),
+        "the decisions of a hand have different pots": ["advantage.units"]
+        if panel and config.advantage.pot_units
+        else [],
+        "only a panel has exact mean targets": ["advantage.units"]
+        if not panel and config.advantage.units == "log"
+        else [],
         "sampled advantages come from payoffs alone": []
         if config.has_values
         else _changed(config, "values", tuple(vars(config.values))),

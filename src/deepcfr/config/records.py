@@ -167,18 +167,21 @@ class AdvantageFitConfig(FitConfig):
     """The fit of an advantage network: the settings of any fit, its first weights, and the unit and scale of advantages."""
 
     refit: Literal["scratch", "fine-tune"] = "scratch"  #: start from random weights, or from the last fit's
-    #: in poker, fit advantages in units of the pot at their decision: regret matching uses only ratios within an infoset,
-    #: and in chips the largest pots, which are rare in play, dominate the loss
-    pot_units: bool = False
-    #: fit negative advantages on a logarithmic scale, in units of this many times the root mean square of positive ones:
-    #: regret matching uses only their sign and order. Only for the exact means of a panel, because it would bias the mean
-    #: of noisy targets; 0 is off
-    compress: float = 0.0
+    #: pots: in poker, fit advantages in units of the pot at their decision: regret matching uses only ratios within an
+    #: infoset, and in chips the largest pots, which are rare in play, dominate the loss. log: fit negative advantages on a
+    #: logarithmic scale, in units of the root mean square of positive ones: regret matching uses only their sign and order;
+    #: only for the exact means of a panel, because it would bias the mean of noisy targets
+    units: Literal["chips", "pots", "log"] = "chips"
     #: mean: the weighted mean of all samples in the memory; bootstrap: this iteration's samples added to the positive part
     #: of the last network, so that a memory holds one iteration only (Xu et al. 2025). `cfr.weighting` discounts that part.
     #: predict: bootstrap in a network of its own, and what is played adds this iteration's samples to it once more. sum:
     #: this iteration's samples added to the last network, whose negative part stays (Li et al. 2020), with uniform weights
     target: Literal["mean", "bootstrap", "predict", "sum"] = "mean"
+
+    @property
+    def pot_units(self) -> bool:
+        """Whether advantages are fitted in units of the pot."""
+        return self.units == "pots"
 
     @property
     def bootstrapped(self) -> bool:
@@ -297,7 +300,7 @@ class RunConfig:
             return f"{varied}Deep{predictive}{_PLUS[self.cfr.weighting]}+"
         if self.sampling.kind == "outcome" and self.has_values:
             return "DREAM" if self.sampling.estimate == "baseline" else "ESCHER"
-        exact = self.sampling.kind == "public-chance" and self.sampling.panel and not self.advantage.compress
+        exact = self.sampling.kind == "public-chance" and self.sampling.panel and self.advantage.units != "log"
         networks_alone = self.cfr.first_round == "network"
         return "RCFR" if exact and networks_alone and self.cfr.weighting == "uniform" else "Deep CFR"
 

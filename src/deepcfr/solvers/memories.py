@@ -229,7 +229,7 @@ class HandMemories:
 
     def compression(self, config: AdvantageFitConfig) -> float:
         """The compression of negative advantage targets; only on a panel, because it would bias the mean of noisy ones."""
-        return 0.0 if self.panel_rows is None else config.compress
+        return float(self.panel_rows is not None and config.units == "log")
 
     def strategy_examples(self, weights: Weights, t: int, config: FitConfig) -> Examples:  # noqa: ARG002
         """The training examples of the average network."""

@@ -46,7 +46,7 @@ class Advantages:
         said = f"what the newest advantage network gives each action, in {game.rules.unit}."
         if self.policy.compressed:
             said += (
-                " Negative ones are on a logarithmic scale (advantage.compress), nearer to 0 than they are: they keep their"
+                " Negative ones are on a logarithmic scale (advantage.units), nearer to 0 than they are: they keep their"
                 " order, and regret matching reads no more of them."
             )
         return said
