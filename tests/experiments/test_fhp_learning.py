@@ -169,22 +169,6 @@ def test_rows_replace_those_of_the_same_commit_and_keep_their_sd_cfr() -> None:
 # Rows to pages
 
 
-def test_a_table_shows_every_setting_and_iteration() -> None:
-    recorded = [
-        row("strength", 40, 30.001, sd_cfr_nash_conv=25.5, sd_cfr_networks=40, sd_cfr_seconds=61.2, sd_cfr_threads=1),
-        row("faithful+", 40, 60.0, recipe="bb", note="the other core busy"),
-        row("strength", 20, 50.0),
-    ]
-    assert learning.learning_table(recorded)[2:] == [
-        "| faithful+ | 40 | 12.4 | 5.6 | 78.9 | 1.5 | Abacus, 1 of 2 cores | 60.00 | – |",
-        "| strength | 20 | 12.4 | 5.6 | 78.9 | 1.5 | Abacus, 1 of 2 cores | 50.00 | – |",
-        "| strength | 40 | 12.4 | 5.6 | 78.9 | 1.5 | Abacus, 1 of 2 cores | 30.01 | 25.50; 40 snapshots |",
-        "",
-        "* faithful+: `deepcfr train fhp` (seed 0; commit cccccccccc; torch 2.0)",
-        "* strength: `deepcfr train fhp` (seed 0; commit cccccccccc; torch 2.0; SD-CFR evaluated in 62 s with one thread)",
-    ]
-
-
 def test_seeds_of_one_recipe_are_averaged_and_other_recipes_are_not() -> None:
     seeds = [row("strength", 40, nash_conv, seed=seed) for seed, nash_conv in enumerate((30.0, 33.0, 36.0))]
     slow = row("strength", 40, 20.0, recipe="bb", seconds=600.0)
@@ -205,43 +189,12 @@ def test_of_a_seed_measured_at_two_commits_the_newest_counts() -> None:
     assert "commit dddddddddd;" in lines[-1]
 
 
-BUDGET = {
-    "unit": "mbb/g",
-    "iterations": 40,
-    "parts": [
-        {"name": "sd-cfr", "meaning": "exact average", "nash_conv": 25.501, "seconds": 60.4},
-        {"name": "average", "meaning": "the network", "nash_conv": 30.0, "seconds": 20.0},
-    ],
-    "unmeasured": {"current": "not kept."},
-    "gaps": [{"name": "average network", "formula": "average - sd-cfr", "value": 4.499}],
-    "deviating": "average",
-    "deviations": [{"name": "flop", "nash_conv": 12.3, "gains": [6.0, 6.3], "decisions": 70}],
-    "verdict": ["The average network limits."],
-}
-
-
-def test_an_error_budget_is_shown_with_the_run_that_it_is_of() -> None:
+def test_an_error_budget_is_told_by_the_average_of_its_run() -> None:
+    budget = {"unit": "mbb/g", "iterations": 40, "parts": [{"name": "average", "nash_conv": 30.0}]}
     recorded = [row("faithful+", 40, 60.0), row("strength", 40, 30.0, seed=2), row("strength", 20, 30.0, seed=2)]
-    assert learning.budget_section([BUDGET], recorded) == [
-        "**strength, seed 2, t = 40.** The average network limits.",
-        "",
-        "| part | | NashConv, mbb/g | seconds |",
-        "|---|---|---|---|",
-        "| `sd-cfr` | exact average | 25.51 | 61 |",
-        "| `average` | the network | 30.00 | 20 |",
-        "| `current` | not measured: not kept. | | |",
-        "",
-        "| gap | formula | adds, mbb/g |",
-        "|---|---|---|",
-        "| average network | `average - sd-cfr` | 4.50 |",
-        "",
-        "| deviating from `average` only | gains, mbb/g | player 0 | player 1 | decisions |",
-        "|---|---|---|---|---|",
-        "| flop | 12.30 | 6.00 | 6.30 | 70 |",
-        "",
-    ]
+    assert learning.owner(budget, recorded) == "strength, seed 2"
     with pytest.raises(SystemExit, match=r"No run in the table has 30\.000 mbb/g at t = 40"):
-        learning.budget_section([BUDGET], recorded[:1])
+        learning.owner(budget, recorded[:1])
 
 
 def test_the_pages_show_what_is_recorded() -> None:
