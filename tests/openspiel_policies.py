@@ -14,7 +14,7 @@ from deepcfr.games.openspiel_tree import import_pyspiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import TreePolicy, table_of
-from deepcfr.protocols.openspiel import infoset_states, path_to
+from deepcfr.protocols.openspiel import infoset_states, path_to, to_openspiel
 from deepcfr.types import Infosets
 
 
@@ -41,6 +41,17 @@ def to_tabular_policy(policy: Policy) -> Any:
         row[:] = 0.0
         row[tree.infoset_action_ids[infoset, :count]] = table[infoset, :count]
     return result
+
+
+def on_histories(listed: OpenSpielGame, policy: Policy) -> TreePolicy:
+    """A policy of another form of the game on the list of histories, asked through OpenSpiel's states."""
+    asked = to_openspiel(policy)
+    table = np.zeros(listed.explicit.legal.shape)
+    for infoset, state in enumerate(infoset_states(listed)):
+        row = asked.action_probabilities(state)
+        assert sorted(row) == state.legal_actions()
+        table[infoset, : len(row)] = [row[action] for action in state.legal_actions()]
+    return TreePolicy(listed, table / table.sum(1, keepdims=True))
 
 
 def from_poker(game: OpenSpielGame, policy: Policy) -> TreePolicy:

@@ -6,7 +6,6 @@ from math import comb
 from typing import Any, Literal, get_args
 
 from deepcfr.config import (
-    OPENSPIEL,
     NamedSolver,
     RunConfig,
     RuntimeConfig,
@@ -75,8 +74,6 @@ def default_config(game: str, solver: NamedSolver = "deep-cfr", source: GameSour
         own = {"method": solver, **_GRADIENTS[size]}
         kept = {name: base[name] for name in ("network", "runtime")}
         return config_from_table({"game": game, "solver": "ppo", "ppo": own, "evaluation": {"every": 150}, **kept})
-    if game.startswith(f"{OPENSPIEL}phantom_ttt"):
-        base = base | _MANY_ACTIONS
     if solver == "deep-cfr":
         known = _RECIPES.get(game, "kuhn" if size == "tiny" else "")
         return config_from_table({"game": game, **(_recipe(known) if known else base)})
@@ -128,8 +125,6 @@ def cluster_notes(game: str) -> list[str]:
 
 # Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
 # ESCHER has nothing but its values, which need longer fits to newer histories than a baseline.
-# All tries of one player are some 165,000 histories in a traversal of phantom tic-tac-toe. Not tuned.
-_MANY_ACTIONS: dict[str, Any] = {"sampling": {"traversals": 6_000, "actions": 2}}
 _SMALL_HISTORIES: dict[str, Any] = {
     "sampling": {"traversals": 6_000},
     "values": {"steps": 100, "batch_size": 512, "capacity": 30_000},

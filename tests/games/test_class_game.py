@@ -16,7 +16,7 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match.exact import exact_match
 from deepcfr.games.base import Deals, check_game
-from deepcfr.games.class_game import ClassGame
+from deepcfr.games.class_game import ClassGame, class_game
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import count_histories, load_source
@@ -126,7 +126,7 @@ def test_the_settings_of_a_class_are_those_of_its_size() -> None:
         (
             "class Game:\n name = ''",
             "mine:Game",
-            "is no game that can be listed: it has no unit, no milli_unit",
+            "is no game: it has no unit, no milli_unit",
         ),
     ],
 )
@@ -184,3 +184,26 @@ def test_a_game_without_a_list_of_deals_says_so(monkeypatch: pytest.MonkeyPatch)
 def test_more_histories_than_can_be_listed_are_refused() -> None:
     with pytest.raises(GameError, match="'big' has more than 100 histories"):
         ClassGame(Leduc(), "big", most_histories=100)
+
+
+class Unlisted:
+    """The same game without a list of its deals."""
+
+    def __init__(self) -> None:
+        self._game = Leduc()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "deals" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._game, name)
+
+
+def test_a_class_that_does_not_list_its_deals_is_learned_without_exact_values(tmp_path: Path) -> None:
+    name, run = "test_class_game:Unlisted", tmp_path / "run"
+    tiny = ("--cfr.iterations", 2, "--sampling.traversals", 50, "--advantage.steps", 5, "--average.steps", 5)
+    assert "nash_conv" not in deepcfr("train", name, "--out", run, *tiny, "--json").json
+    assert "it has no method `deals`" in problem(deepcfr("exploitability", run))
+    refused = problem(deepcfr("solve", name, "--out", tmp_path / "tables"))
+    assert refused == "Tabular solvers need a list of histories, and 'leduc' has too many: use train."
+    with pytest.raises(GameError, match=rf"'{name}' cannot be made with device='cuda': TypeError"):
+        class_game(name, "cuda")

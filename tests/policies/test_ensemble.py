@@ -6,7 +6,6 @@ from collections import deque
 from functools import cache
 
 import numpy as np
-import pyspiel
 import pytest
 import torch
 
@@ -16,7 +15,6 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match.exact import exact_match
 from deepcfr.games.base import Game
-from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
@@ -158,16 +156,6 @@ def test_full_width_members_are_asked_on_boards_of_their_own() -> None:
     assert both.boards is members[0].boards  # type: ignore[attr-defined]
     by_row = exploitability(OnlyRows(both))  # type: ignore[arg-type]
     assert exploitability(both).nash_conv == pytest.approx(by_row.nash_conv, rel=1e-5)
-
-
-def test_policies_of_a_game_by_positions_are_added_up() -> None:
-    first, second = (LiarsDice(pyspiel.load_game(DICE), DICE) for _ in range(2))
-    both = ensemble([UniformPolicy(first), UniformPolicy(second)], "sum")
-    infosets = Infosets(torch.tensor([0]), torch.tensor([[2]], dtype=torch.uint8))
-    torch.testing.assert_close(both.probabilities(infosets), UniformPolicy(first).probabilities(infosets))
-    other = LiarsDice(pyspiel.load_game("liars_dice(dice_sides=3)"), "three")
-    with pytest.raises(GameError, match=r"one sees .* and another three"):
-        ensemble([UniformPolicy(first), UniformPolicy(other)], "sum")
 
 
 def test_as_few_deals_are_played_together_as_the_member_with_fewest_takes() -> None:

@@ -15,9 +15,7 @@ import deepcfr
 from deepcfr import Agent, load
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability, tree_exploitability
-from deepcfr.games.base import Game
 from deepcfr.games.cards import cards_text
-from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame, Suits
@@ -181,9 +179,8 @@ def test_states_of_another_game_are_refused() -> None:
         policy.action_probabilities(state)
 
 
-@pytest.mark.parametrize("ours", [LiarsDice(pyspiel.load_game("liars_dice(dice_sides=4)"), "dice"), load_game("leduc")])
-def test_states_where_the_policy_has_no_answer_are_refused(ours: Game) -> None:
-    policy = Agent(UniformPolicy(ours)).to_openspiel()
+def test_states_where_the_policy_has_no_answer_are_refused() -> None:
+    policy = Agent(UniformPolicy(load_game("leduc"))).to_openspiel()
     foreign = pyspiel.load_game("kuhn_poker").new_initial_state()
     with pytest.raises(GameError, match="The state is one of kuhn_poker"):
         policy.action_probabilities(foreign)
@@ -195,12 +192,7 @@ def test_states_where_the_policy_has_no_answer_are_refused(ours: Game) -> None:
         policy.action_probabilities(state, 1)
 
 
-def test_defaults_of_liars_dice_may_be_written_or_not() -> None:
-    policy = Agent(UniformPolicy(LiarsDice(pyspiel.load_game("liars_dice"), "dice"))).to_openspiel()
-    state = pyspiel.load_game("liars_dice(dice_sides=6,numdice=1)").new_initial_state()
-    state.apply_action(0)
-    state.apply_action(1)
-    assert len(policy.action_probabilities(state)) == 12
+def test_defaults_of_parameters_may_be_written_or_not() -> None:
     first = pyspiel.load_game("phantom_ttt")
     assert same_game(first, pyspiel.load_game("phantom_ttt(obstype=reveal-nothing)"))
     assert not same_game(first, pyspiel.load_game("phantom_ttt(gameversion=abrupt)"))

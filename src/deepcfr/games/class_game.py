@@ -1,4 +1,4 @@
-"""Games written as classes of the `Game` contract: found by `module:Class`, and listed as trees from all of their deals."""
+"""Games written as classes of the `Game` contract, found by `module:Class`: those that list their deals become trees."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from deepcfr.types import NO_CARD, TERMINAL, Infosets
 
 _NEEDED = (
     "name", "unit", "milli_unit", "device", "encoding", "actor", "round", "infoset", "legal", "deals_before", "deal",
-    "start", "step", "payoff", "deals",
+    "start", "step", "payoff",
 )  # fmt: skip
 
 
-def load_class(name: str) -> Any:
-    """An instance of the class `module:Class`, a game that lists its deals; modules of this folder are found.
+def class_game(name: str, device: str = "cpu") -> Game:
+    """The game of the class `module:Class`, as a `ClassGame` if it lists its deals; modules of this folder are found.
 
+    The class is called without arguments; one without `deals` with `device` if that is another one than the CPU.
     Raises GameError with sentences if the module, the class or a part of the contract is missing or wrong.
     """
     module_name, _, class_name = name.partition(":")
@@ -51,12 +52,19 @@ def load_class(name: str) -> Any:
         near = difflib.get_close_matches(class_name, classes)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise GameError(f"'{name}': the module '{module_name}' has no class '{class_name}'.{hint}")
+    there = {} if device == "cpu" or hasattr(kind, "deals") else {"device": device}
     try:
-        game = kind()
+        made: Any = kind(**there)
     except Exception as error:
-        raise _broken(name, "cannot be made without arguments", error) from error
-    if missing := [word for word in _NEEDED if not hasattr(game, word)]:
-        raise GameError(f"'{name}' is no game that can be listed: it has no {', no '.join(missing)}.")
+        how = f"with device='{device}'" if there else "without arguments"
+        raise _broken(name, f"cannot be made {how}", error) from error
+    if missing := [word for word in _NEEDED if not hasattr(made, word)]:
+        raise GameError(f"'{name}' is no game: it has no {', no '.join(missing)}.")
+    if lists_deals(made):
+        return ClassGame(made, name, device)
+    if isinstance(made.actor, torch.Tensor):
+        check_game(made)
+    game: Game = made
     return game
 
 

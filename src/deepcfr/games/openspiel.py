@@ -10,43 +10,36 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeGuard, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
 
 from deepcfr.errors import GameError
-from deepcfr.games.liars_dice import LiarsDice, histories_of_dice
+from deepcfr.games.base import Game
 from deepcfr.games.openspiel_tree import (
     SpielGame,
+    SpielState,
     compile_tree,
     estimate_histories,
     import_pyspiel,
     require_supported,
     turn_based,
 )
-from deepcfr.games.phantom import PhantomGame, is_phantom_tic_tac_toe
 from deepcfr.games.tree_game import MOST_HISTORIES, TreeGame
+from deepcfr.types import Infosets
 
 _Made = TypeVar("_Made")
 
 
 def load_openspiel_game(name: str, device: str = "cpu", most_histories: int = MOST_HISTORIES) -> OpenSpielGame:
-    """Load a game of OpenSpiel by its name there, with optional parameters: `liars_dice(dice_sides=5)`.
+    """Load a game of OpenSpiel by its name there, with optional parameters: `goofspiel(num_cards=4,imp_info=True)`.
 
     Raises ConfigError if OpenSpiel is not installed, and GameError if it knows no such game, or if the game is not for two
     players, not zero-sum, larger than `most_histories`, or has imperfect recall.
     """
     return _make(name, lambda game: OpenSpielGame(game, name, device, most_histories))
-
-
-def playable_openspiel_game(name: str, device: str = "cpu") -> FromOpenSpiel:
-    """As `load_openspiel_game`, but phantom tic-tac-toe is a `PhantomGame`, and large liar's dice a `LiarsDice`."""
-
-    def make(game: SpielGame) -> FromOpenSpiel:
-        if is_phantom_tic_tac_toe(game):
-            return PhantomGame(game, name, device)
-        large = histories_of_dice(game) > MOST_HISTORIES
-        return LiarsDice(game, name, device) if large else OpenSpielGame(game, name, device)
-
-    return _make(name, make)
 
 
 def estimate_openspiel_histories(name: str) -> float:
@@ -97,5 +90,27 @@ class OpenSpielGame(TreeGame):
         self.spiel_game = turn_based(game)
         super().__init__(source, *compile_tree(self.spiel_game, source, most_histories), device)
 
+    def infoset_of(self, state: SpielState, player: int) -> Infosets:
+        """The infoset of a player at OpenSpiel's state, one row. Raises GameError for a state of another game."""
+        name = state.information_state_string(player)
+        infoset = self.explicit.infoset_index.get((player, name))
+        if infoset is None:
+            raise GameError(f"'{self.name}' has no infoset of player {player} with the name {name!r}.")
+        node = torch.tensor([infoset], device=self.device)
+        return Infosets(node, torch.empty(1, 0, dtype=torch.uint8, device=self.device))
 
-FromOpenSpiel = OpenSpielGame | LiarsDice | PhantomGame  # OpenSpiel's games that networks can train on
+
+class OfOpenSpiel(Game, Protocol):
+    """A game that finds its infosets at OpenSpiel's states, so that its agents play there; optional for a class."""
+
+    spiel_game: SpielGame
+    action_ids: npt.NDArray[np.int64]  # [A], OpenSpiel's number of each action
+
+    def infoset_of(self, state: SpielState, player: int) -> Infosets:
+        """The infoset of a player at a state of `spiel_game`, one row."""
+        ...
+
+
+def is_of_openspiel(game: object) -> TypeGuard[OfOpenSpiel]:
+    """Whether a game has the optional method `infoset_of`."""
+    return hasattr(game, "infoset_of")

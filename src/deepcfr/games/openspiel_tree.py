@@ -21,6 +21,7 @@ _ROLLOUTS = 200  # rollouts of the size estimate before a game is compiled
 _ENDLESS = 1e18  # histories at which a rollout of the estimate stops
 _FIRST_NOTE, _BETWEEN_NOTES = 3.0, 10.0  # seconds
 _LOG = logging.getLogger(__name__)
+_LARGER = "Larger games can be classes, as those in the folder examples are."
 
 SpielGame = Any  # pyspiel ships no types
 SpielState = Any
@@ -93,7 +94,7 @@ def _small(game: SpielGame, name: str, most: int) -> float:
     mean, error = estimate_histories(game)
     if mean - 3 * error > most or mean > 10 * most:
         about = f"about {mean:,.0f}" if mean < 1e12 else f"about {mean:.0e} or more"
-        raise GameError(f"'{name}' has {about} histories, and at most {most:,} can be compiled.")
+        raise GameError(f"'{name}' has {about} histories, and at most {most:,} can be compiled. {_LARGER}")
     return mean
 
 
@@ -186,7 +187,9 @@ class _Compiler:
 
     def _make_room(self, parent: int, moves: list[tuple[int, float]]) -> None:
         if len(self.actor) + len(moves) > self.most:
-            raise GameError(f"'{self.name}' has more than {self.most:,} histories, the most that can be compiled.")
+            raise GameError(
+                f"'{self.name}' has more than {self.most:,} histories, the most that can be compiled. {_LARGER}"
+            )
         for action, chance in moves:
             self.actor.append(TERMINAL)
             self.num_children.append(0)

@@ -16,13 +16,14 @@ from deepcfr.games.ladder import LADDERS, LadderRules, read_ladder
 from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
+    from deepcfr.games.base import Game
+    from deepcfr.games.openspiel import OpenSpielGame
     from deepcfr.games.poker import PokerGame, Suits
-    from deepcfr.games.tree_game import NotPoker, TreeGame
 
 
 @dataclass(frozen=True)
 class OpenSpielSource:
-    """A game of OpenSpiel by its name there, with parameters if any: `liars_dice(dice_sides=5)`."""
+    """A game of OpenSpiel by its name there, with parameters if any: `goofspiel(num_cards=4,imp_info=True)`."""
 
     openspiel: str
 
@@ -78,7 +79,7 @@ def load_rules(game: str) -> PokerRules:
 def load_source(game: str) -> GameSource:
     """Load what `build_game` needs: rules as in `load_rules`, a raise-ladder game, or the name of a game of another kind.
 
-    A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` and `load_class` do.
+    A raise-ladder game is a preset or a file that ends in .toml. Raises GameError as `load_rules` and `class_game` do.
     """
     game = _named(game)
     if game in LADDERS:
@@ -88,9 +89,7 @@ def load_source(game: str) -> GameSource:
     if game.startswith(OPENSPIEL):
         return OpenSpielSource(game.removeprefix(OPENSPIEL))
     if names_class(game) and not Path(game).exists():
-        from deepcfr.games.class_game import load_class
-
-        return ClassSource(game, load_class(game).milli_unit)
+        return ClassSource(game, _class_game(game, "cpu").milli_unit)
     return load_rules(game)
 
 
@@ -141,14 +140,18 @@ def is_poker(source: GameSource) -> bool:
 def count_histories(source: GameSource, most: float) -> float:
     """The number of histories of a game, chance's outcomes as hands and boards; infinite if clearly more than `most`.
 
-    That of OpenSpiel's games is an estimate (`openspiel_tree.estimate_histories`). Raises the errors of `build_game`.
+    That of OpenSpiel's games is an estimate (`openspiel_tree.estimate_histories`); a class that does not list its deals
+    counts as infinite. Raises the errors of `build_game`.
     """
     if isinstance(source, OpenSpielSource):
         from deepcfr.games.openspiel import estimate_openspiel_histories
 
         return estimate_openspiel_histories(source.openspiel)
     if isinstance(source, ClassSource):
-        return _class_game(source.python, "cpu").explicit.num_nodes
+        from deepcfr.games.tree_game import TreeGame
+
+        game = _class_game(source.python, "cpu")
+        return game.explicit.num_nodes if isinstance(game, TreeGame) else math.inf
     deals = _deals(source.deck)
     if deals[-1] > most:
         return math.inf
@@ -176,10 +179,10 @@ def _deals(rules: PokerRules) -> list[int]:
     return found[2:]
 
 
-def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> PokerGame | NotPoker:
+def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> Game:
     """The playable game.
 
-    Games of OpenSpiel and classes have no suits and raise the errors of `load_openspiel_game` and `load_class`. Raises
+    Games of OpenSpiel and classes have no suits and raise the errors of `load_openspiel_game` and `class_game`. Raises
     GameError for a raise-ladder game that is too large to list.
     """
     if isinstance(source, LadderRules):
@@ -196,19 +199,19 @@ def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cp
 
 
 @lru_cache(maxsize=1)
-def _openspiel_game(name: str, device: str) -> NotPoker:
+def _openspiel_game(name: str, device: str) -> OpenSpielGame:
     """Cached: compiling takes long, and a run needs the game for its cost estimate and for its solver."""
-    from deepcfr.games.openspiel import playable_openspiel_game
+    from deepcfr.games.openspiel import load_openspiel_game
 
-    return playable_openspiel_game(name, device)
+    return load_openspiel_game(name, device)
 
 
 @lru_cache(maxsize=1)
-def _class_game(name: str, device: str) -> TreeGame:
+def _class_game(name: str, device: str) -> Game:
     """Cached, as `_openspiel_game` is."""
-    from deepcfr.games.class_game import ClassGame, load_class
+    from deepcfr.games.class_game import class_game
 
-    return ClassGame(load_class(name), name, device)
+    return class_game(name, device)
 
 
 def load_game(game: str, suits: Suits = "canonical", device: str = "cpu") -> PokerGame:

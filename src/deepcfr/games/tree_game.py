@@ -8,8 +8,6 @@ import torch
 
 from deepcfr.games.base import Deals
 from deepcfr.games.explicit import CHANCE, ExplicitTree, sequence_form
-from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.phantom import PhantomGame
 from deepcfr.rng import addressed_uniforms
 from deepcfr.types import TERMINAL, Encoding
 
@@ -126,6 +124,3 @@ class TreeGame:
             uniform = addressed_uniforms(stream, traversal[at], history[at]).double()
             outcome = torch.searchsorted(self._lower, uniform - 1 - node[at], right=True) - 1
             history = history.index_put((at,), self._outcome[outcome])
-
-
-NotPoker = TreeGame | LiarsDice | PhantomGame  # games without poker hands that networks can train on

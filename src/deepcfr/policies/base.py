@@ -1,9 +1,13 @@
-"""Interfaces of policies: `Policy` for games with listed nodes, and `LadderPolicy` for raise-ladder games."""
+"""Interfaces of policies: `Policy` for games with listed nodes, and `LadderPolicy` for raise-ladder games.
+
+And `MeasuredGame`, what a game offers that computes exact values of policies itself.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +80,28 @@ def boards_for(policy: Policy) -> Boards:
     game = policy.game
     assert isinstance(game, PokerGame)
     return policy.boards or Boards(game, merge=game.suits == "canonical")
+
+
+OnPart = Callable[[int, int], None]
+"""Reports progress: (done, total)."""
+Payoffs = tuple[tuple[float, float], tuple[float, float]]
+
+
+class MeasuredGame(Game, Protocol):
+    """A game too large to list that computes exact values of its policies, which it knows best how to: `examples/`."""
+
+    def exact_payoffs(self, first: Policy, second: Policy, threads: int = 1, on_part: OnPart | None = None) -> Payoffs:
+        """For each player its mean payoffs against `second` in the other seat: by a best response, and by `first`."""
+        ...
+
+    def average(self, policies: Sequence[Policy], weights: npt.NDArray[np.float64], kind: str) -> Policy:
+        """The average of policies by own reach times `weights`, as in `policies.mixture`; plain where nobody gets to."""
+        ...
+
+
+def measures_itself(game: object) -> TypeGuard[MeasuredGame]:
+    """Whether a game has the optional methods `exact_payoffs` and `average`."""
+    return callable(getattr(game, "exact_payoffs", None))
 
 
 class UniformPolicy(Policy):

@@ -17,10 +17,10 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.class_game import ClassGame
-from deepcfr.games.openspiel import FromOpenSpiel
+from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy, fewest_deals
+from deepcfr.policies.base import Policy, fewest_deals, measures_itself
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
@@ -100,10 +100,10 @@ def _require_same_view(first: Game, second: Game) -> None:
     """Raise GameError unless policies of the second game accept infosets of the first."""
     if isinstance(first, PokerGame) and isinstance(second, PokerGame):
         same = (first.rules, first.suits) == (second.rules, second.suits)
-    elif isinstance(first, FromOpenSpiel) and isinstance(second, type(first)):
+    elif isinstance(first, OpenSpielGame) and isinstance(second, OpenSpielGame):
         same = same_game(first.spiel_game, second.spiel_game)
-    elif isinstance(first, ClassGame) and isinstance(second, ClassGame):
-        same = first.source == second.source
+    elif isinstance(first, ClassGame) or measures_itself(first):
+        same = type(first) is type(second) and first.name == second.name
     else:
         same = first is second
     if not same:

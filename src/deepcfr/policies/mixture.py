@@ -24,13 +24,9 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
-from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.tree_game import NotPoker, TreeGame
-from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals
-from deepcfr.policies.liars_dice import dice_average
-from deepcfr.policies.phantom import phantom_average
+from deepcfr.games.tree_game import TreeGame
+from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals, measures_itself
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree, round_trees
@@ -53,7 +49,7 @@ class MixturePolicy(Policy):
     whole_rounds = True
 
     def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
-        if not isinstance(game, PokerGame | NotPoker):
+        if not (isinstance(game, PokerGame | TreeGame) or measures_itself(game)):
             raise GameError(
                 f"Policies can be averaged in poker games and games with listed histories, but '{game.name}' is neither."
             )
@@ -89,12 +85,10 @@ class MixturePolicy(Policy):
 
     @cached_property
     def _table(self) -> Policy:
-        """The average in a game with an explicit tree, from realization plans, or of one that is held otherwise."""
+        """The average in a game with an explicit tree, from realization plans, or in one that knows its own."""
         game = self.game
-        if isinstance(game, LiarsDice):
-            return dice_average(game, self.policies, self.weights, self.kind)
-        if isinstance(game, PhantomGame):
-            return phantom_average(game, self.policies, self.weights, self.kind)
+        if measures_itself(game):
+            return game.average(self.policies, self.weights, self.kind)
         assert isinstance(game, TreeGame)
         form, legal = game.sequences, game.explicit.legal
         plain, reached = np.zeros(legal.shape), np.zeros(legal.shape)

@@ -14,10 +14,8 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
-from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.openspiel import OpenSpielGame
+from deepcfr.games.openspiel import OfOpenSpiel, OpenSpielGame, is_of_openspiel
 from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel, same_game
-from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Player, Policy
@@ -150,27 +148,22 @@ _Answer = Callable[[SpielState, int], dict[int, float]]
 def _answering(policy: Player) -> tuple[SpielGame, _Answer]:
     """OpenSpiel's game of a policy, and the policy for its states and players."""
     game = policy.game
-    if isinstance(policy, Policy) and isinstance(game, OpenSpielGame):
-        return game.spiel_game, _of_tree(policy, game)
-    if isinstance(policy, Policy) and isinstance(game, LiarsDice):
-        return game.spiel_game, _checked(_of_dice(policy, game), game.spiel_game)
-    if isinstance(policy, Policy) and isinstance(game, PhantomGame):
-        return game.spiel_game, _checked(_of_phantom(policy, game), game.spiel_game)
+    if isinstance(policy, Policy) and is_of_openspiel(game):
+        answer = _of_spiel(policy, game)
+        # states of other games have no infosets in a list
+        return game.spiel_game, answer if isinstance(game, OpenSpielGame) else _checked(answer, game.spiel_game)
     if isinstance(policy, Policy) and isinstance(game, PokerGame):
         spiel_game = openspiel_game(game.rules)
         return spiel_game, _checked(_of_poker(policy, game, spiel_game), spiel_game)
     raise GameError(f"OpenSpiel does not have '{game.name}'.")
 
 
-def _of_tree(policy: Policy, game: OpenSpielGame) -> _Answer:
+def _of_spiel(policy: Policy, game: OfOpenSpiel) -> _Answer:
     def answer(state: SpielState, player: int) -> dict[int, float]:
-        name = state.information_state_string(player)
-        infoset = game.explicit.infoset_index.get((player, name))
-        if infoset is None:
-            raise GameError(f"'{game.name}' has no infoset of player {player} with the name {name!r}.")
-        columns = game.columns[infoset].cpu().numpy()[: int(game.explicit.infoset_actions[infoset])]
-        row = _ask(policy, infoset, np.empty((1, 0), np.uint8))[columns]
-        return dict(zip(game.action_ids[columns].tolist(), (row / row.sum()).tolist(), strict=True))
+        asked = game.infoset_of(state, player)
+        legal = np.flatnonzero(game.encoding.legal[asked.node.long()][0].cpu().numpy())
+        row = _ask(policy, asked)[legal]
+        return dict(zip(game.action_ids[legal].tolist(), (row / row.sum()).tolist(), strict=True))
 
     return answer
 
@@ -188,26 +181,6 @@ def _checked(answer: _Answer, spiel_game: SpielGame) -> _Answer:
     return checked
 
 
-def _of_dice(policy: Policy, game: LiarsDice) -> _Answer:
-    def answer(state: SpielState, player: int) -> dict[int, float]:
-        dice = game.num_dice
-        rolled, bids = state.history()[: 2 * dice], state.history()[2 * dice :]
-        hand = sorted(rolled[player * dice : (player + 1) * dice])
-        row = _ask(policy, sum(1 << bid for bid in bids), np.array([hand], np.uint8))
-        return {action: float(row[action]) for action in state.legal_actions()}
-
-    return answer
-
-
-def _of_phantom(policy: Policy, game: PhantomGame) -> _Answer:
-    def answer(state: SpielState, player: int) -> dict[int, float]:
-        moves = ((move.player, move.action) for move in state.full_history())
-        row = _ask(policy, game.infoset_of(moves, player), np.empty((1, 0), np.uint8))
-        return {action: float(row[action]) for action in state.legal_actions()}
-
-    return answer
-
-
 def _of_poker(policy: Policy, game: PokerGame, spiel_game: SpielGame) -> _Answer:
     """Histories are replayed, because OpenSpiel may number actions otherwise; legal actions have the same order."""
     tree, rules = game.tree, game.rules
@@ -223,17 +196,13 @@ def _of_poker(policy: Policy, game: PokerGame, spiel_game: SpielGame) -> _Answer
                 node = int(tree.child[node, legal[replayed.legal_actions().index(action)]])
             replayed.apply_action(action)
         deal = (cards + [card for card in range(rules.num_cards) if card not in cards])[:slots]
-        view = game.deals_of(np.array([deal], np.uint8)).views[0, player, game.round[node]].cpu().numpy()
-        row = _ask(policy, node, view[None])[tree.legal[node]]
+        view = game.deals_of(np.array([deal], np.uint8)).views[:1, player, game.round[node]]
+        row = _ask(policy, Infosets(torch.tensor([node], device=game.device), view))[tree.legal[node]]
         return dict(zip(state.legal_actions(), (row / row.sum()).tolist(), strict=True))
 
     return answer
 
 
-def _ask(
-    policy: Policy, node: int, cards: np.ndarray[Any, np.dtype[np.uint8]]
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    device = policy.game.device
-    infosets = Infosets(torch.tensor([node], device=device), torch.from_numpy(cards).to(device))
-    row: np.ndarray[Any, np.dtype[np.float64]] = policy.probabilities(infosets)[0].double().cpu().numpy()
+def _ask(policy: Policy, infoset: Infosets) -> np.ndarray[Any, np.dtype[np.float64]]:
+    row: np.ndarray[Any, np.dtype[np.float64]] = policy.probabilities(infoset)[0].double().cpu().numpy()
     return row

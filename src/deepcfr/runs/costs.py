@@ -17,26 +17,26 @@ from deepcfr.errors import ConfigError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.files import cache_folder
 from deepcfr.games import strength
+from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.liars_dice import LiarsDice
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules
-from deepcfr.games.tree_game import NotPoker, TreeGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.ladder import solver as ladder
 from deepcfr.machine import usable_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
 from deepcfr.runs.pace import duration
-from deepcfr.solvers import liars_dice, mccfr, memories, tree_cfr, vector_cfr
+from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver, require_listed
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 from deepcfr.training.networks import number_of_weights
 
-AnyGame = PokerGame | NotPoker | LadderGame
+AnyGame = Game | LadderGame
 
 
 def cost_notes(
@@ -66,10 +66,10 @@ def cost_notes(
     if available is not None and config.runtime.device != "cpu":  # processors map the table from a file
         available -= table
     _require_networks(poker, config, available)
-    notes = [poker.size] if isinstance(poker, NotPoker) else []
+    notes = [poker.size] if hasattr(poker, "size") else []
     if config.solver != "ppo":  # which has no memories
         notes.append(_memory_note(poker, config, available, elsewhere=elsewhere))
-    if isinstance(poker, NotPoker):
+    if not isinstance(poker, PokerGame):
         return [*notes, *unread_settings(config)]
     if config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
         notes.append(_board_note(poker, config.sampling))
@@ -87,7 +87,7 @@ def cost_notes(
     return [*notes, reason] if reason else notes
 
 
-def network_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
+def network_bytes(game: Game, config: RunConfig) -> int:
     """Bytes of a run's networks when all are there, with gradients and optimizer's state of those fitted at a time.
 
     Weights take four bytes, and two in snapshots; Adam keeps two moments of each.
@@ -104,7 +104,7 @@ def network_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
     return count * (4 * (fitted * (2 + moments) + others) + 2 * 2 * snapshots)
 
 
-def _strength_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
+def _strength_bytes(game: Game, config: RunConfig) -> int:
     """Bytes of the table of hand strengths that the networks read; 0 if they read none."""
     if not isinstance(game, PokerGame) or not config.network.strength:
         return 0
@@ -112,7 +112,7 @@ def _strength_bytes(game: PokerGame | NotPoker, config: RunConfig) -> int:
     return strength.table_bytes(*deck, spread=strength.has_spread(game.card_groups))
 
 
-def _require_networks(game: PokerGame | NotPoker, config: RunConfig, available: int | None) -> None:
+def _require_networks(game: Game, config: RunConfig, available: int | None) -> None:
     """Raise ConfigError if the networks do not fit into what is `available`; None: it is not known."""
     needed = network_bytes(game, config)
     if available is not None and needed > 0.9 * available:
@@ -122,7 +122,7 @@ def _require_networks(game: PokerGame | NotPoker, config: RunConfig, available: 
         )
 
 
-def _memory_note(poker: PokerGame | NotPoker, config: RunConfig, available: int | None, *, elsewhere: bool) -> str:
+def _memory_note(poker: Game, config: RunConfig, available: int | None, *, elsewhere: bool) -> str:
     """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks into `available`."""
     is_nfsp = config.solver == "nfsp"
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
@@ -185,13 +185,11 @@ def _tabular_notes(
         buckets = _abstraction_bytes(source, abstraction)
     else:
         made = game()
-        assert isinstance(made, NotPoker)
+        assert not isinstance(made, LadderGame)
         listed = require_listed(made)
-        assert isinstance(listed, TreeGame | LiarsDice)
+        assert isinstance(listed, TreeGame)
         notes = [listed.size]
-        if isinstance(listed, LiarsDice):
-            needed = liars_dice.memory_bytes(listed)
-        elif sampled:
+        if sampled:
             needed = mccfr.memory_bytes(listed, None, settings.precision, settings.baseline)
         else:
             needed = tree_cfr.memory_bytes(listed)

@@ -28,12 +28,11 @@ from deepcfr.config import (
 )
 from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import json_bytes, read_json, signed_json, write_atomically
+from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import listed_game
-from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
-from deepcfr.games.tree_game import NotPoker
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Player, Policy
@@ -261,7 +260,7 @@ class RunFolder(RunRecord):
             parts += [{name: value for name, value in solve.items() if name not in ("iterations", "threshold")}]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
-    def game(self, device: str = "cpu") -> PokerGame | NotPoker:
+    def game(self, device: str = "cpu") -> Game:
         """The run's game, stepped in listed form, with cards as its networks see them."""
         game = self._any_game(device)
         return listed_game(game.rules) if isinstance(game, LadderGame) else game

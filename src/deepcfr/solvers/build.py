@@ -9,10 +9,9 @@ from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
-from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.phantom import PhantomGame
+from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.tree_game import NotPoker, TreeGame
+from deepcfr.games.tree_game import TreeGame
 from deepcfr.memory.state import SavedState, State
 from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
@@ -20,7 +19,6 @@ from deepcfr.solvers.collector import Collecting
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.excessive_gap import ExcessiveGap
 from deepcfr.solvers.fictitious_play import FictitiousPlay
-from deepcfr.solvers.liars_dice import LiarsDiceCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.tree_cfr import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
@@ -91,7 +89,7 @@ class Solver(Protocol):
 
 
 def build_solver(
-    game: PokerGame | NotPoker,
+    game: Game,
     config: AnyConfig,
     abstraction: Abstraction | None = None,
     collecting: Collecting | None = None,
@@ -108,8 +106,6 @@ def build_solver(
         return NFSP(game, config) if config.solver == "nfsp" else PolicyGradient(game, config)
     settings, threads = config.solve, config.runtime.threads
     game = require_listed(game)
-    if isinstance(game, LiarsDice):
-        return LiarsDiceCFR(game, settings)
     if settings.algorithm == "mccfr":
         buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
         return MCCFR(game, settings, config.seed, threads, buckets)
@@ -121,9 +117,9 @@ def build_solver(
     return kind(game, settings)
 
 
-def require_listed(game: PokerGame | NotPoker) -> PokerGame | TreeGame | LiarsDice:
-    """The same game; ConfigError if it is one whose histories or positions no tabular solver holds."""
-    if isinstance(game, PhantomGame):
+def require_listed(game: Game) -> PokerGame | TreeGame:
+    """The same game; ConfigError if it is one whose histories no tabular solver holds."""
+    if not isinstance(game, PokerGame | TreeGame):
         raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
     return game
 

@@ -21,13 +21,9 @@ from deepcfr.evaluation.match.record import Match, match_record, require_same_ga
 from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
 from deepcfr.games.class_game import tree_game
 from deepcfr.games.explicit import realization
-from deepcfr.games.liars_dice import LiarsDice
-from deepcfr.games.phantom import PhantomGame
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy
-from deepcfr.policies.liars_dice import dice_gains
-from deepcfr.policies.phantom import phantom_gains
+from deepcfr.policies.base import Policy, measures_itself
 from deepcfr.policies.tables import table_of
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
@@ -56,12 +52,11 @@ def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoa
 
 def _gains_on_tree(first: Policy, second: Policy, threads: int, on_part: OnBoard | None) -> tuple[float, float]:
     """Gains in both seats from all histories of a game that is no poker."""
-    if isinstance(first.game, PhantomGame):
-        with Workers(threads) as workers:
-            return phantom_gains(first, second, workers, on_part)
-    if isinstance(first.game, LiarsDice):
-        return dice_gains(first, second)
-    form = tree_game(first.game).sequences
+    game = first.game
+    if measures_itself(game):
+        (_, as_first), (_, as_second) = game.exact_payoffs(first, second, threads, on_part)
+        return as_first, as_second
+    form = tree_game(game).sequences
     mine, theirs = (realization(table_of(policy), form.parent, form.num_actions) for policy in (first, second))
     zero, one = form.sequences
     return float((form.payoff * mine[zero] * theirs[one]).sum()), -float((form.payoff * theirs[zero] * mine[one]).sum())

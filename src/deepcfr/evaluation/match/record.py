@@ -15,11 +15,11 @@ from deepcfr.games.base import Game
 from deepcfr.games.class_game import ClassGame
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import ListedLadder
-from deepcfr.games.openspiel import FromOpenSpiel
+from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Player, measures_itself
 
 _WORDS = ("name", "rank_symbols", "suit_symbols")  # fields of rules that change only names
 
@@ -97,12 +97,12 @@ def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> No
         if not different:
             return
         problem = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
-    elif isinstance(first, FromOpenSpiel) and isinstance(second, FromOpenSpiel):
+    elif isinstance(first, OpenSpielGame) and isinstance(second, OpenSpielGame):
         if same_game(first.spiel_game, second.spiel_game):
             return
         problem = f"'{first.name}' and '{second.name}' are two different OpenSpiel games"
-    elif isinstance(first, ClassGame) and isinstance(second, ClassGame):
-        if first.source == second.source:
+    elif type(first) is type(second) and (isinstance(first, ClassGame) or measures_itself(first)):
+        if first.name == second.name:
             return
         problem = f"'{first.name}' and '{second.name}' are two different classes"
     else:
