@@ -28,13 +28,14 @@ from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.listed import listed
-from deepcfr.ladder.policies import ladder_scripted, ladder_style
 from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
-from deepcfr.policies.base import LadderPolicy, Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import styled
 from deepcfr.report.matches import Terms
 from deepcfr.runs.cards import recipe
 from deepcfr.runs.folder import RunFolder
@@ -69,13 +70,11 @@ def card(path: Path, options: argparse.Namespace) -> str:
     """The card of one model."""
     run = RunFolder.open(path)
     policy, solver = run.load_player("own", print)
-    measured = (
-        _of_ladder(path, policy, options) if isinstance(policy, LadderPolicy) else _of_listed(path, policy, options)
-    )
+    measure = _of_ladder if isinstance(policy.game, LadderGame) else _of_listed
     rows = [
         ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
         ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
-        *measured,
+        *measure(path, policy, options),
         *_made(path, run),
     ]
     text = "\n".join(f"| {name} | {value} |" for name, value in rows)
@@ -122,14 +121,14 @@ def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iter
         write_atomically(RESULTS / options.results, json_bytes(found))
 
 
-def _of_ladder(path: Path, policy: LadderPolicy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _of_ladder(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     unit, terms = policy.game.milli_unit, Terms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
     found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     found["answers"] = answers = _answer_times(policy)
     found["resident_bytes"] = resident_memory()  # before rivals are loaded
-    others: list[tuple[str, Player]] = [
-        *((f"scripted:{style}", ladder_scripted(style, policy.game)) for style in (*STYLES, "raise")),
-        *((f"{style}:{path.name}", ladder_style(policy, style)) for style in LADDER_STYLES),
+    others: list[tuple[str, Policy]] = [
+        *((f"scripted:{style}", scripted_policy(style, policy.game)) for style in (*STYLES, "raise")),
+        *((f"{style}:{path.name}", styled(policy, style)) for style in LADDER_STYLES),
     ]
     others += [(_title(rival), RunFolder.open(rival).load_player("own", print)[0]) for rival in options.rivals]
     for name, other in others:
@@ -147,7 +146,7 @@ def _of_ladder(path: Path, policy: LadderPolicy, options: argparse.Namespace) ->
         write_atomically(RESULTS / options.results, json_bytes(found))
 
 
-def _answer_times(policy: LadderPolicy) -> dict[str, float]:
+def _answer_times(policy: Policy) -> dict[str, float]:
     """Milliseconds of the answers in some hands against bets of the usual sizes."""
     taken: list[float] = []
     random = np.random.default_rng(SEED)

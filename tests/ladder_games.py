@@ -9,14 +9,26 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from deepcfr.abstraction.buckets import lossless
+from deepcfr.games.base import infosets_at
 from deepcfr.games.betting import NOT_TERMINAL
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import ACTOR, ENDED, ROUND, LadderGame, advance, first_positions, gain, legal_actions
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    ENDED,
+    HISTORY,
+    ROUND,
+    LadderGame,
+    advance,
+    first_positions,
+    gain,
+    legal_actions,
+)
 from deepcfr.ladder.policies import LadderTable
 from deepcfr.ladder.traversals import ladder_layout
-from deepcfr.policies.base import LadderPolicy
+from deepcfr.policies.base import Policy
 from deepcfr.sampling.traversal_tree import showdowns
 
 # One card each of five, one round, raises to 2, 4 or all-in 6 antes: its histories are its names.
@@ -36,7 +48,7 @@ TWO_ROUNDS = LadderRules(
 def random_table(seed: int, game: LadderGame | None = None) -> LadderTable:
     """A policy of random probabilities."""
     game = game or LadderGame(TWO_ROUNDS)
-    buckets = lossless(game.rules.deck)
+    buckets = lossless(game.source.deck)
     size = ladder_layout(game, buckets.counts).size
     return LadderTable(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
 
@@ -47,15 +59,35 @@ def write_game(rules: LadderRules, path: Path) -> None:
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
 
 
+def all_deals(game: LadderGame) -> np.ndarray:
+    """Every deal, uint8 [B, 2 * hole + board]."""
+    rules = game.rules
+    return np.array(list(permutations(range(rules.num_cards), 2 * rules.hole_cards + sum(rules.board_cards))), np.uint8)
+
+
+def nodes_of(positions: np.ndarray) -> np.ndarray:
+    """The nodes of positions, int64 [n, ENTRIES] to [n]."""
+    return (positions[:, HISTORY] << 2) + positions[:, ENDED]
+
+
+def rows_at(policy: Policy, positions: np.ndarray, cards: np.ndarray) -> np.ndarray:
+    """The strategies [n, A] of who acts at `positions` [n, ENTRIES], each in the deal of its row of `cards`."""
+    game = policy.game
+    assert isinstance(game, LadderGame)
+    nodes = torch.from_numpy(nodes_of(positions))
+    deals = game.deals_of(np.ascontiguousarray(cards))
+    return policy.probabilities(infosets_at(game, nodes, torch.arange(len(cards)), deals)).numpy()
+
+
 class Enumeration:
     """Best responses to a policy over all deals of a game; a player forgets nothing of the betting."""
 
-    def __init__(self, policy: LadderPolicy) -> None:
+    def __init__(self, policy: Policy) -> None:
+        assert isinstance(policy.game, LadderGame)
         self.policy, self.game = policy, policy.game
-        cards = np.array(list(permutations(range(self.game.rules.deck.num_cards), self.game.slots)), np.uint8)
+        cards = all_deals(self.game)
         self.cards, self.hole = cards, self.game.rules.hole_cards
         self.results = showdowns(cards, self.hole, self.game.rules.num_suits)
-        self.views = policy.look(cards, np.arange(len(cards)), 0)
 
     def nash_conv(self) -> float:
         """The sum of both best responses' gains, in thousandths of a unit."""
@@ -81,7 +113,7 @@ class Enumeration:
             after[action] = position.copy()
             advance(self.game.ladder, after[action], action)
         if position[ACTOR] != player:
-            strategy = self.policy.probabilities(np.tile(position, (len(rows), 1)), self.views[rows])
+            strategy = rows_at(self.policy, np.tile(position, (len(rows), 1)), self.cards[rows])
             return sum(self._value(player, after[a], rows, weight * strategy[:, a]) for a in actions)
         groups = defaultdict(list)
         for index, seen in enumerate(self._seen(player, int(position[ROUND]), rows)):

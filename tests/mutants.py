@@ -225,8 +225,6 @@ MUTANTS = (
     Mutant("a round without new cards forgets the emphasis of its board", "ranges/public_chance.py",
            "return [replace(later[0], emphasis=board.emphasis)]", "return [later[0]]",
            "ranges/test_public_chance.py -k emphasis"),
-    Mutant("members of an ensemble that draw share a stream", "ladder/policies.py", 'key(stream, "member", i)', "stream",
-           "ladder/test_ladder_policies.py -k draw_for"),
     Mutant("the interval of a local best response is over the games of both seats", "ladder/best_response.py",
            "(*won, won.mean(0))", "(*won, won.ravel())", "ladder/test_ladder_best_response.py -k intervals"),
     Mutant("octaves of the pot begin one chip later", "ladder/traversals.py",

@@ -29,10 +29,10 @@ from deepcfr import (
 from deepcfr.config import SearchConfig
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.query import query
+from deepcfr.policies.scripted import scripted_policy
 
-LADDER = Agent(ladder_scripted("call", LadderGame(LADDERS["hunl-ladder"])))
+LADDER = Agent(scripted_policy("call", LadderGame(LADDERS["hunl-ladder"])))
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.ladder.policies import LadderScripted
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes, played
 from deepcfr.play.review import review_seats
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
+from deepcfr.policies.scripted import scripted_policy
 from deepcfr.protocols.hand_history import parse_histories
 from deepcfr.types import Infosets
 from ladder_games import TWO_ROUNDS, random_table
@@ -65,7 +65,7 @@ class Uneven(Policy):
 
 
 @pytest.fixture
-def agent(monkeypatch: pytest.MonkeyPatch) -> Player:
+def agent(monkeypatch: pytest.MonkeyPatch) -> Policy:
     """An agent that the command loads under any name; its first round needs no time."""
     policy = Uneven(PokerGame(PRESETS["fhp-mini"]))
     monkeypatch.setattr("deepcfr.runs.players.load_players", lambda *_args, **_more: [policy])
@@ -79,7 +79,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_every_decision_of_a_player_whose_cards_are_known_is_reviewed(tmp_path: Path, agent: Player) -> None:
+def test_every_decision_of_a_player_whose_cards_are_known_is_reviewed(tmp_path: Path, agent: Policy) -> None:
     """In dollars, with a hand that nobody saw; values are those of the same hand with any other cards of the opponent."""
     found = deepcfr("review", "any", write(tmp_path, LIMIT.format(their="????")), "--json").json
     assert (found["game"], found["unit"], found["refused"]) == ("fhp-mini", "big blinds", [])
@@ -159,7 +159,7 @@ def test_games_that_have_no_histories(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_stacks_that_are_not_the_agents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = LadderScripted(LadderGame(HOLDEM), raises=False)
+    policy = scripted_policy("call", LadderGame(HOLDEM))
     monkeypatch.setattr("deepcfr.runs.players.load_players", lambda *_args, **_more: [policy])
     flop = NO_LIMIT + "_board_cards = [0, 3]\n"
     (hand,) = deepcfr("review", "any", write(tmp_path, flop), "--json").json["hands"]

@@ -23,9 +23,9 @@ from deepcfr.games.ladder import LADDERS, read_ladder
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
-from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
+from deepcfr.policies.scripted import scripted_policy
 from deepcfr.protocols.acpc import parse_match_state, parse_move
 from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.hand_history import parse_histories
@@ -165,7 +165,7 @@ def test_hand_histories(amount: int) -> None:
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_lines_of_the_dealer_protocol(amount: int) -> None:
     limit = Agent(UniformPolicy(load_game("fhp")), 0)
-    free = TranslatingAgent(ladder_scripted("uniform", LadderGame(LADDERS["hunl-ladder"])), 0)
+    free = TranslatingAgent(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])), 0)
 
     def read(text: str) -> None:
         parse_match_state(text)
@@ -198,7 +198,7 @@ def damaged_object(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_answers_of_slumbot(amount: int) -> None:
-    rules = slumbot_rules(ladder_scripted("uniform", LadderGame(LADDERS["hunl-ladder"])))
+    rules = slumbot_rules(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])))
     fuzz(amount, damaged_object(ANSWER), lambda answer: read_answer(rules, answer, 0))
 
 

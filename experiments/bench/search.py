@@ -14,7 +14,7 @@ import torch
 from deepcfr.api import load, solve_spot
 from deepcfr.config import SearchConfig
 from deepcfr.ladder.listed import listed
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state
 from deepcfr.ranges.boards import SampledBoards
 from deepcfr.rng import key
@@ -65,7 +65,7 @@ def bench_search(seed: int, say: Say, workload: Workload | None = None) -> dict[
     }
 
 
-def _decisions(policy: Player, seed: int, say: Say, size: Workload) -> list[dict[str, Any]]:
+def _decisions(policy: Policy, seed: int, say: Say, size: Workload) -> list[dict[str, Any]]:
     last = poker_state(policy).rules.num_rounds - 1
     rows: list[dict[str, Any]] = []
     for round_, iterations, threads, count in size.decisions:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from deepcfr.config import SolveConfig, solve_config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.policies.base import LadderPolicy, Player
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.matches import Terms
 from deepcfr.runs.players import load_players
@@ -134,13 +135,13 @@ def measure_seed(root: Path, study: LinStudy, budget: Budget, seed: int, say: Sa
     return len(missing)
 
 
-def _measure(players: list[Player], seed: int, plan: LinPlan) -> dict[str, Any]:
+def _measure(players: list[Policy], seed: int, plan: LinPlan) -> dict[str, Any]:
     """A match or an exact evaluation, as data."""
     threads = int(plan.settings["runtime.threads"])
     policy = players[0]
     if len(players) == 2:
         return Terms(hands=plan.deals, seed=seed, threads=threads).play(policy, players[1]).facts()
-    if isinstance(policy, LadderPolicy):
+    if isinstance(policy.game, LadderGame):
         raise GameError(f"The exact exploitability of {policy.game.name} is out of reach.")
     return asdict(exploitability(policy, threads=threads))
 

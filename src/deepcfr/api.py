@@ -38,7 +38,7 @@ from deepcfr.games.cards import cards_text
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.play.hand import free_holes
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.ranges.kernels import TREMBLE, pair_weights
 from deepcfr.report.matches import Terms
@@ -79,10 +79,10 @@ class Ranges:
 class Agent:
     """A policy; in poker games it is asked in text."""
 
-    policy: Player
+    policy: Policy
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, Player):
+        if not isinstance(self.policy, Policy):
             raise ConfigError(f"An agent plays a policy, as load('kuhn').policy is one, but {self.policy!r} is given.")
 
     @property
@@ -234,7 +234,7 @@ def environment(game: str | Agent, seed: int = 0) -> GameEnv:
     return GameEnv(made, seed)
 
 
-def exploitability(agent: Agent | Player, threads: int = 1) -> Exploitability:
+def exploitability(agent: Agent | Policy, threads: int = 1) -> Exploitability:
     """The exact exploitability of an agent or a policy, in thousandths of the game's unit.
 
     Raises GameError for games that are too large.
@@ -266,7 +266,7 @@ def solve_spot(
     stacks: float | None = None,
     dealer: Texts | Mapping[str, float] | None = None,
     big_blind: Texts | Mapping[str, float] | None = None,
-    agent: Agent | Player | None = None,
+    agent: Agent | Policy | None = None,
     line: Texts = "",
     rake: float = 0.0,
     cap: float | None = None,
@@ -312,7 +312,7 @@ def solve_spot(
     return SpotSolver(spot, memory_for_spots(), threads, locks).solve(gap, iterations, on_progress)
 
 
-def _policy_of(agent: Agent | Player) -> Player:
+def _policy_of(agent: Agent | Policy) -> Policy:
     return (agent if isinstance(agent, Agent) else Agent(agent)).policy
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from itertools import combinations, permutations
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,9 @@ import pytest
 import torch
 
 from command_line import deepcfr, problem
-from deepcfr.abstraction.buckets import lossless
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import check_down
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
-from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -32,28 +30,25 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
     raise_total,
 )
+from deepcfr.games.listed_ladder import listed_game
 from deepcfr.ladder.best_response import DEFAULT_HANDS, Hand, Odds, Responder, ladder_best_response
-from deepcfr.ladder.policies import LadderTable, LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
-from deepcfr.ladder.traversals import ladder_layout
-from deepcfr.policies.base import LadderPolicy
+from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.ensemble import ensemble
+from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import styled
 from deepcfr.rng import addressed_uniforms
 from deepcfr.sampling.traversal_tree import showdowns
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration
-
-
-def random_table(seed: int, rules: LadderRules = TWO_ROUNDS) -> LadderTable:
-    game = LadderGame(rules)
-    buckets = lossless(game.rules.deck)
-    size = ladder_layout(game, buckets.counts).size
-    return LadderTable(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, rows_at
 
 
 class Plain:
     """A player of games with one card each that keeps the opponent's range in a dictionary and lists all boards."""
 
-    def __init__(self, policy: LadderPolicy, own: int, seat: int, board: list[int]) -> None:
+    def __init__(self, policy: Policy, own: int, seat: int, board: list[int]) -> None:
         self.policy, self.game, self.own, self.seat, self.board = policy, policy.game, own, seat, board
-        self.range = {card: 1.0 for card in range(self.game.rules.deck.num_cards) if card != own}
+        self.range = {card: 1.0 for card in range(self.game.rules.num_cards) if card != own}
 
     def seen(self, round_: int) -> list[int]:
         return self.board[: sum(self.game.rules.board_cards[: round_ + 1])]
@@ -61,13 +56,13 @@ class Plain:
     def completions(self, card: int, round_: int) -> list[list[int]]:
         """All deals of player 0's card, player 1's card and the board, with the opponent's `card`."""
         hands = [self.own, card] if self.seat == 0 else [card, self.own]
-        left = [c for c in range(self.game.rules.deck.num_cards) if c not in (*hands, *self.seen(round_))]
+        left = [c for c in range(self.game.rules.num_cards) if c not in (*hands, *self.seen(round_))]
         to_come = sum(self.game.rules.board_cards) - len(self.seen(round_))
         return [[*hands, *self.seen(round_), *more] for more in combinations(left, to_come)]
 
     def strategy(self, card: int, position: np.ndarray) -> np.ndarray:
         deal = np.array(self.completions(card, int(position[ROUND]))[:1], np.uint8)
-        return self.policy.probabilities(position[None], self.policy.look(deal, np.zeros(1, np.int64), 0))[0]
+        return rows_at(self.policy, position[None], deal)[0]
 
     def odds(self, card: int, round_: int) -> float:
         deals = np.array(self.completions(card, round_), np.uint8)
@@ -127,11 +122,10 @@ class Plain:
         return next(a for a in sorted(values, key=lambda a: (a == FOLD, a)) if values[a] >= best - 1e-12)
 
 
-def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: int) -> float:
+def plain_gain(policy: Policy, responder: Responder, number: int, seat: int) -> float:
     """The plain player's gain in a deal without luck; where it decides, the other one finds the same values of actions."""
     game = policy.game
-    cards = deal_cards(1, np.uint64(responder._deals), number, game.rules.deck.num_cards, game.slots)
-    views = policy.look(cards, np.array([number]), 0)
+    cards = game.deal_cards(1, responder._deals, number)
     chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
     player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
     hand = Hand(responder, cards[0], seat, {})
@@ -148,7 +142,7 @@ def plain_gain(policy: LadderPolicy, responder: Responder, number: int, seat: in
             after = player.mean(position, round_, player.alive(round_))
         else:
             after = player.mean_after(position)
-            row = policy.probabilities(position[None], views)[0]
+            row = rows_at(policy, position[None], cards)[0]
             action = int((np.cumsum(row) <= chance[step] * row.sum()).sum())
             player.watch(position, action)
             hand.range *= hand.strategies(position)[:, action]
@@ -182,9 +176,9 @@ def every_play(
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, replace(TWO_ROUNDS, num_ranks=2)], ids=["one round", "two rounds"])
 def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: LadderRules) -> None:
-    policy = random_table(4, rules)
+    policy = random_table(4, LadderGame(rules))
     game, responder = policy.game, Responder(policy, tuple(range(rules.num_rounds)), seed=0)
-    deals = np.array(list(permutations(range(rules.deck.num_cards), game.slots)), np.uint8)
+    deals = all_deals(game)
     results = showdowns(deals, 1, rules.num_suits)
     for seat in (0, 1):
         weights, gains, payoffs = [], [], []
@@ -202,7 +196,7 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
 def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
-    policy = random_table(3, rules)
+    policy = random_table(3, LadderGame(rules))
     responder = Responder(policy, tuple(range(rules.num_rounds)), seed=7)
     found = [responder.gains(number) for number in range(40)]
     wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
@@ -211,7 +205,7 @@ def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
 
 
 def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = random_table(1, replace(TWO_ROUNDS, board_cards=(1, 1)))
+    policy = random_table(1, LadderGame(replace(TWO_ROUNDS, board_cards=(1, 1))))
     chips = policy.game.rules.unit_chips
     without = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
     assert (without % 1 > 0).any()
@@ -234,7 +228,7 @@ def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
 
 def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
     """Who always calls never folds, so a raise gains where the odds are above 0, and the largest one the most."""
-    policy = ladder_scripted("call", LadderGame(TWO_ROUNDS))
+    policy = scripted_policy("call", LadderGame(TWO_ROUNDS))
     responding, calling = (ladder_best_response(policy, 300, rounds=rounds) for rounds in ((0, 1), (1,)))
     assert responding.mean > calling.mean + responding.interval > 0
     assert responding.rounds == (0, 1)
@@ -243,7 +237,7 @@ def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
 
 def test_hands_that_hold_a_card_of_the_board_are_only_asked_about_before_it() -> None:
     """Win rates of lossless buckets know no hand that shares a card with the board."""
-    style = ladder_style(random_table(1), "tight-aggressive")
+    style = styled(random_table(1), "tight-aggressive")
     assert ladder_best_response(style, 12).hands == 12
 
 
@@ -296,12 +290,17 @@ def test_impossible_requests_are_refused_in_a_sentence(monkeypatch: pytest.Monke
         ladder_best_response(policy, 10, rounds=(2,))
     with pytest.raises(ConfigError, match="no round was given"):
         ladder_best_response(policy, 10, rounds=())
-    drawn = ladder_ensemble([random_table(1), random_table(2)], "mixture")
-    for each in (drawn, ladder_style(drawn, "tight")):
-        with pytest.raises(GameError, match="draws one of 2 policies for each game; ensembles by sum can be measured"):
-            ladder_best_response(each, 10)
-    both = ladder_ensemble([random_table(1), LadderUniform(LadderGame(TWO_ROUNDS))], "sum")
-    assert ladder_best_response(both, 10).hands == 10
+
+
+def test_ensembles_are_measured_by_their_averages() -> None:
+    """The exact average of a mixture, at computed nodes and at listed ones, is played by the same responder."""
+    members = [random_table(1), random_table(2)]
+    mixed, both = (ensemble(members, rule) for rule in ("mixture", "sum"))
+    game = listed_game(TWO_ROUNDS)
+    there = MixturePolicy(game, [ListedPolicy(member, game) for member in members], [1.0, 1.0])
+    bound = ladder_best_response(mixed, 30, seed=2)
+    assert bound.seats == pytest.approx(ladder_best_response(SteppedPolicy(there), 30, seed=2).seats)
+    assert bound.seats != pytest.approx(ladder_best_response(both, 30, seed=2).seats)
 
 
 def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,5 +325,5 @@ def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch:
     assert exact["mean"] == pytest.approx(many["mean"], abs=2 * many["interval"])
     style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
     assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
-    assert style["mean"] == pytest.approx(ladder_best_response(LadderUniform(LadderGame(TWO_ROUNDS)), 20).mean)
+    assert style["mean"] == pytest.approx(ladder_best_response(UniformPolicy(LadderGame(TWO_ROUNDS)), 20).mean)
     assert "--hands is for raise-ladder games" in problem(deepcfr("lbr", "models/kuhn", "--hands", 5))

@@ -6,37 +6,38 @@ import numpy as np
 import pytest
 
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import ENDED, LadderGame, advance, first_positions, legal_actions
-from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
-from deepcfr.policies.base import LadderPolicy
-from deepcfr.policies.ensemble import RULES
+from deepcfr.games.listed_ladder import listed_game
+from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.ensemble import RULES, ensemble
+from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import query
-from deepcfr.policies.styles import STYLES
-from ladder_games import ONE_ROUND, decisions, random_table
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import STYLES, styled
+from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 
 HUNL = LadderGame(LADDERS["hunl-ladder"])
 
 
-def rows_of(policy: LadderPolicy) -> tuple[np.ndarray, np.ndarray]:
+def rows_of(policy: Policy) -> tuple[np.ndarray, np.ndarray]:
     """Legal actions [n, A] and probabilities [n, A] at every decision with some deals."""
     game = policy.game
-    cards = deal_cards(20, np.uint64(5), 0, game.rules.deck.num_cards, game.slots)
-    views = policy.look(cards, np.arange(20), 7)
-    assert views.shape == (20, policy.width)
+    assert isinstance(game, LadderGame)
     positions = np.repeat(np.stack(decisions(game)), 20, axis=0)
-    rows = policy.probabilities(positions, np.tile(views, (len(positions) // 20, 1)))
-    return legal_actions(game.ladder, positions), rows
+    cards = np.tile(game.deal_cards(20, 5), (len(positions) // 20, 1))
+    return legal_actions(game.ladder, positions), rows_at(policy, positions, cards)
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_every_style_is_a_policy_that_keeps_its_promise(style: str) -> None:
     plain = random_table(1)
     legal, before = rows_of(plain)
-    _, after = rows_of(ladder_style(plain, style))
+    _, after = rows_of(styled(plain, style))
     assert (after[~legal] == 0).all()
     assert (after >= 0).all()
     np.testing.assert_allclose(after.sum(1), 1)
@@ -48,8 +49,8 @@ def test_every_style_is_a_policy_that_keeps_its_promise(style: str) -> None:
     if style == "calling-machine":
         assert (after[:, CALL] >= 0.75).all()
     if style == "tight-aggressive":
-        _, tight = rows_of(ladder_style(plain, "tight"))
-        _, brave = rows_of(ladder_style(plain, "aggressive"))
+        _, tight = rows_of(styled(plain, "tight"))
+        _, brave = rows_of(styled(plain, "aggressive"))
         is_tight, is_brave = (np.isclose(after, rows).all(1) for rows in (tight, brave))
         assert (is_tight | is_brave).all()
         assert 0 < (is_brave & ~is_tight).sum() < len(after)
@@ -62,47 +63,49 @@ def test_every_style_is_a_policy_that_keeps_its_promise(style: str) -> None:
 def test_an_ensemble_of_one_is_its_member_and_a_sum_is_the_mean() -> None:
     first, second = random_table(1), random_table(2)
     for rule in RULES:
-        assert ladder_ensemble([first], rule) is first
+        assert ensemble([first], rule) is first
     _, one = rows_of(first)
     _, other = rows_of(second)
-    _, both = rows_of(ladder_ensemble([first, second], "sum"))
+    _, both = rows_of(ensemble([first, second], "sum"))
     np.testing.assert_allclose(both, (one + other) / 2)
     second.most_deals = 32
-    assert ladder_ensemble([first, second], "sum").most_deals == 32
+    assert ensemble([first, second], "sum").most_deals == 32
 
 
-def test_a_member_is_drawn_for_each_deal_and_kept() -> None:
-    first, second = random_table(1), random_table(2)
-    _, one = rows_of(first)
-    _, other = rows_of(second)
-    _, drawn = rows_of(ladder_ensemble([first, second], "member"))
-    deals = np.tile(np.arange(20), len(one) // 20)
-    is_first = [bool(np.allclose(drawn[deals == d], one[deals == d])) for d in range(20)]
-    is_second = [bool(np.allclose(drawn[deals == d], other[deals == d])) for d in range(20)]
-    assert all(a != b for a, b in zip(is_first, is_second, strict=True))
-    assert 0 < sum(is_first) < 20
+@pytest.mark.parametrize("rule", ["mixture", "member"])
+def test_a_mixture_at_computed_nodes_is_that_of_listed_ones(rule: str) -> None:
+    members = [random_table(1), random_table(2)]
+    game = listed_game(TWO_ROUNDS)
+    there = MixturePolicy(game, [ListedPolicy(member, game) for member in members], [1.0, 1.0])
+    mixed = ensemble(members, rule)
+    _, rows = rows_of(mixed)
+    _, wanted = rows_of(SteppedPolicy(there))
+    np.testing.assert_allclose(rows, wanted)
+    assert exploitability(ListedPolicy(mixed, game)).nash_conv == pytest.approx(exploitability(there).nash_conv)
 
 
-def test_members_that_draw_draw_for_themselves() -> None:
-    """Two equal mixtures of two draw all four pairs of members, and the outer mixture draws apart from both."""
-    pair = ladder_ensemble([random_table(1), random_table(2)], "mixture")
-    cards = deal_cards(64, np.uint64(5), 0, pair.game.rules.deck.num_cards, pair.game.slots)
-    views = ladder_ensemble([pair, pair], "mixture").look(cards, np.arange(64), 7)
-    drawn = views[:, [pair.width - 1, 2 * pair.width - 1, 2 * pair.width]]
-    assert len(np.unique(drawn, axis=0)) == 8
+def test_a_match_draws_one_member_for_each_deal() -> None:
+    members, rival = (
+        [random_table(seed, LadderGame(ONE_ROUND)) for seed in (1, 2)],
+        random_table(3, LadderGame(ONE_ROUND)),
+    )
+    match = sampled_match(ensemble(members, "member"), rival, 100_000, 3)
+    exact = [500 * (value_of(member, rival) - value_of(rival, member)) for member in members]
+    assert abs(exact[0] - exact[1]) > 2 * match.interval
+    assert match.value == pytest.approx(sum(exact) / 2, abs=2 * match.interval)
 
 
 def test_impossible_styles_and_ensembles_are_refused() -> None:
     with pytest.raises(GameError, match="'mad' is not a style of play"):
-        ladder_style(random_table(1), "mad")
+        styled(random_table(1), "mad")
     with pytest.raises(GameError, match="'product' is not an ensemble rule"):
-        ladder_ensemble([random_table(1)], "product")
+        ensemble([random_table(1)], "product")
     with pytest.raises(GameError, match="at least one policy"):
-        ladder_ensemble([], "sum")
-    with pytest.raises(GameError, match="'two-rounds' and 'one-round' differ in stack, ladder"):
-        ladder_ensemble([random_table(1), random_table(1, LadderGame(ONE_ROUND))], "sum")
+        ensemble([], "sum")
+    with pytest.raises(GameError, match="one sees two-rounds in canonical suits and another one-round"):
+        ensemble([random_table(1), random_table(1, LadderGame(ONE_ROUND))], "sum")
     with pytest.raises(GameError, match="'bluff' is not a scripted style"):
-        ladder_scripted("bluff", HUNL)
+        scripted_policy("bluff", HUNL)
 
 
 def test_matches_are_zero_sum_and_a_policy_draws_with_itself() -> None:
@@ -125,22 +128,23 @@ def test_a_match_has_the_value_of_the_game_tree() -> None:
     assert match.seats[0] == pytest.approx(exact[0], abs=4 * match.interval)
 
 
-def value_of(zero: LadderPolicy, one: LadderPolicy) -> float:
+def value_of(zero: Policy, one: Policy) -> float:
     """Player 0's gain in ONE_ROUND, by recursion over its betting with every pair of cards."""
     from itertools import permutations
 
     from deepcfr.games.ladder_betting import ACTOR, gain
 
     game = zero.game
+    assert isinstance(game, LadderGame)
     total = 0.0
     for mine, theirs in permutations(range(5), 2):
-        views = np.array([[mine, theirs]])
+        deal = np.array([[mine, theirs]], np.uint8)
 
-        def value(position: np.ndarray, result: int, views: np.ndarray = views) -> float:
+        def value(position: np.ndarray, result: int, deal: np.ndarray = deal) -> float:
             if position[ENDED]:
                 return float(gain(position, 0, result))
             policy = (zero, one)[position[ACTOR]]
-            shares = policy.probabilities(position[None], views)[0]
+            shares = rows_at(policy, position[None], deal)[0]
             worth = 0.0
             for action in np.flatnonzero(shares):
                 after = position.copy()
@@ -153,7 +157,7 @@ def value_of(zero: LadderPolicy, one: LadderPolicy) -> float:
 
 
 def test_questions_in_text() -> None:
-    answer = query(LadderUniform(HUNL), "As Kd / r4 c / Qs 7h 2c / k b0.5")
+    answer = query(UniformPolicy(HUNL), "As Kd / r4 c / Qs 7h 2c / k b0.5")
     assert answer.situation.text == "As Kd / r4 c / Qs 7h 2c / c r0.5"
     facts = answer.facts()
     assert (facts["player"], facts["round"], facts["pot"], facts["to_call"]) == (1, "flop", 12.0, 4.0)
@@ -161,7 +165,7 @@ def test_questions_in_text() -> None:
         "fold", "call", "raise 0.7 pot (to 15.2)", "raise 1 pot (to 20)", "raise 1.5 pot (to 28)", "raise 2 pot (to 36)",
     ]  # fmt: skip
     assert "flop, player 1 to act, pot 12 big blinds, 4 to call" in answer.describe()
-    implied = query(LadderUniform(HUNL), "As Kd / r2 / Qs 7h 2c")
+    implied = query(UniformPolicy(HUNL), "As Kd / r2 / Qs 7h 2c")
     assert implied.situation.text == "As Kd / r2 c / Qs 7h 2c"
     table = random_table(3)
     king = query(table, "4c / r2")
@@ -195,13 +199,15 @@ def test_questions_in_text() -> None:
 )
 def test_texts_that_describe_no_situation(text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
-        query(LadderUniform(HUNL), text)
+        query(UniformPolicy(HUNL), text)
     assert sentence in error.value.problems[0]
 
 
 def test_scripted_styles_call_and_raise() -> None:
-    positions = first_positions(HUNL.ladder, 1)
-    none = np.zeros((1, 0), np.int64)
-    assert ladder_scripted("call", HUNL).probabilities(positions, none)[0, CALL] == 1
-    assert ladder_scripted("raise", HUNL).probabilities(positions, none)[0].argmax() == 2
-    assert ladder_scripted("uniform", HUNL).probabilities(positions, none)[0, FOLD] == pytest.approx(1 / 6)
+    call, lowest, uniform = (
+        rows_at(scripted_policy(style, HUNL), first_positions(HUNL.ladder, 1), HUNL.deal_cards(1, 5))[0]
+        for style in ("call", "raise", "uniform")
+    )
+    assert call[CALL] == 1
+    assert lowest.argmax() == 2
+    assert uniform[FOLD] == pytest.approx(1 / 6)

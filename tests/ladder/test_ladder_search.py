@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.match.record import Match
+from deepcfr.games.base import Deals
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
-from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
-    ACTOR,
     ENDED,
     ROUND,
     RUNG,
@@ -26,16 +26,20 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
     line_actions,
     lines_before,
+    node_at,
 )
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.best_response import ladder_best_response
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
-from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted, ladder_style
 from deepcfr.ladder.search import LadderSearch
-from deepcfr.policies.styles import StyledPolicy
+from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.ensemble import ensemble
+from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import StyledPolicy, styled
 from deepcfr.report.matches import Terms
 from deepcfr.search.policy import ResolvingPolicy
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table
+from deepcfr.types import Infosets
+from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 
 # two rounds of up to three raises each, the last one all-in
 ALL_IN = replace(TWO_ROUNDS, name="all-in", ladder=((4, 8), (50,)), max_raises=(3, 2), all_in=(True, True))
@@ -75,14 +79,14 @@ def test_a_line_is_listed_with_what_follows_it() -> None:
     line = [RUNG, CALL]  # the dealer raises to 4 chips, and the big blind calls
     whole, part = ListedLadder(TWO_ROUNDS), ListedLadder(TWO_ROUNDS, line=line)
     assert part.tree.legal.sum(1)[:2].tolist() == [1, 1]
-    there = whole.nodes_at(part.positions)
-    np.testing.assert_array_equal(whole.positions[there], part.positions)
-    last = whole.nodes_at(part.positions[2:3])[0]
+    there = whole.listed(part.computed)
+    np.testing.assert_array_equal(whole.computed[there], part.computed)
+    last = there[2]
     after = {last}
     for node in range(last, whole.tree.num_decisions):
         after |= set(whole.tree.child[node][whole.tree.legal[node]].tolist()) if node in after else set()
     # all that follows the line is there, and before it only the line
-    assert set(there.tolist()) == after | set(whole.nodes_at(part.positions[:2]).tolist())
+    assert set(there.tolist()) == after | set(there[:2].tolist())
 
 
 @pytest.mark.parametrize("kind", ["unsafe", "gadget", "maxmargin"])
@@ -97,33 +101,28 @@ def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
     listed = SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(rules)), settings))
     assert searched.kind == listed.kind
     positions = np.array(decisions(game))
-    cards = deal_cards(4, np.uint64(5), 0, rules.deck.num_cards, game.slots)
-    own, theirs = (policy.look(cards, np.arange(4), 0) for policy in (searched, listed))
-    assert own.shape == (4, searched.width)
-    plain = table.look(cards, np.arange(4), 0)
-    for deal in range(4):
-        everywhere = np.full(len(positions), deal)
-        found = searched.probabilities(positions, own[everywhere])
-        np.testing.assert_allclose(found, listed.probabilities(positions, theirs[everywhere]), atol=2e-4)
+    for deal in game.deal_cards(4, 5):
+        found, wanted, tabled = (
+            rows_at(policy, positions, np.tile(deal, (len(positions), 1))) for policy in (searched, listed, table)
+        )
+        np.testing.assert_allclose(found, wanted, atol=2e-4)
         # the first round is not searched, and what is searched differs from the table
         before = positions[:, ROUND] < (min(rounds) if rounds else rules.num_rounds - 1)
-        tabled = table.probabilities(positions, plain[everywhere])
         np.testing.assert_array_equal(found[before], tabled[before])
         assert abs(found[~before] - tabled[~before]).max() > 0.1
 
 
-def test_all_views_of_a_decision_are_played_as_each_alone() -> None:
+def test_all_hands_of_a_decision_are_played_as_each_alone() -> None:
     table = random_table(3)
-    cards = deal_cards(6, np.uint64(5), 0, TWO_ROUNDS.deck.num_cards, table.game.slots)
+    game, holes = table.game, np.array([[0], [3], [5]], np.uint8)
     searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
-    styles = [ladder_style(policy, style) for policy in (table, searched) for style in ("tight-aggressive", "tight")]
-    for policy in (table, searched, *styles, ladder_ensemble([table, random_table(4)], "sum")):
-        views = policy.look(cards, np.arange(6), 0)
-        for position in decisions(table.game):
-            alone = policy.probabilities(np.tile(position, (6, 1)), views)
-            np.testing.assert_array_equal(policy.on_views(position[None], views)[0], alone)
-            once = policy.look_in_round(cards, int(position[ACTOR]), int(position[ROUND]))
-            np.testing.assert_array_equal(policy.on_views(position[None], once)[0], alone)
+    styles = [styled(policy, style) for policy in (table, searched) for style in ("tight-aggressive", "tight")]
+    for policy in (table, searched, *styles, ensemble([table, random_table(4)], "sum")):
+        for position in decisions(game):
+            seen = game.views_of(holes, (2,) if position[ROUND] else ())
+            nodes = np.full(3, node_at(position))
+            alone = policy.probabilities(Infosets(torch.from_numpy(nodes), torch.from_numpy(seen)))
+            np.testing.assert_array_equal(policy.on_hands(nodes[:1], seen)[0], alone)
 
 
 def test_search_makes_a_table_harder_to_exploit_on_the_last_round() -> None:
@@ -137,30 +136,29 @@ def test_search_makes_a_table_harder_to_exploit_on_the_last_round() -> None:
 
 def test_the_large_game_is_searched_on_the_river() -> None:
     game = LadderGame(LADDERS["hunl-ladder"])
-    searched = LadderSearch(LadderUniform(game), SearchConfig(kind="unsafe", iterations=10))
+    searched = LadderSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
     positions = first_positions(game.ladder, 3)
     for actions in ([CALL, CALL, CALL, CALL, CALL, CALL], [RUNG + 2, CALL, CALL, RUNG, CALL, CALL, CALL]):
         for action in actions:
             advance(game.ladder, positions[len(actions) - 6], action)
     assert positions[:, ROUND].tolist() == [3, 3, 0]
-    cards = deal_cards(3, np.uint64(1), 0, 52, game.slots)
-    views = searched.look(cards, np.arange(3), 0)
-    found = searched.probabilities(positions, views)
+    cards = game.deal_cards(3, 1)
+    found = rows_at(searched, positions, cards)
     legal = legal_actions(game.ladder, positions)
     np.testing.assert_allclose(found.sum(1), 1)
     assert (found[~legal] == 0).all()
     np.testing.assert_allclose(found[2], legal[2] / legal[2].sum())  # before the flop it is the uniform policy
     # the answer does not depend on what was asked before, nor on the other questions
-    again = LadderSearch(LadderUniform(game), SearchConfig(kind="unsafe", iterations=10))
+    again = LadderSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
     for row in (1, 0):
-        one = again.probabilities(positions[row : row + 1], views[row : row + 1])
+        one = rows_at(again, positions[row : row + 1], cards[row : row + 1])
         np.testing.assert_array_equal(one[0], found[row])
 
 
 def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
     table = random_table(1)
     settings = SearchConfig(kind="unsafe", iterations=30)
-    rival = ladder_scripted("uniform", table.game)
+    rival = scripted_policy("uniform", table.game)
     matches: list[Match] = [
         Terms(hands=400).play(policy, rival)
         for policy in (
@@ -178,19 +176,19 @@ def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.Monke
     searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
     listed = SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(TWO_ROUNDS)), SearchConfig(iterations=5)))
     few = [64, 64, 22]
-    styled = (ladder_style(searched, "tight"), SteppedPolicy(StyledPolicy(listed.policy, "tight")))
-    for policy, expected in ((searched, few), (listed, few), (styled[0], few), (styled[1], few), (table, [150])):
-        looked: list[int] = []
-        look = policy.look
+    styles = (styled(searched, "tight"), SteppedPolicy(StyledPolicy(listed.policy, "tight")))
+    for policy, expected in ((searched, few), (listed, few), (styles[0], few), (styles[1], few), (table, [150])):
+        dealt: list[int] = []
+        deal = policy.game.deal
 
-        def count(cards: np.ndarray, *rest: object, look: Any = look, looked: list[int] = looked) -> np.ndarray:
-            looked.append(len(cards))
-            return look(cards, *rest)
+        def count(size: int, *rest: int, deal: Any = deal, dealt: list[int] = dealt) -> Deals:
+            dealt.append(size)
+            return deal(size, *rest)
 
         with monkeypatch.context() as patch:
-            patch.setattr(policy, "look", count)
-            Terms(hands=150, threads=1).play(LadderUniform(table.game), policy)
-        assert looked == expected
+            patch.setattr(policy.game, "deal", count)
+            Terms(hands=150, threads=1).play(UniformPolicy(policy.game), policy)
+        assert dealt == expected
 
 
 def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +204,7 @@ def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPa
     for most in (500_000_000, 1_000):  # the strategies of one subgame take more than a 32nd of 1,000 bytes
         monkeypatch.setattr("deepcfr.search.policy._KEPT_BYTES", most)
         searched = LadderSearch(table, settings)
-        searched.probabilities(positions, searched.look(cards, np.arange(6), 0))
+        rows_at(searched, positions, cards)
         played = searched._on_line(int(lines_before(positions, 1)[0])).policy
         assert isinstance(played, ResolvingPolicy)
         kept.append(len(played._solved))
@@ -218,7 +216,7 @@ def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPa
 def test_the_policy_before_training_is_that_of_the_table() -> None:
     table = random_table(1)
     assert LadderSearch(table, SearchConfig(iterations=1)).initial is None
-    first = LadderUniform(table.game)
+    first = UniformPolicy(table.game)
     table.initial = lambda: first
     begin = LadderSearch(table, SearchConfig(iterations=1)).initial
     assert begin is not None
@@ -229,11 +227,8 @@ def test_what_cannot_be_searched_is_refused() -> None:
     table = random_table(1)
     with pytest.raises(ConfigError, match="rounds of two-rounds are 0 to 1, but 'search"):
         LadderSearch(table, SearchConfig(rounds=(2,)))
-    with pytest.raises(GameError, match="draws one of 2 policies for each game"):
-        LadderSearch(ladder_ensemble([table, LadderUniform(table.game)], "member"), SearchConfig())
     whole = LadderSearch(random_table(1, LadderGame(ONE_ROUND)), SearchConfig(iterations=5))
-    views = whole.look(deal_cards(1, np.uint64(5), 0, 5, 2), np.arange(1), 0)
     first = first_positions(whole.game.ladder, 1)
-    assert whole.probabilities(first, views)[0, FOLD] == 0
+    assert rows_at(whole, first, whole.game.deal_cards(1, 5))[0, FOLD] == 0
     with pytest.raises(GameError, match="has more than 200,000 nodes"):
-        LadderSearch(LadderUniform(LadderGame(LADDERS["hunl-ladder"])), SearchConfig(rounds=(0, 1, 2, 3)))
+        LadderSearch(UniformPolicy(LadderGame(LADDERS["hunl-ladder"])), SearchConfig(rounds=(0, 1, 2, 3)))

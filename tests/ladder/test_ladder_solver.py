@@ -12,10 +12,11 @@ from deepcfr.config import RunConfig, SolveConfig, TabularConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.ladder.policies import FULL, LadderTable, LadderUniform, expand
+from deepcfr.ladder.policies import FULL, LadderTable, expand
 from deepcfr.ladder.solver import LadderMCCFR, build_ladder_solver
+from deepcfr.policies.base import UniformPolicy
 from deepcfr.runs.costs import cost_notes
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, nodes_of
 
 
 def solved(rules: LadderRules, threads: int = 1, **settings: Any) -> LadderMCCFR:
@@ -33,7 +34,7 @@ def one_round() -> LadderMCCFR:
 
 
 def test_a_game_of_one_round_is_solved(one_round: LadderMCCFR) -> None:
-    uniform = Enumeration(LadderUniform(one_round.game)).nash_conv()
+    uniform = Enumeration(UniformPolicy(one_round.game)).nash_conv()
     reached = Enumeration(one_round.average_policy()).nash_conv()
     assert uniform > 1_000
     assert 0 <= reached < 0.05 * uniform
@@ -42,19 +43,17 @@ def test_a_game_of_one_round_is_solved(one_round: LadderMCCFR) -> None:
 
 def test_a_game_of_two_rounds_comes_close_though_it_forgets_some_betting() -> None:
     solver = solved(TWO_ROUNDS, threads=2, iterations=300, traversals=150)
-    uniform = Enumeration(LadderUniform(solver.game)).nash_conv()
+    uniform = Enumeration(UniformPolicy(solver.game)).nash_conv()
     assert 0 <= Enumeration(solver.average_policy()).nash_conv() < 0.25 * uniform
 
 
 def test_the_compact_strategy_is_the_same_to_a_rounding(one_round: LadderMCCFR) -> None:
     plain, data = one_round.average_policy(), dict(one_round.state(memories=False).arrays)["average-compact"]
     small = LadderTable(plain.game, plain.buckets, expand(data, plain.layout.size))
-    positions = np.stack(decisions(plain.game))
-    for bucket in range(5):
-        views = np.full((len(positions), 2), bucket)
-        before, after = plain.probabilities(positions, views), small.probabilities(positions, views)
-        np.testing.assert_allclose(after.sum(1), 1)
-        np.testing.assert_allclose(after, before, atol=1.5 / FULL)
+    nodes, cards = nodes_of(np.stack(decisions(plain.game))), np.arange(5, dtype=np.uint8)[:, None]
+    before, after = plain.on_hands(nodes, cards), small.on_hands(nodes, cards)
+    np.testing.assert_allclose(after.sum(2), 1)
+    np.testing.assert_allclose(after, before, atol=1.5 / FULL)
     assert Enumeration(small).nash_conv() < Enumeration(plain).nash_conv() + 50
     for damaged in (data[:-3], np.append(data[:9], data[:9])):
         with pytest.raises(CheckpointError, match="The compact strategy is damaged"):
@@ -78,8 +77,8 @@ def test_a_floor_keeps_every_action_alive(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("deepcfr.solvers.sampled._FLOOR_SLOPE", 0.0)
     solver = solved(ONE_ROUND, iterations=400, exploration_start=0.05, weighting="uniform", traversals=1)
     average = solver.average_policy()
-    positions = np.stack(decisions(solver.game))
-    visited = np.stack([average.probabilities(positions, np.full((len(positions), 2), b)) for b in range(5)])
+    nodes = nodes_of(np.stack(decisions(solver.game)))
+    visited = average.on_hands(nodes, np.arange(5, dtype=np.uint8)[:, None])
     assert visited[visited > 0].min() > 0.0499
 
 
@@ -87,16 +86,15 @@ def test_a_threshold_takes_rare_actions_out_of_the_average_and_changes_no_table(
     few = {"iterations": 20, "traversals": 50}
     plain, cut = solved(ONE_ROUND, **few), solved(ONE_ROUND, **few, threshold=0.3)
     assert all(np.array_equal(plain.arrays()[name], cut.arrays()[name]) for name in plain.arrays())
-    positions = np.stack(decisions(plain.game))
-    views = np.full((len(positions), 2), 3)
-    before, after = (solver.average_policy().probabilities(positions, views) for solver in (plain, cut))
+    asked = nodes_of(np.stack(decisions(plain.game))), np.full((1, 1), 3, np.uint8)
+    before, after = (solver.average_policy().on_hands(*asked)[:, 0] for solver in (plain, cut))
     np.testing.assert_allclose(after.sum(1), 1)
     played = (before >= 0.3) | (before == before.max(1, keepdims=True))
     assert np.array_equal(after > 0, played & (before > 0))
     assert (before[~played] > 0).any()
     kept = np.where(played, before, 0)
     np.testing.assert_allclose(after, kept / kept.sum(1, keepdims=True))
-    whole = solved(ONE_ROUND, **few, threshold=1.0).average_policy().probabilities(positions, views)
+    whole = solved(ONE_ROUND, **few, threshold=1.0).average_policy().on_hands(*asked)[:, 0]
     assert np.array_equal(whole > 0, before == before.max(1, keepdims=True))
 
 

@@ -12,33 +12,37 @@ from deepcfr.config import RunConfig, SearchConfig, config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
-from deepcfr.games.cards import deal_cards
 from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import CHIPS, ENDED, ENTRIES, HISTORY, count_positions, gains
+from deepcfr.games.ladder_betting import CHIPS, ENDED, HISTORY, count_positions, gains
 from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
-from deepcfr.ladder.policies import LadderUniform, ladder_ensemble, ladder_scripted
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.report.matches import LADDER_DEALS, Terms
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.types import Infosets
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table
+from deepcfr.types import TERMINAL, Infosets
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
+
+
+def positions_of(game: ListedLadder) -> np.ndarray:
+    """The positions of all decisions."""
+    return game.stepped.positions(game.computed[: game.tree.num_decisions])
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
 def test_the_tree_has_the_positions_of_the_betting_machine(rules: LadderRules) -> None:
     game = ListedLadder(rules)
     machine = {tuple(row) for row in decisions(game.stepped)}
-    assert {tuple(row) for row in game.positions[: game.tree.num_decisions]} == machine
+    positions = game.stepped.positions(game.computed)
+    assert {tuple(row) for row in positions_of(game)} == machine
     assert len(machine) == game.tree.num_decisions
-    np.testing.assert_array_equal(game.nodes_at(game.positions), np.arange(game.tree.num_nodes))
-    np.testing.assert_array_equal(game.tree.chips, game.positions[:, CHIPS : CHIPS + 2])
-    np.testing.assert_array_equal(game.tree.ended, game.positions[:, ENDED])
+    np.testing.assert_array_equal(game.listed(game.computed), np.arange(game.tree.num_nodes))
+    np.testing.assert_array_equal(game.tree.chips, positions[:, CHIPS : CHIPS + 2])
+    np.testing.assert_array_equal(game.tree.ended, positions[:, ENDED])
     ends = np.flatnonzero(game.tree.ended != NOT_TERMINAL)
     for result in (0, 1, 2):
-        paid = gains(game.positions[ends], np.full(len(ends), result))
+        paid = gains(positions[ends], np.full(len(ends), result))
         unit = rules.unit_chips
         np.testing.assert_allclose(game._payoff[ends, result], paid / unit)
     folded = game.tree.ended == FOLDED
@@ -50,9 +54,9 @@ def test_the_tree_has_the_positions_of_the_betting_machine(rules: LadderRules) -
 def test_histories_tell_lines_apart_that_have_the_same_stacks() -> None:
     game = ListedLadder(LADDERS["hunl-200"])
     assert (game.tree.num_decisions, game.tree.num_nodes) == (2_898, 7_080)
-    same = np.delete(game.positions, HISTORY, axis=1)[: game.tree.num_decisions]
+    same = np.delete(positions_of(game), HISTORY, axis=1)
     assert len(np.unique(same, axis=0)) < game.tree.num_decisions
-    assert game.positions.shape == (7_080, ENTRIES)
+    assert len(np.unique(game.computed)) == game.tree.num_nodes
 
 
 def test_bets_are_shares_of_the_pot() -> None:
@@ -91,7 +95,7 @@ def test_positions_are_counted_before_they_are_listed(rules: LadderRules) -> Non
     game = ListedLadder(rules)
     ladder, start = game.stepped.ladder, game.stepped.state().position
     assert count_positions(ladder, start, 10**6) == game.tree.num_nodes
-    assert count_positions(ladder, game.positions[1], 10**6) < game.tree.num_nodes
+    assert count_positions(ladder, positions_of(game)[1], 10**6) < game.tree.num_nodes
     assert count_positions(ladder, start, 20) > 20
 
 
@@ -101,14 +105,9 @@ def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
     game = ListedLadder(TWO_ROUNDS, suits)  # type: ignore[arg-type]
     there = ListedPolicy(table, game)
     back = SteppedPolicy(there)
-    cards = deal_cards(30, np.uint64(4), 0, 6, 3)
-    for policy in (table, back):
-        assert policy.look(cards, np.arange(30), 0).shape == (30, policy.width)
-    positions = np.repeat(game.positions[: game.tree.num_decisions], 30, axis=0)
-    rows = [
-        policy.probabilities(positions, np.tile(policy.look(cards, np.arange(30), 0), (game.tree.num_decisions, 1)))
-        for policy in (table, back)
-    ]
+    cards = np.tile(game.deal_cards(30, 4), (game.tree.num_decisions, 1))
+    positions = np.repeat(positions_of(game), 30, axis=0)
+    rows = [rows_at(policy, positions, cards) for policy in (table, back)]
     np.testing.assert_allclose(rows[0], rows[1])
     assert exploitability(there).nash_conv == pytest.approx(Enumeration(table).nash_conv())
     nodes = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == 1)
@@ -123,8 +122,6 @@ def test_forms_are_found_by_name() -> None:
     assert isinstance(stepped(uniform), SteppedPolicy)
     assert listed(stepped(uniform)) is uniform
     assert stepped(table) is table
-    with pytest.raises(GameError, match="draws one of 2 policies for each game"):
-        listed(ladder_ensemble([table, LadderUniform(table.game)], "member"))
 
 
 def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
@@ -175,12 +172,9 @@ def test_the_policy_before_training_is_kept_in_both_forms() -> None:
     assert there.initial is not None
     back = SteppedPolicy(there)
     assert back.initial is not None
-    positions = there.game.positions[: there.game.tree.num_decisions]  # type: ignore[attr-defined]
-    views = [policy.look(deal_cards(1, np.uint64(4), 0, 6, 3), np.arange(1), 0) for policy in (first, back.initial())]
-    rows = [
-        policy.probabilities(positions, np.tile(view, (len(positions), 1)))
-        for policy, view in zip((first, back.initial()), views, strict=True)
-    ]
+    positions = positions_of(there.game)  # type: ignore[arg-type]
+    cards = np.tile(first.game.deal_cards(1, 4), (len(positions), 1))
+    rows = [rows_at(policy, positions, cards) for policy in (first, back.initial())]
     np.testing.assert_allclose(rows[0], rows[1])
 
 
@@ -201,13 +195,34 @@ def test_matches_take_either_form() -> None:
 
 def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:
     game = ListedLadder(TWO_ROUNDS)
-    positions = game.positions[: game.tree.num_decisions]
-    views = np.zeros((len(positions), 0), np.int64)
+    positions = positions_of(game)
+    cards = np.tile(game.deal_cards(1, 4), (len(positions), 1))
+    infosets = Infosets(torch.arange(len(positions)), torch.zeros(len(positions), 2, dtype=torch.uint8))
     for style in ("uniform", "call", "raise"):
-        there = scripted_policy(style, game)
-        infosets = Infosets(torch.arange(len(positions)), torch.zeros(len(positions), 2, dtype=torch.uint8))
-        here = ladder_scripted(style, game.stepped).probabilities(positions, views)
-        np.testing.assert_array_equal(there.probabilities(infosets).numpy(), here)
+        there = scripted_policy(style, game).probabilities(infosets).numpy()
+        np.testing.assert_array_equal(there, rows_at(scripted_policy(style, game.stepped), positions, cards))
+
+
+def test_a_computed_node_is_the_game_that_is_listed() -> None:
+    game = ListedLadder(replace(TWO_ROUNDS, all_in=(True, True)))
+    same, nodes = game.stepped, torch.from_numpy(game.computed)
+    for name in ("actor", "legal", "round", "deals_before"):
+        assert torch.equal(getattr(same, name)[nodes], getattr(game, name)), name
+    deals = game.deal(50, 3)
+    assert torch.equal(deals.views, same.deal(50, 3).views)
+    row, before, action = game.paths(np.arange(game.tree.num_nodes))
+    there = np.lexsort((before, row))
+    paths = same.paths(game.computed)
+    order = np.lexsort((game.listed(paths[1]), paths[0]))
+    for mine, theirs in zip((row, game.computed[before], action), paths, strict=True):
+        np.testing.assert_array_equal(mine[there], theirs[order])
+    node, action = torch.from_numpy(before), torch.from_numpy(action)
+    after = game.step(node, action, node, deals)
+    assert torch.equal(same.step(nodes[node], action, node, deals), nodes[after])
+    ends = (game.actor == TERMINAL).nonzero()[:, 0]
+    for traversal in range(3):
+        rows = torch.full_like(ends, traversal)
+        torch.testing.assert_close(same.payoff(nodes[ends], rows, deals).float(), game.payoff(ends, rows, deals))
 
 
 def test_a_refusal_to_list_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from deepcfr.games.cards import cards_text
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.ladder.policies import LadderScripted, LadderUniform
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import hand_strategy, query
+from deepcfr.policies.scripted import scripted_policy
 from ladder_games import TWO_ROUNDS
 
 LADDER = LadderGame(TWO_ROUNDS)
@@ -44,7 +44,7 @@ def test_nothing_is_done_out_of_turn_or_against_the_rules() -> None:
 
 @pytest.mark.parametrize("number", range(6))
 def test_the_same_actions_make_the_same_hand(number: int) -> None:
-    for policy in (UniformPolicy(PokerGame(PRESETS["fhp-mini"])), LadderUniform(LADDER)):
+    for policy in (UniformPolicy(PokerGame(PRESETS["fhp-mini"])), UniformPolicy(LADDER)):
         hand = finish(Hand(policy, 9, number))  # type: ignore[arg-type]
         again = hand.again()
         assert again.steps == []
@@ -58,7 +58,7 @@ def test_the_same_actions_make_the_same_hand(number: int) -> None:
 @pytest.mark.parametrize("token", ["c", "r4", "f"])
 @pytest.mark.parametrize("number", range(4))
 def test_a_ladder_hand_against_every_hand_of_the_agent(token: str, number: int) -> None:
-    hand = finish(Hand(LadderUniform(LADDER), 5, number), token)
+    hand = finish(Hand(UniformPolicy(LADDER), 5, number), token)
     holes = free_holes(hand.rules, (*hand.hole(hand.person), *hand.board))
     assert np.allclose(hand.chances(holes), hand.chances(holes)[0])  # uniform play tells nothing
     wins = hand.wins(holes)
@@ -70,7 +70,7 @@ def test_a_ladder_hand_against_every_hand_of_the_agent(token: str, number: int) 
 
 
 def test_a_ladder_agent_does_what_its_policy_says() -> None:
-    hand = Hand(LadderScripted(LADDER, raises=True), 1, 1)
+    hand = Hand(scripted_policy("raise", LADDER), 1, 1)
     assert not hand.persons_turn
     assert hand.act_for_agent().token == "r2"
     assert [choice.token for choice in hand.choices()] == ["f", "c", "r4", "r5", "r6", "a"]
@@ -82,7 +82,7 @@ def test_a_ladder_agent_does_what_its_policy_says() -> None:
 
 def test_a_person_may_raise_by_any_legal_size_against_a_ladder_agent() -> None:
     """Whole hands with random sizes: the agent's strategy stays a distribution over legal actions."""
-    random, seen, table = np.random.default_rng(0), set(), LadderUniform(LADDER)
+    random, seen, table = np.random.default_rng(0), set(), UniformPolicy(LADDER)
     for number in range(200):
         hand = Hand(table, 3, number)
         while not hand.over:
@@ -106,7 +106,7 @@ def test_a_person_may_raise_by_any_legal_size_against_a_ladder_agent() -> None:
 
 
 def test_a_size_out_of_range_is_no_action() -> None:
-    hand = Hand(LadderUniform(LADDER), 1, 0)
+    hand = Hand(UniformPolicy(LADDER), 1, 0)
     assert hand.sizes == (2.0, 8.0)
     assert [hand.read(text) for text in ("r1.5", "r8.5", "r" + "9" * 400, "rx", "b", "")] == [None] * 6
     assert hand.read("b3") == 6

@@ -19,11 +19,10 @@ from deepcfr.games.cards import cards_text
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.ladder.policies import LadderUniform
 from deepcfr.play.terminal import amount, cards_markup, play
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.query import listed_infosets, parse_situation
+from deepcfr.policies.query import infosets_with, parse_situation
 from deepcfr.rng import key
 from deepcfr.types import Infosets
 from ladder_games import TWO_ROUNDS
@@ -172,7 +171,7 @@ def test_the_agent_knows_its_own_cards_and_no_others() -> None:
         flop = next(re.search(r"Flop: (.*), pot", line)[1] for line in hand if "Flop" in line)  # type: ignore[index]
         texts += [f"{hole} / {betting}", f"{hole} / {betting}r / {flop} / {flop_betting}"]
     situations = [parse_situation(game.state(), text) for text in texts]
-    expected = [listed_infosets(game, s.state, np.array([s.hole], np.uint8), s.board) for s in situations]  # type: ignore[arg-type]
+    expected = [infosets_with(game, s.state, np.array([s.hole], np.uint8), s.board) for s in situations]  # type: ignore[arg-type]
     assert len(agent.asked) == len(expected)
     for asked, wanted in zip(agent.asked, expected, strict=True):
         assert torch.equal(asked.node, wanted.node)
@@ -335,5 +334,5 @@ def test_a_mixture_plays_one_of_its_policies_from_the_first_action_of_a_hand_to_
 def test_a_bet_of_a_size_that_the_agent_does_not_know_is_said_to_be_translated() -> None:
     told = "The size of a bet is none that the agent knows, so it was translated."
     for size, said in (("2", False), ("3.5", True)):
-        _, lines = session(LadderUniform(LadderGame(TWO_ROUNDS)), Script([f"r{size}", *"c" * 20]), 1, 1)
+        _, lines = session(UniformPolicy(LadderGame(TWO_ROUNDS)), Script([f"r{size}", *"c" * 20]), 1, 1)
         assert any(told in line for line in lines) == said

@@ -19,9 +19,10 @@ from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
-from deepcfr.ladder.policies import LadderTable, ladder_ensemble, ladder_style
+from deepcfr.ladder.policies import LadderTable
 from deepcfr.ladder.solver import LadderMCCFR
 from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.initial import RANGES, range_buckets, shares, tree_table, win_rates
 from deepcfr.policies.styles import styled
 from deepcfr.policies.tables import TreePolicy
@@ -29,7 +30,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.players import load_players
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions
+from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, rows_at
 
 PLAIN = TabularConfig(algorithm="mccfr", iterations=3, traversals=50)
 STARTED = replace(PLAIN, initial="win-rates")
@@ -37,7 +38,7 @@ STARTED = replace(PLAIN, initial="win-rates")
 
 def ladder_solver(config: TabularConfig) -> LadderMCCFR:
     game = LadderGame(TWO_ROUNDS)
-    return LadderMCCFR(game, config, lossless(game.rules.deck))
+    return LadderMCCFR(game, config, lossless(game.source.deck))
 
 
 def all_infosets(solver: MCCFR) -> Infosets:
@@ -131,15 +132,14 @@ def test_a_ladder_solver_starts_from_it_too() -> None:
     initial = solver.initial_policy()
     cards = np.array([[0, 3, 5], [4, 1, 2], [2, 5, 1]], np.uint8)
     positions = np.repeat(np.stack(decisions(solver.game)), 3, axis=0)
-    views, own = (np.tile(p.look(cards, np.arange(3), 0), (len(positions) // 3, 1))
-                  for p in (solver.current_policy(), initial))  # fmt: skip
-    wanted = initial.probabilities(positions, own)
+    deals = np.tile(cards, (len(positions) // 3, 1))
+    wanted = rows_at(initial, positions, deals)
     np.testing.assert_allclose(wanted.sum(1), 1)
     assert np.ptp(wanted[:3], axis=0).max() > 0.2  # other hands do other things
     for policy in (solver.current_policy(), solver.average_policy()):
-        np.testing.assert_allclose(policy.probabilities(positions, views), wanted, atol=1e-6)
+        np.testing.assert_allclose(rows_at(policy, positions, deals), wanted, atol=1e-6)
     small = LadderTable(solver.game, solver.buckets, solver._regret, "")
-    first = small.probabilities(positions[:1], views[:1])[0]
+    first = rows_at(small, positions[:1], deals[:1])[0]
     assert first[FOLD] > 0.4  # the lowest card owes a blind
 
 
@@ -203,7 +203,7 @@ def test_the_style_initial_is_what_training_started_from(tmp_path: Path) -> None
 
 def test_the_style_initial_of_ladder_policies() -> None:
     average = ladder_solver(STARTED).average_policy()
-    both = ladder_ensemble([average, ladder_solver(STARTED).average_policy()], "sum")
-    for policy in (average, ladder_style(average, "tight"), both):
-        assert ladder_style(policy, "initial").kind == "initial"
-    assert ladder_style(ladder_solver(PLAIN).average_policy(), "initial").kind == "uniform"
+    both = ensemble([average, ladder_solver(STARTED).average_policy()], "sum")
+    for policy in (average, styled(average, "tight"), both):
+        assert styled(policy, "initial").kind == "initial"
+    assert styled(ladder_solver(PLAIN).average_policy(), "initial").kind == "uniform"

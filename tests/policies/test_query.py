@@ -18,7 +18,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import ListedState
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.query import Situation, listed_infosets, parse_situation, query, round_name
+from deepcfr.policies.query import Situation, infosets_with, parse_situation, query, round_name
 from deepcfr.types import NO_CARD, Infosets
 
 # Three suits, a card on the table before the first action, a round without cards, and antes.
@@ -52,7 +52,7 @@ def node_of(situation: Situation) -> int:
 
 def infosets_of(game: PokerGame, situation: Situation) -> Infosets:
     """The information of the player of a situation, one row."""
-    return listed_infosets(game, game.state(node_of(situation)), np.array([situation.hole], np.uint8), situation.board)
+    return infosets_with(game, game.state(node_of(situation)), np.array([situation.hole], np.uint8), situation.board)
 
 
 def sentence(game: str, text: str) -> str:

@@ -145,7 +145,7 @@ def test_win_rates_look_at_the_board() -> None:
     hands = torch.tensor(
         [[jack, unseen], [king, unseen], [jack, jack + 1], [jack, king], [queen, king]], dtype=torch.uint8
     )
-    assert policy._is_strong(hands).tolist() == [False, True, True, False, True]
+    assert policy._is_strong(torch.zeros(1, dtype=torch.int64), hands).tolist() == [False, True, True, False, True]
 
 
 def test_random_and_initial_play() -> None:

@@ -18,13 +18,13 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import load_game
-from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.base import UniformPolicy
+from deepcfr.policies.scripted import scripted_policy
 from deepcfr.protocols.acpc import ProtocolError
 from deepcfr.protocols.slumbot import Slumbot, read_answer, slumbot_rules
 from slumbot_server import Table, serving
 
-UNIFORM = ladder_scripted("uniform", LadderGame(LADDERS["hunl-ladder"]))
+UNIFORM = scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"]))
 RULES = slumbot_rules(UNIFORM)
 
 

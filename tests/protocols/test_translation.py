@@ -25,8 +25,8 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, no_limit
-from deepcfr.ladder.policies import ladder_scripted
-from deepcfr.policies.base import Player, UniformPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.translation import Translation, harmonic, real_rules
 from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_state
 from deepcfr.protocols.acpc_game import action_of, betting_of, move_of, position_of, read_betting
@@ -37,7 +37,7 @@ from deepcfr.protocols.record import log_line
 from deepcfr.protocols.translation import TranslatingAgent
 
 GAME = LadderGame(LADDERS["hunl-ladder"])
-UNIFORM = ladder_scripted("uniform", GAME)
+UNIFORM = scripted_policy("uniform", GAME)
 RULES = real_rules(UNIFORM)
 
 
@@ -56,7 +56,7 @@ class Always(UniformPolicy):
         return found
 
 
-def shadow(actions: list[int], player: int = 0, hand: int = 0, policy: Player = UNIFORM, seed: int = 0) -> PublicState:
+def shadow(actions: list[int], player: int = 0, hand: int = 0, policy: Policy = UNIFORM, seed: int = 0) -> PublicState:
     """The agent's own betting after real actions."""
     found = TranslatingAgent(policy, seed).translation.follow(actions, player, hand)
     assert not found.lost
@@ -86,7 +86,7 @@ def test_a_bet_between_two_sizes_becomes_either_with_its_probability() -> None:
     assert np.mean([chips == bets[4] for chips in chosen]) == pytest.approx(expected, abs=0.06)
 
 
-DEEP = ladder_scripted("uniform", LadderGame(LADDERS["hunl-200"]))  # all-in is a rung of every round
+DEEP = scripted_policy("uniform", LadderGame(LADDERS["hunl-200"]))  # all-in is a rung of every round
 STACK = 20_000
 
 
@@ -110,7 +110,7 @@ def test_all_in_is_all_in_whatever_the_pots_are() -> None:
 
 
 @pytest.mark.parametrize(("policy", "stack"), [(UNIFORM, 10_000), (DEEP, STACK), (UNIFORM, STACK)])
-def test_a_bet_can_always_be_folded_and_own_raises_are_followed_as_what_they_were(policy: Player, stack: int) -> None:
+def test_a_bet_can_always_be_folded_and_own_raises_are_followed_as_what_they_were(policy: Policy, stack: int) -> None:
     """Random hands of random legal sizes: both bettings are in one round with one player to act, facing a bet or none."""
     rules, random = no_limit(RULES, stack), np.random.default_rng(5)
     faced = own_raises = lost = 0
@@ -183,8 +183,8 @@ def test_a_raise_that_has_no_room_counts_as_the_one_before_or_as_the_largest_bet
 
 def test_an_agent_whose_betting_has_ended_checks_and_calls() -> None:
     """A short stack of its own: the agent's hand is all-in on the flop, the real one goes on."""
-    small = dataclasses.replace(GAME.rules, name="short", stack=400, ladder=((200, 400), (100,), (100,), (100,)))
-    agent = TranslatingAgent(ladder_scripted("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
+    small = dataclasses.replace(GAME.source, name="short", stack=400, ladder=((200, 400), (100,), (100,), (100,)))
+    agent = TranslatingAgent(scripted_policy("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
     for text in ("r300r10000c/r12000", "r300r10000c/r12000c/r15000"):
         board = "/8c8dJs" if text.count("/") == 1 else "/8c8dJs/2c"
         move = agent.answer(parse_match_state(f"MATCHSTATE:1:3:{text}:|AsKd{board}"))

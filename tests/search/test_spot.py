@@ -22,9 +22,9 @@ from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
-from deepcfr.ladder.policies import ladder_scripted
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import query
+from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board
@@ -355,7 +355,7 @@ def test_a_line_that_leads_nowhere_is_a_sentence(name: str, line: str, sentence:
 
 
 def test_the_stacks_of_a_raise_ladder_game_are_what_is_left() -> None:
-    policy = ladder_scripted("uniform", LadderGame(LADDERS["hunl-ladder"]))
+    policy = scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"]))
     which = Spot.parse("Qs 7h 2c", "flop 50", policy=policy, line="r2 c")
     assert (which.pot, which.stacks) == (4, 98)
     assert [weights.max() for weights in which.ranges] == [1, 1]

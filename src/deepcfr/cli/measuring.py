@@ -16,7 +16,7 @@ from deepcfr.errors import ConfigError
 
 if TYPE_CHECKING:
     from deepcfr.evaluation.local_best_response import LocalBestResponse
-    from deepcfr.policies.base import LadderPolicy, Policy
+    from deepcfr.policies.base import Policy
 
 
 def exploitability_command(command: Exploit) -> None:
@@ -266,8 +266,8 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
     from rich.progress import Progress
 
+    from deepcfr.games.ladder_betting import LadderGame
     from deepcfr.ladder.listed import listed
-    from deepcfr.policies.base import LadderPolicy
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
@@ -277,7 +277,7 @@ def lbr_command(command: LowerBound) -> None:
         def on_progress(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        if isinstance(policy, LadderPolicy) and command.boards is None:
+        if isinstance(policy.game, LadderGame) and command.boards is None:
             result = _lbr_ladder(command, policy, on_progress)
         else:
             result = _lbr_listed(command, listed(policy), on_progress)
@@ -306,7 +306,7 @@ def _lbr_listed(command: LowerBound, policy: Policy, on_board: Callable[[int, in
     )
 
 
-def _lbr_ladder(command: LowerBound, policy: LadderPolicy, on_hands: Callable[[int, int], None]) -> LocalBestResponse:
+def _lbr_ladder(command: LowerBound, policy: Policy, on_hands: Callable[[int, int], None]) -> LocalBestResponse:
     """A local best response over sampled hands, for raise-ladder games of any size."""
     from deepcfr.ladder.best_response import DEFAULT_HANDS, ladder_best_response
 

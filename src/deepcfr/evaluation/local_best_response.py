@@ -29,7 +29,7 @@ from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Player, Policy, boards_for
+from deepcfr.policies.base import Policy, boards_for
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.ranges.boards import Board, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
@@ -114,7 +114,7 @@ def local_best_response(
 
 
 def bound(
-    policy: Player,
+    policy: Policy,
     rounds: tuple[int, ...],
     seats: tuple[float, float],
     margins: tuple[float, float, float],

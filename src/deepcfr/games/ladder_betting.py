@@ -1,8 +1,8 @@
 """The betting of raise-ladder games as a state machine in numba, because its tree may be too large to list.
 
-A public position is a row of twelve integers, so kernels can keep positions on a stack and matches can step thousands
-together. The rungs chosen in a round are a set of bits. Together with the bit for an opening check or call they give all
-actions of the round, because rungs ascend and players take turns.
+A public position is a row of twelve integers, so kernels can keep positions on a stack. The rungs chosen in a round are a
+set of bits. Together with the bit for an opening check or call they give all actions of the round, because rungs ascend
+and players take turns. So all actions of a hand fit into one integer, which is the node of the position as a `Game`.
 
 Actions are numbers: FOLD, CALL (or check), and RUNG + i for rung i of the round's ladder.
 """
@@ -15,14 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from deepcfr.compiled import nb
-from deepcfr.errors import GameError
+from deepcfr.games.base import Deals, NodeFunction
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL, SHOWDOWN
-from deepcfr.games.hands import count_bits, hand_problem
+from deepcfr.games.hands import count_bits
 from deepcfr.games.ladder import MOST_RUNGS, LadderRules
+from deepcfr.games.poker import Poker, Suits
 from deepcfr.games.public_state import PublicState
-from deepcfr.games.rules import PokerRules
+from deepcfr.games.rules import PokerRules, no_limit
+from deepcfr.types import TERMINAL, Encoding
 
 RUNG = 2  # the action of the lowest rung
 # the entries of a position; HISTORY has all actions but a fold or a last call
@@ -221,13 +224,6 @@ def legal_actions(ladder: Ladder, positions: Ints) -> npt.NDArray[np.bool_]:
 
 
 @nb.njit(cache=True, nogil=True)
-def advance_all(ladder: Ladder, positions: Ints, actions: Ints) -> None:
-    """Apply a legal action [n] at every position [n, ENTRIES], in place."""
-    for row in range(len(positions)):
-        advance(ladder, positions[row], actions[row])
-
-
-@nb.njit(cache=True, nogil=True)
 def gains(positions: Ints, results: Ints) -> Ints:
     """The payoff of player 0 in chips at ended positions [n] with showdowns [n], int64 [n]."""
     won = np.empty(len(positions), np.int64)
@@ -236,34 +232,149 @@ def gains(positions: Ints, results: Ints) -> Ints:
     return won
 
 
-class LadderGame:
-    """A raise-ladder game: its rules and its betting as arrays. Its nodes are not listed, so it is not a `Game`.
+# Nodes: a position as one number
 
-    Raises GameError for rules with more cards than can be ranked.
+
+@nb.njit(cache=True, nogil=True)
+def node_at(position: Ints) -> int:
+    """The number of a position. It tells all positions of a game apart: it has their actions and how they ended."""
+    return (position[HISTORY] << 2) + position[ENDED]
+
+
+@nb.njit(cache=True, nogil=True)
+def _find(ladder: Ladder, node: int, position: Ints, before: Ints, actions: Ints) -> int:
+    """Set `position` to that of a node, by replay. Returns the number of actions.
+
+    Fills `actions` with them and `before` with the nodes where they were taken, as far as the arrays go.
+    """
+    history, ended, count, closed = node >> 2, node & 3, 0, 0
+    while history >> _ROUND_BITS * (closed + 1):  # the first round has an action, so its bits are not all 0
+        closed += 1
+    begin(ladder, position)
+    for round_ in range(closed, -1, -1):
+        chosen = (history >> _ROUND_BITS * round_) & ((1 << _ROUND_BITS) - 1)
+        last = CALL if round_ > 0 or ended == SHOWDOWN else FOLD if ended == FOLDED else -1
+        for bit in range(_ROUND_BITS + 1):
+            action = last
+            if bit < _ROUND_BITS:
+                action = -1 if not chosen >> bit & 1 else CALL if bit == 0 else RUNG + bit - 1
+            if action >= 0:
+                if count < len(actions):
+                    before[count], actions[count] = node_at(position), action
+                advance(ladder, position, action)
+                count += 1
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def positions_at(ladder: Ladder, nodes: Ints) -> Ints:
+    """The positions of nodes [n], int64 [n, ENTRIES]."""
+    positions, none = np.empty((len(nodes), ENTRIES), np.int64), np.empty(0, np.int64)
+    for row in range(len(nodes)):
+        if row and nodes[row] == nodes[row - 1]:
+            positions[row] = positions[row - 1]
+        else:
+            _find(ladder, nodes[row], positions[row], none, none)
+    return positions
+
+
+@nb.njit(cache=True, nogil=True)
+def step_all(ladder: Ladder, nodes: Ints, actions: Ints) -> Ints:
+    """The nodes after legal actions [n] at nodes [n]."""
+    positions, after = positions_at(ladder, nodes), np.empty(len(nodes), np.int64)
+    for row in range(len(nodes)):
+        advance(ladder, positions[row], actions[row])
+        after[row] = node_at(positions[row])
+    return after
+
+
+@nb.njit(cache=True, nogil=True)
+def _places(ladder: Ladder, nodes: Ints) -> Ints:
+    """The actor of nodes [n], or TERMINAL, their round, and the number of actions before decisions, [3, n]; no replay."""
+    places = np.empty((3, len(nodes)), np.int64)
+    for row in range(len(nodes)):
+        now, ended, round_ = nodes[row] >> 2, nodes[row] & 3, 0
+        while now >> _ROUND_BITS * (round_ + 1):
+            round_ += 1
+        turn = count_bits(now & ((1 << _ROUND_BITS) - 1)) & 1
+        places[0, row] = ladder.first_player[round_] ^ turn if ended == NOT_TERMINAL else TERMINAL
+        places[1, row] = len(ladder.length) - 1 if ended == SHOWDOWN else round_
+        places[2, row] = count_bits(now) + round_  # a call closed each earlier round
+    return places
+
+
+@nb.njit(cache=True, nogil=True)
+def _paths(ladder: Ladder, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+    """The decisions before each node [n] and their actions, [n, D], and how many there are, [n]."""
+    most = len(ladder.length) * (ladder.rungs.shape[1] + 2)
+    before, actions = np.empty((len(nodes), most), np.int64), np.empty((len(nodes), most), np.int64)
+    count, position = np.empty(len(nodes), np.int64), np.empty(ENTRIES, np.int64)
+    for row in range(len(nodes)):
+        count[row] = _find(ladder, nodes[row], position, before[row], actions[row])
+    return before, actions, count
+
+
+class LadderGame(Poker):
+    """A raise-ladder game, whose betting tree may be too large to list: a node is computed from the actions before it.
+
+    Its rules are those of no-limit poker with its stacks, and its actions those of the ladder.
     """
 
-    device = "cpu"
+    source: LadderRules
 
-    def __init__(self, rules: LadderRules) -> None:
-        if problem := hand_problem(rules.deck):
-            raise GameError(problem)
-        self.rules = rules
-        self.name, self.unit, self.milli_unit = rules.name, rules.unit, rules.milli_unit
+    def __init__(self, rules: LadderRules, suits: Suits = "canonical") -> None:
+        super().__init__(no_limit(rules.deck, rules.stack), suits, source=rules)
         self.ladder = compile_ladder(rules)
+        self.num_actions = int(RUNG + self.ladder.rungs.shape[1])  # fold, call and the most rungs of a round
+        features, none = torch.empty(0, 0), torch.empty(0, self.num_actions, dtype=torch.bool)
+        self.encoding = Encoding(features, none, self.card_groups, rules.num_ranks, rules.num_suits)
+        self.actor = NodeFunction(lambda node: self._place(node, 0))
+        self.round = NodeFunction(lambda node: self._place(node, 1))
+        self.infoset = NodeFunction(lambda node: node)
+        self.legal = NodeFunction(
+            lambda node: torch.from_numpy(legal_actions(self.ladder, self.positions(node.numpy())))
+        )
+        self.deals_before = NodeFunction(self._deals_before)
+
+    def positions(self, nodes: Ints) -> Ints:
+        """The positions of nodes [n], int64 [n, ENTRIES]."""
+        found: Ints = positions_at(self.ladder, nodes)
+        return found
+
+    def _place(self, node: torch.Tensor, entry: int) -> torch.Tensor:
+        return torch.from_numpy(_places(self.ladder, node.numpy())[entry])
+
+    def _deals_before(self, node: torch.Tensor) -> torch.Tensor:
+        before, _, count = _paths(self.ladder, node.numpy())
+        parents = torch.from_numpy(before[np.arange(len(before)), np.maximum(count, 1) - 1])
+        return torch.where(torch.from_numpy(count == 0), 1, self.round[node] - self.round[parents])
+
+    def depth(self, node: torch.Tensor) -> torch.Tensor:
+        """The number of actions before decisions [M], int64 [M]."""
+        return self._place(node, 2)
 
     def state(self) -> SteppedState:
-        """The public state before the first action."""
         return SteppedState(self, first_positions(self.ladder, 1)[0])
 
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: fold, call and the most rungs of a round."""
-        return int(RUNG + self.ladder.rungs.shape[1])
+    def node_of(self, state: PublicState) -> int:
+        assert isinstance(state, SteppedState)
+        return int(node_at(state.position))
 
-    @property
-    def slots(self) -> int:
-        """Number of cards of a deal: two hands and the board."""
-        return 2 * self.rules.hole_cards + sum(self.rules.board_cards)
+    def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        before, actions, count = _paths(self.ladder, nodes)
+        row, place = np.nonzero(np.arange(before.shape[1]) < count[:, None])
+        return row, before[row, place], actions[row, place]
+
+    def start(self, deals: Deals) -> torch.Tensor:
+        return torch.zeros_like(deals.traversal)
+
+    def step(self, node: torch.Tensor, action: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:  # noqa: ARG002
+        return torch.from_numpy(step_all(self.ladder, node.numpy(), action.numpy()))
+
+    def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
+        """As in `Game`, but float64: chips are seldom exact shares of a unit in float32."""
+        won = gains(self.positions(node.numpy()), deals.hidden[row].numpy())
+        return torch.from_numpy(won / self.rules.unit_chips)
 
 
 @dataclass(frozen=True)
@@ -281,7 +392,7 @@ class SteppedState(PublicState):
 
     @property
     def rules(self) -> PokerRules:
-        return self.game.rules.deck
+        return self.game.rules
 
     @property
     def round(self) -> int:

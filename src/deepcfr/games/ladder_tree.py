@@ -10,7 +10,6 @@ import numpy as np
 from deepcfr.games.betting import MOST_NODES, BettingState, PublicTree, too_large, unroll
 from deepcfr.games.ladder_betting import ACTOR, CHIPS, ENDED, ROUND, RUNGS, LadderGame, advance, count_positions
 from deepcfr.games.ladder_betting import legal_actions as legal_at
-from deepcfr.games.rules import no_limit
 
 _ADVICE = "networks, search and exact evaluation need fewer sizes or raises, and only 'solve' with mccfr does not"
 
@@ -55,8 +54,8 @@ def ladder_tree(game: LadderGame, line: Sequence[int] = ()) -> PublicTree:
             row=tuple(row.tolist()),
         )
 
-    start, poker = game.state().position, no_limit(rules.deck, rules.stack)
+    start = game.state().position
     if not line and count_positions(ladder, start, MOST_NODES) > MOST_NODES:
-        raise too_large(poker.name, _ADVICE)
+        raise too_large(rules.name, _ADVICE)
     first = _Stepped(round=0, actor=int(start[ACTOR]), chips=rules.blinds, row=tuple(start.tolist()))
-    return unroll(first, after, poker, game.num_actions, _ADVICE)
+    return unroll(first, after, rules, game.num_actions, _ADVICE)

@@ -1,7 +1,8 @@
-"""Poker games as `Game`s: rules with their public tree, deals and payoffs."""
+"""Poker games as `Game`s: deals and what players see of them, and the nodes and payoffs of a listed public tree."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
@@ -12,61 +13,64 @@ import torch
 
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
-from deepcfr.games.base import Deals, Game
+from deepcfr.games.base import AtNodes, Deals, Game
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
 from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, deal_cards, sort_groups
 from deepcfr.games.hands import hand_problem, strength
+from deepcfr.games.ladder import LadderRules
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import NO_CARD, Encoding
 
 Suits = Literal["canonical", "raw"]
+Ints = npt.NDArray[np.int64]
 
 
-class PokerGame:
-    """`PokerRules` as a `Game`: its nodes are those of the public tree; a deal is both hands and the whole board.
+class Poker(ABC):
+    """A poker game as a `Game`, but for its nodes: a deal is both hands and the whole board.
 
     With `suits="canonical"` players see suit-canonical cards, so that anything learned is symmetric in the suits; with
-    `"raw"` they see the cards as dealt. The betting is that of the rules, unless `tree` is another one.
+    `"raw"` they see the cards as dealt. `source` are the rules that tell games apart, with their bet sizes if they name
+    any. Raises GameError for more cards or groups of cards than are supported.
     """
 
+    encoding: Encoding
+    actor: AtNodes
+    round: AtNodes
+    infoset: AtNodes
+    legal: AtNodes
+    deals_before: AtNodes
+
     def __init__(
-        self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", tree: PublicTree | None = None
+        self, rules: PokerRules, suits: Suits = "canonical", device: str = "cpu", source: LadderRules | None = None
     ) -> None:
         _require_supported(rules)
-        self.rules = rules
+        self.rules, self.source = rules, source or rules
         self.suits: Suits = suits
         self.device = device
         self.name, self.unit, self.milli_unit = rules.name, rules.unit, rules.milli_unit
-        self.tree = tree or build_tree(rules)
         self.card_groups = (rules.hole_cards, *(size for size in rules.board_cards if size))
-        self.actor = torch.from_numpy(self.tree.actor).to(device)
-        self.round = torch.from_numpy(self.tree.round).to(device)
-        self.infoset = torch.arange(self.tree.num_nodes, device=device)
-        self.legal = torch.from_numpy(self.tree.legal).to(device)
-        # float32 [decisions], pot in units
-        chips = self.tree.chips[: self.tree.num_decisions].sum(1)
-        self.pot = torch.from_numpy(chips / rules.unit_chips).float().to(device)
-        self.encoding = self._encoding()
-        self.deals_before = self._deals_before()
-        self._child = torch.from_numpy(self.tree.child).to(device)
-        self._payoff = torch.from_numpy(payoff_table(rules, self.tree)).float().to(device)
 
-    def _encoding(self) -> Encoding:
-        decisions = self.tree.num_decisions
-        features = torch.from_numpy(bet_features(self.rules, self.tree))
-        return Encoding(
-            node_features=features.to(self.device),
-            legal=self.legal[:decisions],
-            card_groups=self.card_groups,
-            num_ranks=self.rules.num_ranks,
-            num_suits=self.rules.num_suits,
-        )
+    @abstractmethod
+    def state(self) -> PublicState:
+        """The public state before the first action."""
 
-    def _deals_before(self) -> torch.Tensor:
-        parents = np.maximum(self.tree.parent, 0)
-        deals = np.where(self.tree.parent < 0, 1, self.tree.round - self.tree.round[parents])
-        return torch.from_numpy(deals).to(self.device)
+    @abstractmethod
+    def node_of(self, state: PublicState) -> int:
+        """The node of a public state of this game."""
+
+    @abstractmethod
+    def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        """The decisions before `nodes` [I]: for each the place of its node in `nodes`, itself and its action, [M]."""
+
+    @abstractmethod
+    def start(self, deals: Deals) -> torch.Tensor: ...
+
+    @abstractmethod
+    def step(self, node: torch.Tensor, action: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor: ...
+
+    @abstractmethod
+    def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor: ...
 
     def deal(self, count: int, stream: int, first: int = 0) -> Deals:
         return self.deals_of(self.deal_cards(count, stream, first), torch.arange(first, first + count))
@@ -102,14 +106,71 @@ class PokerGame:
             rows[:, start:end].sort(axis=1)
         return rows
 
+
+class PokerGame(Poker):
+    """`PokerRules` as a `Game` whose nodes are listed: those of the rules' public tree, or those of `tree`."""
+
+    actor: torch.Tensor
+    round: torch.Tensor
+    infoset: torch.Tensor
+    legal: torch.Tensor
+    deals_before: torch.Tensor
+
+    def __init__(
+        self,
+        rules: PokerRules,
+        suits: Suits = "canonical",
+        device: str = "cpu",
+        tree: PublicTree | None = None,
+        source: LadderRules | None = None,
+    ) -> None:
+        super().__init__(rules, suits, device, source)
+        self.tree = tree or build_tree(rules)
+        self.actor = torch.from_numpy(self.tree.actor).to(device)
+        self.round = torch.from_numpy(self.tree.round).to(device)
+        self.infoset = torch.arange(self.tree.num_nodes, device=device)
+        self.legal = torch.from_numpy(self.tree.legal).to(device)
+        # float32 [decisions], pot in units
+        chips = self.tree.chips[: self.tree.num_decisions].sum(1)
+        self.pot = torch.from_numpy(chips / rules.unit_chips).float().to(device)
+        self.encoding = self._encoding()
+        self.deals_before = self._deals_before()
+        self._child = torch.from_numpy(self.tree.child).to(device)
+        self._payoff = torch.from_numpy(payoff_table(rules, self.tree)).float().to(device)
+
+    def _encoding(self) -> Encoding:
+        decisions = self.tree.num_decisions
+        features = torch.from_numpy(bet_features(self.rules, self.tree))
+        return Encoding(
+            node_features=features.to(self.device),
+            legal=self.legal[:decisions],
+            card_groups=self.card_groups,
+            num_ranks=self.rules.num_ranks,
+            num_suits=self.rules.num_suits,
+        )
+
+    def _deals_before(self) -> torch.Tensor:
+        parents = np.maximum(self.tree.parent, 0)
+        deals = np.where(self.tree.parent < 0, 1, self.tree.round - self.tree.round[parents])
+        return torch.from_numpy(deals).to(self.device)
+
     def state(self, node: int = 0) -> PublicState:
         """The public state of a node, by default of the root."""
         return ListedState(self.rules, self.tree, node)
 
     def node_of(self, state: PublicState) -> int:
-        """The node of a public state of this game."""
         assert isinstance(state, ListedState)
         return state.node
+
+    def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        rows, before, actions = [np.empty(0, np.int64)], [], []
+        for node in np.unique(nodes):
+            here = np.flatnonzero(nodes == node)
+            for earlier, action in self.tree.path(int(node)):
+                rows.append(here)
+                before += [earlier] * len(here)
+                actions += [action] * len(here)
+        return np.concatenate(rows), np.array(before, np.int64), np.array(actions, np.int64)
 
     def start(self, deals: Deals) -> torch.Tensor:
         return torch.zeros_like(deals.traversal)

@@ -1,1 +1,1 @@
-"""Raise-ladder games, whose betting is stepped: layouts, traversals, policies in both forms, solver and best response."""
+"""Raise-ladder games, whose nodes are computed: tables, traversals, solver, search, best response, and listed forms."""

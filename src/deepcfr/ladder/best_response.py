@@ -29,7 +29,7 @@ from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.local_best_response import LocalBestResponse, bound, checked_rounds
 from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
-from deepcfr.games.cards import all_hands, deal_cards
+from deepcfr.games.cards import all_hands
 from deepcfr.games.ladder_betting import (
     ACTOR,
     CHIPS,
@@ -41,12 +41,14 @@ from deepcfr.games.ladder_betting import (
     first_positions,
     gain,
     is_legal,
+    node_at,
     raise_total,
 )
-from deepcfr.policies.base import LadderPolicy
+from deepcfr.policies.base import Policy
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.traversal_tree import showdowns
+from deepcfr.types import NO_CARD
 
 MOST_HANDS = 5_000  # limit on a game's private hands, of which all pairs are compared
 DEFAULT_HANDS = 1_000  # default number of deals
@@ -56,7 +58,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def ladder_best_response(
-    policy: LadderPolicy,
+    policy: Policy,
     hands: int,
     seed: int = 0,
     *,
@@ -68,21 +70,16 @@ def ladder_best_response(
 
     The responder follows its rule in `rounds` (default all) and calls in the others. The result does not depend on
     `threads`. `on_hands(done, total)` reports progress. Raises ConfigError for fewer than two hands and for rounds that
-    the game does not have. Raises GameError for policies that draw one of several for each game, because a range covers
-    hands only, and for games with too many hands.
+    the game does not have, and GameError for games with too many hands.
     """
     start = time.perf_counter()
     if hands < 2:
         raise ConfigError(f"A local best response needs at least 2 hands for its interval, but {hands} were asked for.")
     game = policy.game
-    count = comb(game.rules.deck.num_cards, game.rules.hole_cards)
+    assert isinstance(game, LadderGame)
+    count = comb(game.rules.num_cards, game.rules.hole_cards)
     if count > MOST_HANDS:
         raise GameError(f"{game.name} has {count:,} private hands, but a range is tracked over at most {MOST_HANDS:,}.")
-    if policy.draws:
-        raise GameError(
-            f"A local best response tracks the opponent's hands, but the policy ({policy.kind}) draws one of "
-            f"{policy.draws} policies for each game; ensembles by sum can be measured."
-        )
     responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
     won = in_both_seats(responder.gains, hands, threads, on_hands)
     zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
@@ -94,7 +91,7 @@ class Odds:
     """Mean results of a hand against every other hand if nobody bets any more; thread-safe."""
 
     def __init__(self, game: LadderGame) -> None:
-        self.deck = game.rules.deck
+        self.deck = game.rules
         self.holes = all_hands(self.deck.num_cards, self.deck.hole_cards)
         self._scratch = Scratch()
 
@@ -111,45 +108,26 @@ class Odds:
 class Responder:
     """Plays single deals against a policy, by the rule in `rounds`; thread-safe."""
 
-    def __init__(self, policy: LadderPolicy, rounds: tuple[int, ...], seed: int) -> None:
-        self.policy, self.game, self.rounds = policy, policy.game, rounds
-        self.odds = Odds(policy.game)
+    def __init__(self, policy: Policy, rounds: tuple[int, ...], seed: int) -> None:
+        game = policy.game
+        assert isinstance(game, LadderGame)
+        self.policy, self.game, self.rounds = policy, game, rounds
+        self.odds = Odds(game)
         self._deals, self._actions = (key(seed, "local best response", purpose) for purpose in ("deal", "action"))
-        seen = np.cumsum(policy.game.rules.board_cards).tolist()
-        self.takes_luck_out = all(plays_out_all(policy.game.rules.deck, cards) for cards in seen)
+        seen = np.cumsum(game.rules.board_cards).tolist()
+        self.takes_luck_out = all(plays_out_all(game.rules, cards) for cards in seen)
         # every round has at most an opening check, all rungs and a last call
-        self._most_actions = policy.game.rules.num_rounds * (policy.game.num_actions + 2)
+        self._most_actions = game.rules.num_rounds * (game.num_actions + 2)
 
     def gains(self, number: int) -> tuple[float, float]:
         """The responder's gains in a deal as player 0 and as player 1, in the game's unit."""
-        deck = self.game.rules.deck
-        cards = deal_cards(1, np.uint64(self._deals), number, deck.num_cards, self.game.slots)
-        result = int(showdowns(cards, deck.hole_cards, deck.num_suits)[0])
+        rules = self.game.rules
+        cards = self.game.deal_cards(1, self._deals, number)
+        result = int(showdowns(cards, rules.hole_cards, rules.num_suits)[0])
         chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions)).numpy()
         odds: dict[int, Floats] = {}
         first, second = (Hand(self, cards[0], seat, odds).play(chance, result) for seat in (0, 1))
         return first / self.game.rules.unit_chips, second / self.game.rules.unit_chips
-
-    def deals(self, cards: Cards, seat: int) -> tuple[Cards, Floats]:
-        """A deal with each possible hand of the opponent, [H, slots], and which hands are possible, [H] of 0, 1.
-
-        A hand that shares a card with a later board card is possible until that card is dealt. Its deal has another
-        card in that place.
-        """
-        hole, holes = self.game.rules.hole_cards, self.odds.holes
-        own, theirs = (slice(hole * player, hole * (player + 1)) for player in (seat, 1 - seat))
-        deals = np.tile(cards, (len(holes), 1))
-        deals[:, theirs] = holes
-        possible = ~(holes[:, :, None] == cards[own]).any((1, 2))
-        board = deals[:, 2 * hole :]
-        taken = (board[:, :, None] == holes[:, None]).any(2) & possible[:, None]
-        used = np.concatenate([cards[own], cards[2 * hole :]])
-        spare = np.setdiff1d(np.arange(self.game.rules.deck.num_cards, dtype=np.uint8), used)[: 2 * hole]
-        order = (holes[:, :, None] == spare).any(1).argsort(1, kind="stable")  # cards not in the hand come first
-        rows, places = np.nonzero(taken)
-        board[rows, places] = spare[order[rows, (taken.cumsum(1) - 1)[rows, places]]]
-        deals[~possible] = cards  # any valid deal: these hands have weight 0
-        return deals, possible.astype(np.float64)
 
 
 class Hand:
@@ -161,12 +139,13 @@ class Hand:
     def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Floats]) -> None:
         self.responder, self.game, self.policy = responder, responder.game, responder.policy
         self.cards, self.seat = cards, seat
-        self._deals, self.range = responder.deals(cards, seat)
-        self._views: dict[int, Ints] = {}  # of the opponent with each hand, by round
+        self._views: dict[int, Cards] = {}  # what the opponent sees with each hand that it may hold, by round
         hole, holes = self.game.rules.hole_cards, responder.odds.holes
         hands = (np.sort(cards[hole * player : hole * (player + 1)]) for player in (0, 1))
         self.hands = [int((holes == hand).all(1).argmax()) for hand in hands]  # numbers of player 0's and player 1's
         self._odds = odds
+        own = cards[hole * seat : hole * (seat + 1)]
+        self.range: Floats = (~(holes[:, :, None] == own).any((1, 2))).astype(np.float64)
 
     def play(self, chance: npt.NDArray[np.float32], result: int) -> float:
         """The responder's gain in chips without luck; that of the cards as dealt if odds are from a sample of boards.
@@ -251,10 +230,13 @@ class Hand:
     def strategies(self, position: Ints) -> Floats:
         """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
         round_, rows = int(position[ROUND]), np.zeros((len(self.range), self.game.num_actions))
-        if round_ not in self._views:
-            self._views[round_] = self.policy.look_in_round(self._deals, 1 - self.seat, round_)
         alive = np.flatnonzero(self.live(round_))
-        rows[alive] = self.policy.on_views(position[None], np.ascontiguousarray(self._views[round_][alive]))[0]
+        if round_ not in self._views:
+            self._views[round_] = np.full((len(rows), sum(self.game.card_groups)), NO_CARD, np.uint8)
+            seen = self.game.views_of(self.responder.odds.holes[alive], self._board(round_))
+            self._views[round_][alive] = seen
+        node = np.array([node_at(position)])
+        rows[alive] = self.policy.on_hands(node, self._views[round_][alive])[0]
         return rows
 
     def odds(self, round_: int) -> Floats:

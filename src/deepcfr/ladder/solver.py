@@ -17,10 +17,10 @@ from deepcfr.config import SolveConfig, TabularConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.rules import PokerRules
-from deepcfr.ladder.policies import LadderTable, LadderUniform, compact, expand
+from deepcfr.ladder.policies import LadderTable, compact, expand
 from deepcfr.ladder.traversals import Run, ladder_layout, ladder_traversals
 from deepcfr.memory.state import Array, SavedState
-from deepcfr.policies.base import LadderPolicy
+from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.initial import RANGES, Floats, RangeBuckets, range_buckets, shares, start_round
 from deepcfr.sampling.mccfr import SHAPES
 from deepcfr.sampling.traversal_tree import poker_situations
@@ -75,10 +75,10 @@ class LadderMCCFR(SampledSolver):
         """Buckets of the initial strategy."""
         return range_buckets(self.buckets)
 
-    def initial_policy(self) -> LadderPolicy:
+    def initial_policy(self) -> Policy:
         """The strategy before training."""
         if self.config.initial == UNIFORM:
-            return LadderUniform(self.game)
+            return UniformPolicy(self.game)
         return LadderTable(self.game, self._ranges, ladder_table(self.game), "initial")
 
     def _saved_arrays(self, memories: bool) -> dict[str, Array]:
@@ -123,7 +123,7 @@ def build_ladder_solver(game: LadderGame, config: SolveConfig, abstraction: Abst
 
     Raises ConfigError for unsupported settings, and GameError for buckets that do not fit the game.
     """
-    buckets = abstraction or ladder_buckets(game.rules.deck, config.solve.abstraction)
+    buckets = abstraction or ladder_buckets(game.source.deck, config.solve.abstraction)
     return LadderMCCFR(game, config.solve, buckets, config.seed, config.runtime.threads)
 
 

@@ -84,7 +84,7 @@ def ladder_layout(game: LadderGame, counts: tuple[int, ...]) -> LadderLayout:
 
 def _largest_start(game: LadderGame, round_: int) -> int:
     """The largest contribution of a player at the start of a round, in chips."""
-    rules, ladder = game.rules, game.ladder
+    rules, ladder = game.source, game.ladder
     if round_ == 0:
         return max(rules.blinds)
     if rules.measure[0] == "chips" and round_ == 1 and not rules.all_in[0]:

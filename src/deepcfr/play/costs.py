@@ -23,12 +23,12 @@ from deepcfr.games.base import infosets_at
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.no_limit import NoLimitState
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.ladder.listed import listed
 from deepcfr.parallel import Workers
 from deepcfr.play.hand import Floats, Hand, free_holes
-from deepcfr.policies.base import LadderPolicy, Player, Policy, boards_for
+from deepcfr.policies.base import Policy, boards_for
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, SampledBoards, count_boards
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
@@ -108,9 +108,9 @@ class Costs:
     Values of the first round of a small game need every possible board, so `prepare` computes them once.
     """
 
-    def __init__(self, game: PokerGame | LadderGame, policy: Player) -> None:
+    def __init__(self, game: Poker, policy: Policy) -> None:
         self.game, self.policy = game, policy
-        self._poker = game if isinstance(game, PokerGame) and isinstance(policy, Policy) else None
+        self._poker = game if isinstance(game, PokerGame) else None
         self._small = self._poker is not None and refusal(self._poker.rules) is None
         self.progress = (0, 0)  # boards done and boards in all, while the first round is computed
         self._first: tuple[Board, Floats] | None = None
@@ -134,7 +134,6 @@ class Costs:
         """Compute the first round's values if they are exact and have not been computed."""
         with self._once:
             if self._first is None and self.needs_all_boards(0):
-                assert isinstance(self.policy, Policy)
                 boards = boards_for(self.policy)
                 (board,) = boards.children(boards.root)
                 responder, reach = Responder(boards, self.policy.on_board), np.ones((2, 1, len(board)))
@@ -223,7 +222,6 @@ class Costs:
         if self.policy.most_deals is not None:  # a search for every deal takes too long
             return None, {}
         if self._poker is not None:
-            assert isinstance(self.policy, Policy)
             state = hand.again(step).state
             assert isinstance(state, ListedState)
             return self.policy, {action: self._poker.node_of(state.after(action)) for action in state.legal()}
@@ -244,8 +242,8 @@ class Costs:
     def _listed(self) -> Policy | None:
         """The policy of a raise-ladder game by listed nodes; None if it has none."""
         policy = self.policy
-        assert isinstance(policy, LadderPolicy)
-        return listed(policy) if can_be_listed(policy.game.rules) and not policy.draws else None
+        assert isinstance(policy.game, LadderGame)
+        return listed(policy) if can_be_listed(policy.game.source) else None
 
 
 def _last_round_values(hand: Hand, step: int) -> dict[int, float]:

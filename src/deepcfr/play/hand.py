@@ -22,12 +22,11 @@ from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, cards_text, deal_cards
 from deepcfr.games.hands import board_strengths
-from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.no_limit import NoLimitState
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import hand_strategy
 from deepcfr.policies.translation import Translation, real_rules
@@ -78,19 +77,19 @@ class Hand:
 
     def __init__(
         self,
-        policy: Player,
+        policy: Policy,
         seed: int,
         number: int,
         cards: npt.NDArray[np.uint8] | None = None,
         person: int | None = None,
     ) -> None:
         game = policy.game
-        if not isinstance(game, PokerGame | LadderGame):
+        if not isinstance(game, Poker):
             raise GameError(f"Only poker games can be played, but '{game.name}' is not one.")
         self.policy, self.game, self.seed, self.number = policy, game, seed, number
         self.person = number % 2 if person is None else person
         self.translation: Translation | None = None  # of bets, in games whose agents know a few sizes
-        if isinstance(game, LadderGame):
+        if game.rules.betting == "no-limit":
             free = real_rules(policy)
             self.translation = Translation(policy, free, key(seed, "play"))
             self.state: PublicState = NoLimitState.start(free)
@@ -198,20 +197,19 @@ class Hand:
         """The agent's strategy by legal action, with the cards and in the seat of the player to act."""
         return self._own(self.policy)
 
-    def _own(self, policy: Player) -> dict[int, float]:
+    def _own(self, policy: Policy) -> dict[int, float]:
         """A policy's strategy for the player to act, with this player's cards."""
         hole = np.array([self.hole(self.state.actor)], np.uint8)
         return {action: float(shares[0]) for action, shares in self.strategies(policy, self.state, hole).items()}
 
-    def strategies(self, policy: Player, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Floats]:
+    def strategies(self, policy: Policy, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Floats]:
         """The probability of each action at a state with each of `holes` [H], each [H]."""
-        # an ensemble that draws one of its policies uses the same one through the whole hand
-        draw, board = (self.number, key(self.seed, "play", "draw")), self.board_at(state.round)
+        board = self.board_at(state.round)
         if self.translation is not None:
             assert isinstance(state, NoLimitState)
             shadow = self.translation.follow(state.actions, state.actor, self.number)
-            return self.translation.strategy(policy, shadow, state.now, holes, board, draw)
-        strategies = hand_strategy(policy, state, holes, board, *draw)
+            return self.translation.strategy(policy, shadow, state.now, holes, board)
+        strategies = hand_strategy(policy, state, holes, board)
         return {action: strategies[:, action] for action in state.legal()}
 
     def chances(self, holes: npt.NDArray[np.uint8], steps: int | None = None) -> Floats:
@@ -238,8 +236,7 @@ class Hand:
         if last is None:
             return 1.0
         own, stands = last
-        board, draw = before.board, (self.number, key(self.seed, "play", "draw"))
-        chances: Floats = hand_strategy(self.policy, own, holes, board, *draw)[:, stands]
+        chances: Floats = hand_strategy(self.policy, own, holes, before.board)[:, stands]
         return chances
 
     def wins(self, holes: npt.NDArray[np.uint8]) -> Floats:
@@ -315,7 +312,7 @@ def decisions(hand: Hand) -> list[Decision]:
     return found
 
 
-def played(policy: Player, person: int, number: int, hole: Cards, board: Cards, actions: Iterable[int]) -> Hand:
+def played(policy: Policy, person: int, number: int, hole: Cards, board: Cards, actions: Iterable[int]) -> Hand:
     """A hand that was played elsewhere, as `person` saw it, who held `hole`; `board` has the cards that were dealt.
 
     The other player's cards, and those that were not dealt, are any others. Raises GameError for an action that is not

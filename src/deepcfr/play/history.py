@@ -13,7 +13,7 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import infosets_at
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.play.hand import Choice, Decision, Hand, Step
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
@@ -103,7 +103,7 @@ class HistoryHand:
         return self.policy.probabilities(infosets_at(self.rules, node, _ROW, self._deals))
 
 
-def begin(policy: Player, seed: int, number: int) -> Hand | HistoryHand:
+def begin(policy: Policy, seed: int, number: int) -> Hand | HistoryHand:
     """Deal a hand of poker, or a play of a game whose histories are listed. Raises GameError for other games."""
     if isinstance(policy, Policy) and isinstance(policy.game, TreeGame):
         return HistoryHand(policy, policy.game, seed, number)

@@ -9,7 +9,7 @@ from deepcfr.games.cards import card_text
 from deepcfr.play.costs import DEALS, Costs
 from deepcfr.play.hand import Cards, Decision, Hand, decisions, played
 from deepcfr.play.history import HistoryHand, round_of
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 from deepcfr.search.spot import NAMES
 
@@ -63,7 +63,7 @@ def note(hand: Hand, reviewed: list[dict[str, Any]], costs: Costs) -> str | None
 
 
 def review_seats(
-    policy: Player, costs: Costs, place: int, holes: tuple[Cards, Cards], board: Cards, actions: Sequence[int]
+    policy: Policy, costs: Costs, place: int, holes: tuple[Cards, Cards], board: Cards, actions: Sequence[int]
 ) -> list[dict[str, Any]]:
     """The review of a hand that was played elsewhere, for each player whose cards are known, as JSON values.
 

@@ -14,7 +14,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.play.hand import Hand
 from deepcfr.play.history import HistoryHand
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 
 _SUIT_STYLES = {"c": "green", "d": "blue", "h": "red", "s": "bold"}
@@ -25,7 +25,7 @@ class _Quit(Exception):
 
 
 def play(
-    policy: Player,
+    policy: Policy,
     console: Console,
     read: Callable[[str], str] = input,
     seed: int = 0,
@@ -61,7 +61,7 @@ def play(
 class Table:
     """A table where a person and an agent play one hand after the other."""
 
-    def __init__(self, policy: Player, console: Console, read: Callable[[str], str], seed: int) -> None:
+    def __init__(self, policy: Policy, console: Console, read: Callable[[str], str], seed: int) -> None:
         self.policy, self.console, self.read, self.seed = policy, console, read, seed
 
     def say(self, markup: str) -> None:

@@ -11,7 +11,7 @@ from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
-from deepcfr.sampling.traversal_tree import table_layout
+from deepcfr.sampling.traversal_tree import seen_buckets, table_layout
 from deepcfr.types import Infosets
 
 
@@ -45,22 +45,14 @@ class AbstractPolicy(Policy):
         rounds = self.game.tree.round[nodes]
         for round_ in np.unique(rounds):
             here = np.flatnonzero(rounds == round_)
-            buckets = self._buckets(int(round_), cards[here])
+            buckets = seen_buckets(self.abstraction, int(round_), cards[here])
             result[here] = self._rows(nodes[here], np.arange(len(here)), buckets[:, None])[:, 0]
         return torch.from_numpy(result).to(self.game.device)
 
     def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
         round_ = int(self.game.tree.round[nodes[0]])
-        buckets = self._buckets(round_, cards)
+        buckets = seen_buckets(self.abstraction, round_, cards)
         return self._rows(nodes, np.zeros(len(nodes), np.int64), buckets[None])
-
-    def _buckets(self, round_: int, cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """The buckets, int64 [U], of cards in the game's encoding, uint8 [U, C]: hole cards first, then the board."""
-        hole = self.game.rules.hole_cards
-        seen = hole + sum(self.game.rules.board_cards[: round_ + 1])
-        return self.abstraction.buckets(
-            round_, np.ascontiguousarray(cards[:, :hole]), np.ascontiguousarray(cards[:, hole:seen])
-        )
 
     def _rows(
         self, nodes: npt.NDArray[np.int64], group: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]

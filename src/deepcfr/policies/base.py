@@ -1,7 +1,4 @@
-"""Interfaces of policies: `Policy` for games with listed nodes, and `LadderPolicy` for raise-ladder games.
-
-And `MeasuredGame`, what a game offers that computes exact values of policies itself.
-"""
+"""The contract of policies, the uniform policy, and what a game offers that computes exact values of policies itself."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.games.base import Game
-from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.types import Infosets
@@ -26,7 +22,7 @@ RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
 """(node [M], hand [M]) to probabilities [M, A]; hands are indices into the cards given to `Policy.row_strategy`."""
 
 
-def fewest_deals(policies: Sequence[Policy] | Sequence[LadderPolicy]) -> int | None:
+def fewest_deals(policies: Sequence[Policy]) -> int | None:
     """The most deals of a match that all of some policies can play together; None for any."""
     return min((policy.most_deals for policy in policies if policy.most_deals), default=None)
 
@@ -104,6 +100,11 @@ def measures_itself(game: object) -> TypeGuard[MeasuredGame]:
     return callable(getattr(game, "exact_payoffs", None))
 
 
+def legal_at(game: Game, node: torch.Tensor) -> torch.Tensor:
+    """The legal actions at public indices of infosets `node` [I], bool [I, A]; those of poker are its nodes."""
+    return game.legal[node] if isinstance(game, Poker) else game.encoding.legal[node]
+
+
 class UniformPolicy(Policy):
     """Plays every legal action with the same probability."""
 
@@ -113,47 +114,10 @@ class UniformPolicy(Policy):
         self.game = game
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        legal = self.game.encoding.legal[infosets.node.long()].double()
+        legal = legal_at(self.game, infosets.node.long()).double()
         return legal / legal.sum(1, keepdim=True)
 
     def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
-        legal = self.game.encoding.legal.cpu().numpy()[nodes].astype(np.float64)
+        legal = legal_at(self.game, torch.from_numpy(nodes)).cpu().double().numpy()
         share = legal / legal.sum(1, keepdims=True)
         return np.broadcast_to(share[:, None], (len(nodes), len(cards), share.shape[1]))
-
-
-class LadderPolicy(ABC):
-    """A behaviour strategy of both players of a raise-ladder game, by positions and not by listed nodes.
-
-    Its inputs are positions of the betting machine and views. A view is the integers by which the policy describes a
-    deal, such as the buckets of both players in every round.
-    """
-
-    game: LadderGame
-    kind: str  # a short description for reports
-    width: int  # V, the number of integers in a view
-    draws: int = 0  # number of policies from which one is drawn for each deal; 0 without a draw
-    most_deals: int | None = None  # as in `Policy`
-    initial: Callable[[], LadderPolicy] | None = None  # makes the policy before training; None if that is uniform
-
-    @abstractmethod
-    def look(self, cards: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64], stream: int) -> npt.NDArray[np.int64]:
-        """Views of deals, int64 [B, V]; `cards` uint8 [B, slots], `numbers` [B] address the policy's draws in `stream`."""
-
-    def look_in_round(self, cards: npt.NDArray[np.uint8], player: int, round_: int) -> npt.NDArray[np.int64]:  # noqa: ARG002
-        """Views [B, V] for decisions of `player` in `round_` only; other entries may be 0. For policies without draws."""
-        return self.look(cards, np.zeros(len(cards), np.int64), 0)
-
-    @abstractmethod
-    def probabilities(self, positions: npt.NDArray[np.int64], views: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Probabilities [n, A] of all actions at decisions [n, ENTRIES] with views [n, V] of their deals."""
-
-    def on_views(self, positions: Ints, views: Ints) -> npt.NDArray[np.float64]:
-        """Probabilities [n, U, A] at decisions [n, ENTRIES] of one player in one round, each with every view [U, V]."""
-        asked = np.repeat(positions, len(views), axis=0)
-        found = self.probabilities(asked, np.tile(views, (len(positions), 1)))
-        return found.reshape(len(positions), len(views), -1)
-
-
-Player = Policy | LadderPolicy
-"""A policy that can play a match. `ladder.listed` turns one kind into the other."""

@@ -17,9 +17,10 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.class_game import ClassGame
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import same_game
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.policies.base import Policy, fewest_deals, measures_itself
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.ranges.boards import Board
@@ -46,10 +47,12 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
         return policies[0]
     if rule == "sum":
         return SumPolicy(policies)
-    kind = f"{'one' if rule == 'member' else 'mixture'} of {len(policies)} policies"
+    # the average of many nodes by own reach takes long where it is not kept by board, and the draw plays it, too
+    drawn = rule == "member" or isinstance(policies[0].game, LadderGame)
+    kind = f"{'one' if drawn else 'mixture'} of {len(policies)} policies"
     members = MixturePolicy(policies[0].game, policies, [1.0] * len(policies), kind)
     members.initial = policies[0].initial
-    return members if rule == "member" else AveragedPolicy(members)
+    return members if drawn else AveragedPolicy(members)
 
 
 class SumPolicy(Policy):
@@ -98,8 +101,8 @@ class AveragedPolicy(Policy):
 
 def _require_same_view(first: Game, second: Game) -> None:
     """Raise GameError unless policies of the second game accept infosets of the first."""
-    if isinstance(first, PokerGame) and isinstance(second, PokerGame):
-        same = (first.rules, first.suits) == (second.rules, second.suits)
+    if isinstance(first, Poker) and isinstance(second, Poker):
+        same = (type(first), first.source, first.suits) == (type(second), second.source, second.suits)
     elif isinstance(first, OpenSpielGame) and isinstance(second, OpenSpielGame):
         same = same_game(first.spiel_game, second.spiel_game)
     elif isinstance(first, ClassGame) or measures_itself(first):
@@ -114,4 +117,4 @@ def _require_same_view(first: Game, second: Game) -> None:
 
 
 def _view(game: Game) -> str:
-    return f"{game.name} in {game.suits} suits" if isinstance(game, PokerGame) else game.name
+    return f"{game.name} in {game.suits} suits" if isinstance(game, Poker) else game.name

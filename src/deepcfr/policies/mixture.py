@@ -24,7 +24,7 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals, measures_itself
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
@@ -49,7 +49,7 @@ class MixturePolicy(Policy):
     whole_rounds = True
 
     def __init__(self, game: Game, policies: Sequence[Policy], weights: Sequence[float], kind: str = "mixture") -> None:
-        if not (isinstance(game, PokerGame | TreeGame) or measures_itself(game)):
+        if not (isinstance(game, Poker | TreeGame) or measures_itself(game)):
             raise GameError(
                 f"Policies can be averaged in poker games and games with listed histories, but '{game.name}' is neither."
             )
@@ -73,7 +73,7 @@ class MixturePolicy(Policy):
         return self.policies[int(self.draw_for(stream, torch.tensor([game]))[0])]
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        if self._ranges is None:
+        if not isinstance(self.game, Poker):
             return self._table.probabilities(infosets)
         parts = [self._average(infosets[slice(i, i + _ROWS)]) for i in range(0, len(infosets), _ROWS)]
         result = np.concatenate(parts) if parts else np.empty((0, self.game.encoding.num_actions))
@@ -119,24 +119,18 @@ class MixturePolicy(Policy):
         For every entry: the row of the infoset, [M]; the infoset of the decision, M rows; the action taken, [M].
         """
         game = self.game
-        assert isinstance(game, PokerGame)
-        tree, nodes, cards = game.tree, infosets.node.cpu().numpy(), infosets.cards.cpu().numpy()
-        rows, earlier, actions = [np.empty(0, np.int64)], [], []
-        for node in np.unique(nodes):
-            here = np.flatnonzero(nodes == node)
-            for before, action in game.tree.path(int(node)):
-                if tree.actor[before] == tree.actor[node]:
-                    rows.append(here)
-                    earlier += [before] * len(here)
-                    actions += [action] * len(here)
-        row, node = np.concatenate(rows), np.array(earlier, np.int64)
-        seen = np.empty((len(row), cards.shape[1]), np.uint8)
-        for round_ in np.unique(tree.round[node]):
-            then = tree.round[node] == round_
+        assert isinstance(game, Poker)
+        nodes, cards = infosets.node.cpu().numpy().astype(np.int64), infosets.cards.cpu().numpy()
+        row, before, action = game.paths(nodes)
+        actor = (game.actor[torch.from_numpy(each).to(game.device)].cpu().numpy() for each in (nodes[row], before))
+        own = np.equal(*actor)
+        row, before, action = row[own], before[own], action[own]
+        node = torch.from_numpy(before).to(infosets.node.device)
+        rounds, seen = game.round[node].cpu().numpy(), np.empty((len(row), cards.shape[1]), np.uint8)
+        for round_ in np.unique(rounds):
+            then = rounds == round_
             seen[then] = cards_before(game, cards[row[then]], int(round_))
-        device = infosets.node.device
-        decisions = Infosets(torch.from_numpy(node).to(device), torch.from_numpy(seen).to(device))
-        return row, decisions, np.array(actions, int)
+        return row, Infosets(node, torch.from_numpy(seen).to(infosets.node.device)), action
 
 
 def _share(reached: Floats, plain: Floats) -> Floats:
@@ -146,7 +140,7 @@ def _share(reached: Floats, plain: Floats) -> Floats:
     return shares
 
 
-def cards_before(game: PokerGame, cards: Cards, round_: int) -> Cards:
+def cards_before(game: Poker, cards: Cards, round_: int) -> Cards:
     """The cards that holders of `cards` (uint8 [M, C], in the game's encoding) saw in round `round_`, [M, C].
 
     Canonical suits stay canonical: they are ordered by the earliest cards first, and where those leave two suits equal,

@@ -24,12 +24,11 @@ import torch
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import card_text, cards_text, pack_cards, parse_card, split_cards
-from deepcfr.games.ladder_betting import LadderGame, SteppedState
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.policies.base import Cards, LadderPolicy, Player, Policy
+from deepcfr.policies.base import Cards, Policy
 from deepcfr.policies.tables import table_of
 from deepcfr.types import Infosets
 
@@ -131,11 +130,10 @@ def query_infoset(policy: Policy, game: TreeGame, name: str) -> InfosetAnswer:
     )
 
 
-def query(policy: Player, text: str) -> Answer:
+def query(policy: Policy, text: str) -> Answer:
     """The strategy of `policy` in the situation that `text` describes.
 
-    Raises ConfigError if the text is not a valid situation. Raises GameError if the policy does not play poker or draws
-    one of several policies for each deal.
+    Raises ConfigError if the text is not a valid situation, and GameError if the policy does not play poker.
     """
     situation = parse_situation(poker_state(policy), text)
     state = situation.state
@@ -143,20 +141,15 @@ def query(policy: Player, text: str) -> Answer:
     return Answer(situation, policy.kind, {state.name(action): float(row[action]) for action in state.legal()})
 
 
-def poker_state(policy: Player) -> PublicState:
-    """The start of a policy's game. Raises GameError unless it is poker and the policy is one for all deals."""
+def poker_state(policy: Policy) -> PublicState:
+    """The start of a policy's game. Raises GameError unless it is poker."""
     game = policy.game
-    if not isinstance(game, PokerGame | LadderGame):
+    if not isinstance(game, Poker):
         raise GameError(f"Only poker games have situations in text, but {game.name} is not one.")
-    if isinstance(policy, LadderPolicy) and policy.draws:
-        raise GameError(
-            f"The policy ({policy.kind}) draws one of {policy.draws} policies for each game, so its strategy in a "
-            "situation depends on the draw: query its members or an ensemble by sum."
-        )
     return game.state()
 
 
-def reach_after(policy: Player, line: str, holes: Cards, board: Sequence[int]) -> tuple[PublicState, Floats]:
+def reach_after(policy: Policy, line: str, holes: Cards, board: Sequence[int]) -> tuple[PublicState, Floats]:
     """The state after a line of betting, and the probability of each player's own actions with each of `holes`, [2, H].
 
     `line` has the actions of each round, with `/` between rounds; no hand of `holes` [H, hole cards] has a card of `board`,
@@ -196,43 +189,19 @@ def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
     return tuple(_give_suits(rules, [_read_card(rules, piece) for piece in split_cards(rules, text)]))
 
 
-def hand_strategy(
-    policy: Player, state: PublicState, holes: Cards, board: Sequence[int], number: int = 0, stream: int = 0
-) -> Floats:
-    """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H, A].
-
-    A ladder policy that draws one of several policies for each deal uses the draw of deal `number` in `stream`.
-    """
-    if isinstance(policy, LadderPolicy):
-        assert isinstance(state, SteppedState)
-        views = policy.look(deals_with(state, holes, board), np.full(len(holes), number), stream)
-        return policy.probabilities(np.repeat(state.position[None], len(holes), axis=0), views)
-    assert isinstance(policy.game, PokerGame)
-    infosets = listed_infosets(policy.game, state, holes, board)
+def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Sequence[int]) -> Floats:
+    """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H, A]."""
+    assert isinstance(policy.game, Poker)
+    infosets = infosets_with(policy.game, state, holes, board)
     _, example, view = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
     strategy: Floats = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[view]
     return strategy
 
 
-def listed_infosets(game: PokerGame, state: PublicState, holes: Cards, board: Sequence[int]) -> Infosets:
+def infosets_with(game: Poker, state: PublicState, holes: Cards, board: Sequence[int]) -> Infosets:
     """The infosets of the player to act with each of `holes` [H, hole cards], H rows, with cards in the game's encoding."""
     rows = torch.from_numpy(game.views_of(holes, board)).to(game.device)
-    return Infosets(game.infoset[[game.node_of(state)]].expand(len(rows)), rows)
-
-
-def deals_with(state: PublicState, holes: Cards, board: Sequence[int]) -> Cards:
-    """Deals uint8 [H, slots] in which the player to act has each of `holes` and the board begins with `board`.
-
-    Arbitrary other cards fill the slots that this player does not see.
-    """
-    rules, held = state.rules, state.rules.hole_cards
-    hidden = held + sum(rules.board_cards) - len(board)  # the other hand, and the rest of the board
-    unseen = np.setdiff1d(np.arange(rules.num_cards, dtype=np.uint8), np.array(board, np.uint8))[: hidden + held]
-    order = (holes[:, :, None] == unseen).any(1).argsort(1, kind="stable")  # cards not in the hand come first
-    others = unseen[order[:, :hidden]]
-    known = np.tile(np.array(board, np.uint8), (len(holes), 1))
-    hands = (holes, others[:, :held]) if state.actor == 0 else (others[:, :held], holes)
-    return np.concatenate([*hands, known, others[:, held:]], axis=1)
+    return Infosets(torch.full((len(rows),), game.node_of(state), device=game.device), rows)
 
 
 def round_name(rules: PokerRules, round_: int) -> str:

@@ -9,8 +9,8 @@ import torch
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.betting import CALL, FOLD, RAISE
-from deepcfr.games.poker import PokerGame
-from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.games.poker import Poker
+from deepcfr.policies.base import Policy, UniformPolicy, legal_at
 from deepcfr.types import Infosets
 
 # each style plays the first of its actions that is legal
@@ -21,22 +21,22 @@ STYLES = ("uniform", *_PREFERENCES)
 class ScriptedPolicy(Policy):
     """Plays one action with probability 1 at every decision of a poker game: the first legal one of `preference`."""
 
-    def __init__(self, game: PokerGame, preference: tuple[int, ...], kind: str) -> None:
-        self.game, self.kind = game, kind
-        legal = game.encoding.legal.cpu().numpy()
-        lowest = RAISE + legal[:, RAISE:].argmax(1)  # of several raises
-        order = np.stack([lowest if action == RAISE else np.full(len(legal), action) for action in preference], 1)
-        rows = np.arange(len(legal))
-        choice = order[rows, legal[rows[:, None], order].argmax(1)]
-        self._rows = np.zeros((len(legal), game.encoding.num_actions))
-        self._rows[np.arange(len(legal)), choice] = 1.0
-        self._on_device = torch.from_numpy(self._rows).to(game.device)
+    def __init__(self, game: Poker, preference: tuple[int, ...], kind: str) -> None:
+        self.game, self.preference, self.kind = game, preference, kind
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        return self._on_device[infosets.node.long()]
+        legal = legal_at(self.game, infosets.node.long())
+        lowest = RAISE + legal[:, RAISE:].int().argmax(1)  # of several raises
+        order = torch.stack([lowest if a == RAISE else torch.full_like(lowest, a) for a in self.preference], 1)
+        first = legal.gather(1, order).int().argmax(1, keepdim=True)
+        return torch.zeros(legal.shape, dtype=torch.float64, device=legal.device).scatter_(
+            1, order.gather(1, first), 1.0
+        )
 
     def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
-        return np.broadcast_to(self._rows[nodes][:, None], (len(nodes), len(cards), self.game.encoding.num_actions))
+        node = torch.from_numpy(nodes).to(self.game.device)
+        rows = self.probabilities(Infosets(node, torch.empty(len(nodes), 0))).cpu().numpy()
+        return np.broadcast_to(rows[:, None], (len(nodes), len(cards), rows.shape[1]))
 
 
 def scripted_policy(style: str, game: Game) -> Policy:
@@ -46,7 +46,7 @@ def scripted_policy(style: str, game: Game) -> Policy:
     """
     if style not in STYLES:
         raise GameError(f"'{style}' is not a scripted style. Choose one of {', '.join(STYLES)}.")
-    if not isinstance(game, PokerGame):
+    if not isinstance(game, Poker):
         raise GameError(f"Scripted styles play poker games only, but '{game.name}' is not one.")
     if style == "uniform":
         return UniformPolicy(game)

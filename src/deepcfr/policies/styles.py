@@ -15,15 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.abstraction.buckets import lossless
+from deepcfr.abstraction.texture import Buckets, TextureBuckets
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.betting import CALL
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
 from deepcfr.games.strength_kernels import UNIT
-from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.base import Cards, Ints, Policy, UniformPolicy, legal_at
+from deepcfr.policies.initial import win_rates
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
+from deepcfr.sampling.traversal_tree import seen_buckets
 from deepcfr.types import Infosets
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "tight-aggressive", "deterministic", "initial")
@@ -46,7 +51,7 @@ def styled(policy: Policy, style: str) -> Policy:
     game = policy.game
     if style not in STYLES:
         raise GameError(f"'{style}' is not a style of play. Choose one of {', '.join(STYLES)}.")
-    if style in _CARDS_ONLY and not isinstance(game, PokerGame):
+    if style in _CARDS_ONLY and not isinstance(game, Poker):
         raise GameError(f"The style {style} is for poker games only, but '{game.name}' is not one.")
     if style == "random":
         return UniformPolicy(game)
@@ -67,35 +72,60 @@ class StyledPolicy(Policy):
         self.kind = f"{policy.kind}, {style}"
         self.policy, self.style = policy, style
         self.initial, self.boards, self.most_deals = policy.initial, policy.boards, policy.most_deals
-        self._legal = policy.game.encoding.legal.cpu().numpy()
 
     def probabilities(self, infosets: Infosets) -> torch.Tensor:
         plain = self.policy.probabilities(infosets).double().cpu().numpy()
-        strong = self._is_strong(infosets.cards.cpu())
-        legal = self._legal[infosets.node.cpu().numpy().astype(np.int64)]
-        return torch.from_numpy(play_style(self.style, plain, legal, strong)).to(self.game.device)
+        strong = self._is_strong(infosets.node, infosets.cards.cpu())
+        return torch.from_numpy(self._played(plain, infosets.node, strong)).to(self.game.device)
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> Floats:
+        strong = self._is_strong(torch.from_numpy(nodes[:1]), torch.from_numpy(cards))
+        return self._played(self.policy.on_hands(nodes, cards), torch.from_numpy(nodes)[:, None], strong)
 
     def on_board(self, tree: RoundTree, board: Board) -> Floats:
-        plain = np.zeros((len(tree.nodes), len(board), self._legal.shape[1]))
+        plain = np.zeros((len(tree.nodes), len(board), self.game.encoding.num_actions))
         plain[tree.edge_node, :, tree.edge_action] = self.policy.on_board(tree, board)
-        strong = self._is_strong(torch.from_numpy(board.view_cards))
-        played = play_style(self.style, plain, self._legal[tree.nodes][:, None], strong)
-        return played[tree.edge_node, :, tree.edge_action]
+        nodes = torch.from_numpy(tree.nodes)
+        strong = self._is_strong(nodes[:1], torch.from_numpy(board.view_cards))
+        return self._played(plain, nodes[:, None], strong)[tree.edge_node, :, tree.edge_action]
 
-    def _is_strong(self, cards: torch.Tensor) -> Flags | None:
+    def _played(self, plain: Floats, node: torch.Tensor, strong: Flags | None) -> Floats:
+        """The strategies `plain` [..., A] at `node` [...] in the style."""
+        legal = legal_at(self.game, node.flatten().long().to(self.game.device)).cpu().numpy()
+        return play_style(self.style, plain, legal.reshape(*node.shape, -1), strong)
+
+    def _is_strong(self, node: torch.Tensor, cards: torch.Tensor) -> Flags | None:
         """Whether a hand wins more than half of all showdowns against random hands, bool [I], for uint8 [I, C].
 
-        None for styles to which it does not matter.
+        `node` is that of each or of all. None for styles to which it does not matter. In a raise-ladder game it is the
+        simulated win rate of the hand's texture bucket (Lin 2024, sections 7 and 8), or of its own bucket in games without
+        exactly two hole cards.
         """
         if self.style != "tight-aggressive":
             return None
-        strong: Flags = (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
-        return strong
+        if isinstance(self.game, LadderGame):
+            buckets, rates = self._rates
+            rounds = np.broadcast_to(self.game.round[node].numpy(), len(cards))
+            strong = np.empty(len(cards), bool)
+            for round_ in np.unique(rounds).tolist():
+                here = rounds == round_
+                strong[here] = rates[round_][seen_buckets(buckets, round_, cards.numpy()[here])] > STRONG
+            return strong
+        found: Flags = (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
+        return found
 
     @cached_property
     def _strengths(self) -> HandStrengths:
         encoding = self.game.encoding
         return HandStrengths(strength_tables(encoding.card_groups, encoding.num_ranks, encoding.num_suits))
+
+    @cached_property
+    def _rates(self) -> tuple[Buckets, list[Floats]]:
+        """Buckets of a raise-ladder game, and the win rates of those of each round."""
+        assert isinstance(self.game, LadderGame)
+        deck = self.game.source.deck
+        buckets = TextureBuckets(deck) if deck.hole_cards == 2 else lossless(deck)
+        return buckets, [*win_rates(buckets)]
 
 
 def play_style(style: str, plain: Floats, legal: Flags, strong: Flags | None) -> Floats:

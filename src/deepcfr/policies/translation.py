@@ -29,11 +29,10 @@ from deepcfr.games.betting import (
     next_state,
     raise_range,
 )
-from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules, no_limit
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy
 from deepcfr.rng import addressed_uniforms, key
 
@@ -68,9 +67,9 @@ class Translation:
     The mapping of bets depends only on the seed, the hand's number and the place of the bet.
     """
 
-    def __init__(self, policy: Player, rules: PokerRules, seed: int) -> None:
+    def __init__(self, policy: Policy, rules: PokerRules, seed: int) -> None:
         game = policy.game
-        if not isinstance(game, LadderGame | PokerGame):
+        if not isinstance(game, Poker):
             raise GameError(f"'{game.name}' is not poker.")
         self.game, self.rules = game, rules
         self._stack, self._chance = game.rules.stack, key(seed, "translate")
@@ -131,21 +130,12 @@ class Translation:
         return own.after(choice).chips[own.actor] >= self._stack
 
     def strategy(
-        self,
-        policy: Player,
-        shadow: Shadow,
-        real: BettingState,
-        holes: Cards,
-        board: Sequence[int],
-        draw: tuple[int, int] = (0, 0),
+        self, policy: Policy, shadow: Shadow, real: BettingState, holes: Cards, board: Sequence[int]
     ) -> dict[int, Floats]:
-        """The probability of real actions with each of `holes` (uint8 [H, hole cards]) by a policy of the game, each [H].
-
-        `draw` is the number of the hand and the stream for policies that draw one of several.
-        """
+        """The probability of real actions by a policy of the game with each of `holes`, uint8 [H, hole cards], each [H]."""
         if shadow.lost:
             return {CALL: np.ones(len(holes))}
-        rows = hand_strategy(policy, shadow.own, holes, board, *draw)
+        rows = hand_strategy(policy, shadow.own, holes, board)
         found: dict[int, Floats] = {}
         for action, real_action in self.choices(shadow, real).items():
             found[real_action] = found.get(real_action, 0.0) + rows[:, action]
@@ -167,12 +157,10 @@ class Translation:
         return int(min(max(called + round(_own_share(own, action) * 2 * called), least), most))
 
 
-def real_rules(policy: Player) -> PokerRules:
+def real_rules(policy: Policy) -> PokerRules:
     """The no-limit game that a policy can play. Raises GameError for policies of limit games."""
     game = policy.game
-    if isinstance(game, LadderGame):
-        return no_limit(game.rules.deck, game.rules.stack)
-    if isinstance(game, PokerGame) and game.rules.betting != "limit":
+    if isinstance(game, Poker) and game.rules.betting != "limit":
         return no_limit(game.rules, game.rules.stack)
     raise GameError(f"'{game.name}' has no raises that could stand for those of no-limit poker.")
 

@@ -17,7 +17,7 @@ from pettingzoo.utils.env import AECIterable
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game, infosets_at
 from deepcfr.ladder.listed import listed
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.rng import key
 from deepcfr.types import NO_CARD, TERMINAL, Infosets
 
@@ -105,13 +105,13 @@ class GameEnv(AECEnv):  # type: ignore[misc]
             mask[:] = self.game.legal[self._node][0].cpu().numpy()
         return {"observation": self._seen[agent], "action_mask": mask}
 
-    def strategy(self, player: Player) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def strategy(self, player: Policy) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The probability [A] of each action by a policy of this game for the player to act.
 
         Raises GameError for a policy of another game or with another encoding of cards, and after the end of the hand.
         """
         self._require_reset()
-        if not isinstance(player, Player):
+        if not isinstance(player, Policy):
             raise GameError(f"A strategy is that of a policy, as load('kuhn').policy is one, but {player!r} is given.")
         policy = listed(player)
         if policy.game.name != self.game.name:

@@ -11,12 +11,13 @@ from typing import IO
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.agent import Agent
 from deepcfr.protocols.client import Bot, Client, Say
@@ -24,7 +25,7 @@ from deepcfr.protocols.dealer import Dealer, Result, Terms
 from deepcfr.protocols.record import Names, PlayedHand, log_line
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.rng import key
-from deepcfr.runs.players import AnyGame, load_players, runs_of
+from deepcfr.runs.players import load_players, runs_of
 
 OUTSIDE = "-"  # the name of a bot that connects from outside
 LOOPBACK = "127.0.0.1"
@@ -67,7 +68,7 @@ def seat_players(
     if not named and not any(map(runs_of, inside)):
         raise ConfigError("Nothing says which game is played: name it with --game.")
     policies = dict(zip(inside, load_players(inside, which, warn, named, search), strict=True))
-    shared: AnyGame | None = policies[inside[0]].game if inside else named
+    shared: Game | None = policies[inside[0]].game if inside else named
     assert shared
     rules = _rules_of(shared)
     first, second = (
@@ -77,17 +78,15 @@ def seat_players(
     return Table(rules, seat_names(players), (first, second))
 
 
-def _game_of(name: str) -> AnyGame:
+def _game_of(name: str) -> Game:
     """A poker game by its name. Raises GameError."""
     source = load_source(name)
     return LadderGame(source) if isinstance(source, LadderRules) else build_game(source)
 
 
-def _rules_of(game: AnyGame) -> PokerRules:
+def _rules_of(game: Game) -> PokerRules:
     """The rules by which a dealer deals a game: no-limit poker for a raise ladder. Raises GameError for other games."""
-    if isinstance(game, LadderGame):
-        return no_limit(game.rules.deck, game.rules.stack)
-    if not isinstance(game, PokerGame):
+    if not isinstance(game, Poker):
         raise GameError(f"The dealer protocol is for poker games, and '{game.name}' is not one.")
     return game.rules
 
@@ -169,11 +168,10 @@ async def _finish(match: asyncio.Task[Result], clients: Sequence[asyncio.Task[ob
         await asyncio.gather(match, return_exceptions=True)
 
 
-def seated(policy: Player, seed: int, rules: PokerRules) -> Bot:
+def seated(policy: Policy, seed: int, rules: PokerRules) -> Bot:
     """The player of a policy at a table with these rules; in no-limit poker it translates bets. Raises GameError."""
     if rules.betting == "no-limit":
         return TranslatingAgent(policy, seed, rules)
-    assert isinstance(policy, Policy)
     return Agent(policy, seed)
 
 
@@ -232,7 +230,7 @@ def _create(path: Path) -> IO[str]:
 
 def join_match(
     name: str,
-    policy: Player,
+    policy: Policy,
     host: str,
     port: int,
     *,
@@ -267,12 +265,12 @@ def join_match(
     return facts, words
 
 
-def _guest(policy: Player, seed: int, stack: int | None) -> Bot:
+def _guest(policy: Policy, seed: int, stack: int | None) -> Bot:
     """The player of a policy at somebody else's table. Raises ConfigError for a stack that cannot be, GameError."""
-    limit = isinstance(policy.game, PokerGame) and policy.game.rules.betting == "limit"
+    limit = isinstance(policy.game, Poker) and policy.game.rules.betting == "limit"
     if stack is not None and limit:
         raise ConfigError(f"--stack is for no-limit games, and {policy.game.name} is none.")
-    if isinstance(policy, Policy) and (limit or not isinstance(policy.game, PokerGame)):
+    if limit or not isinstance(policy.game, Poker):
         return Agent(policy, seed)
     rules = real_rules(policy)
     return TranslatingAgent(policy, seed, no_limit(rules, stack) if stack is not None else rules)

@@ -18,7 +18,7 @@ from deepcfr.games.openspiel import OfOpenSpiel, OpenSpielGame, is_of_openspiel
 from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel, same_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.types import Infosets
 
@@ -60,7 +60,7 @@ def _words(numbers: Any) -> str:
     return " ".join(map(str, numbers))
 
 
-def to_openspiel(policy: Player) -> Any:
+def to_openspiel(policy: Policy) -> Any:
     """The policy as an `open_spiel.python.policy.Policy`, which evaluates it at each state; its `game` is the game.
 
     Raises ConfigError if OpenSpiel is not installed, and GameError for games that it does not have.
@@ -80,7 +80,7 @@ def to_openspiel(policy: Player) -> Any:
     return OnDemand(spiel_game, [0, 1])
 
 
-def to_openspiel_bot(policy: Player, player: int, seed: int = 0) -> Any:
+def to_openspiel_bot(policy: Policy, player: int, seed: int = 0) -> Any:
     """A bot of OpenSpiel, for `pyspiel.evaluate_bots` and the like, that plays the policy as `player`.
 
     Raises what `to_openspiel` raises.
@@ -145,7 +145,7 @@ def path_to(tree: ExplicitTree, node: int) -> list[int]:
 _Answer = Callable[[SpielState, int], dict[int, float]]
 
 
-def _answering(policy: Player) -> tuple[SpielGame, _Answer]:
+def _answering(policy: Policy) -> tuple[SpielGame, _Answer]:
     """OpenSpiel's game of a policy, and the policy for its states and players."""
     game = policy.game
     if isinstance(policy, Policy) and is_of_openspiel(game):

@@ -22,7 +22,7 @@ from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_state, next_state
 from deepcfr.games.rules import PokerRules, no_limit
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, quote
 from deepcfr.protocols.acpc_game import action_of, read_betting
@@ -37,7 +37,7 @@ _CARD = re.compile(r"[2-9TJQKA][cdhs]")
 _MOVES = re.compile(r"b[0-9]{1,9}|[kcf]")
 
 
-def slumbot_rules(policy: Player) -> PokerRules:
+def slumbot_rules(policy: Policy) -> PokerRules:
     """The rules of Slumbot's game for a policy of no-limit hold'em. Raises GameError for policies of other games."""
     rules = real_rules(policy)
     cards = (rules.num_ranks, rules.num_suits, rules.hole_cards, rules.board_cards)
@@ -67,7 +67,7 @@ class SlumbotMatch:
 class Slumbot:
     """A session with a server at an address that the user gives. Raises ConfigError for what is no such address."""
 
-    def __init__(self, policy: Player, address: str, seed: int = 0, seconds: float = 30.0) -> None:
+    def __init__(self, policy: Policy, address: str, seed: int = 0, seconds: float = 30.0) -> None:
         if not re.fullmatch(r"https?://[^\s/]\S*", address):
             raise ConfigError(f"--address must begin with http:// or https://, but is '{address}'.")
         if not 0 < seconds <= TIMEOUT_MAX:

@@ -7,7 +7,7 @@ import torch
 
 from deepcfr.games.betting import CALL, NOT_TERMINAL, BettingState, first_state, next_state
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.translation import Shadow, Translation, real_rules
 from deepcfr.protocols.acpc import MatchState, Move
@@ -19,7 +19,7 @@ from deepcfr.sampling.external import sample_actions
 class TranslatingAgent:
     """The player of one seat in no-limit poker. Raises GameError for policies of limit games."""
 
-    def __init__(self, policy: Player, seed: int, rules: PokerRules | None = None) -> None:
+    def __init__(self, policy: Policy, seed: int, rules: PokerRules | None = None) -> None:
         """`rules` is the real game, by default the no-limit game with the stack of the agent's own."""
         self.policy, self.seed = policy, seed
         self.rules = rules or real_rules(policy)
@@ -68,11 +68,11 @@ class TranslatingAgent:
     def _choose(
         self, shadow: Shadow, real: BettingState, hole: tuple[int, ...], board: tuple[int, ...], hand: int
     ) -> int:
-        draws, policy = key(self.seed, "translate", "draw"), self.policy
+        policy = self.policy
         if isinstance(policy, MixturePolicy):
-            policy = policy.draw(draws, hand)
+            policy = policy.draw(key(self.seed, "translate", "draw"), hand)
         holes = np.array([hole], np.uint8)
-        strategy = self.translation.strategy(policy, shadow, real, holes, board, (hand, draws))
+        strategy = self.translation.strategy(policy, shadow, real, holes, board)
         place = torch.tensor([sum(map(len, real.actions))])
         chance = addressed_uniforms(key(self.seed, "translate", "action"), torch.tensor([hand]), place)
         row = torch.from_numpy(np.array([[float(share[0]) for share in strategy.values()]]))

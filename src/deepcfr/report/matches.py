@@ -15,8 +15,9 @@ from rich.table import Table
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.ladder.listed import listed, stepped
-from deepcfr.policies.base import LadderPolicy, Player
+from deepcfr.policies.base import Policy
 
 LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game
 OnProgress = Callable[[int, int], None]
@@ -55,13 +56,13 @@ class Terms:
         if self.lines is not None and not isinstance(self.boards, int):
             raise ConfigError("A number of lines is for matches over sampled boards: give a number of boards with it.")
 
-    def settled(self, player: Player) -> Terms:
+    def settled(self, player: Policy) -> Terms:
         """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""
-        if not isinstance(stepped(player), LadderPolicy) or self.boards is not None or self.hands is not None:
+        if not isinstance(stepped(player).game, LadderGame) or self.boards is not None or self.hands is not None:
             return self
         return replace(self, hands=LADDER_DEALS)
 
-    def play(self, first: Player, second: Player, on_progress: OnProgress | None = None) -> Match:
+    def play(self, first: Policy, second: Policy, on_progress: OnProgress | None = None) -> Match:
         """Play one match on these terms; raises the errors of the matches.
 
         Raises GameError for boards in a raise-ladder game that is too large to list.
@@ -118,7 +119,7 @@ class Tournament:
 
 
 def play_tournament(
-    names: Sequence[str], policies: Sequence[Player], terms: Terms, on_match: OnProgress, against_first: bool = False
+    names: Sequence[str], policies: Sequence[Policy], terms: Terms, on_match: OnProgress, against_first: bool = False
 ) -> Tournament:
     """The cross table of `policies` under `names`: matches of all pairs, or of the first policy with all others.
 

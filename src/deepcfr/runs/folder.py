@@ -35,7 +35,7 @@ from deepcfr.games.listed_ladder import listed_game
 from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
 from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import AnyGame, cost_notes
 from deepcfr.runs.locks import trained_here
@@ -263,7 +263,7 @@ class RunFolder(RunRecord):
     def game(self, device: str = "cpu") -> Game:
         """The run's game, stepped in listed form, with cards as its networks see them."""
         game = self._any_game(device)
-        return listed_game(game.rules) if isinstance(game, LadderGame) else game
+        return listed_game(game.source) if isinstance(game, LadderGame) else game
 
     def _any_game(self, device: str) -> AnyGame:
         if device not in self._games:
@@ -310,7 +310,7 @@ class RunFolder(RunRecord):
         """Write a checkpoint."""
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
-    def load_player(self, which: str, warn: Warn) -> tuple[Player, Solver]:
+    def load_player(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
         """A strategy of the run, and the solver that it comes from.
 
         That is its `average`, its `current` one, the `sd-cfr` average, or its `own`: the one of these

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError
@@ -19,9 +18,8 @@ from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.ladder.listed import listed, stepped
-from deepcfr.ladder.policies import ladder_ensemble, ladder_scripted, ladder_style
 from deepcfr.ladder.search import LadderSearch
-from deepcfr.policies.base import LadderPolicy, Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import STYLES, styled
@@ -35,12 +33,9 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # meant as a style before a colon: n
 Warn = Callable[[str], None]
 
 
-AnyGame = Game | LadderGame
-
-
 def load_players(
-    names: Sequence[str], which: str, warn: Warn, game: AnyGame | None = None, search: SearchConfig = DEFAULT_SEARCH
-) -> list[Player]:
+    names: Sequence[str], which: str, warn: Warn, game: Game | None = None, search: SearchConfig = DEFAULT_SEARCH
+) -> list[Policy]:
     """The policies under `names`: `which` one of each run folder, and styles, searching players and ensembles of them.
 
     Scripted styles play `game`, by default that of the first run. `search` is for all searching players. Raises
@@ -65,7 +60,7 @@ def check_search(names: Sequence[str], search: SearchConfig) -> None:
         raise ConfigError(f"Settings of search are for players named {RESOLVE}:RUN, {given}.")
 
 
-def made_of(name: str, policy: Player, search: SearchConfig = DEFAULT_SEARCH) -> Player:
+def made_of(name: str, policy: Policy, search: SearchConfig = DEFAULT_SEARCH) -> Policy:
     """The player under a name that mentions one run, made of that run's policy. Raises what `check_search` raises."""
     check_search([name], search)
     return _player(name, dict.fromkeys(runs_of(name), policy), policy.game, search)
@@ -106,36 +101,23 @@ def _ensemble_parts(name: str) -> tuple[str, list[str]]:
     return rule, members.split(",")
 
 
-class _Kinds(NamedTuple):
-    """Makers of the policies of one kind of game."""
-
-    scripted: Callable[..., Player]
-    styled: Callable[..., Player]
-    ensemble: Callable[..., Player]
-
-
-_LISTED = _Kinds(scripted_policy, styled, ensemble)
-_LADDER = _Kinds(ladder_scripted, ladder_style, ladder_ensemble)
-
-
-def _player(name: str, loaded: Mapping[str, Player], game: AnyGame, search: SearchConfig) -> Player:
+def _player(name: str, loaded: Mapping[str, Policy], game: Game, search: SearchConfig) -> Policy:
     """The player under a name; scripted styles play `game`."""
-    kinds = _LADDER if isinstance(game, LadderGame) else _LISTED
     style, _, rest = name.partition(":")
     if name.startswith(SCRIPTED):
-        return kinds.scripted(rest, game)
+        return scripted_policy(rest, game)
     if name.startswith(ENSEMBLE):
         rule, members = _ensemble_parts(name)
-        return kinds.ensemble([_player(member, loaded, game, search) for member in members], rule)
+        return ensemble([_player(member, loaded, game, search) for member in members], rule)
     if style == RESOLVE and rest:
         return _searching(_player(rest, loaded, game, search), search)
     if style in STYLES and rest:
-        return kinds.styled(_player(rest, loaded, game, search), style)
+        return styled(_player(rest, loaded, game, search), style)
     return loaded[name]
 
 
-def _searching(player: Player, search: SearchConfig) -> Player:
+def _searching(player: Policy, search: SearchConfig) -> Policy:
     """A player with search. In raise-ladder games that are too large to list, lines are listed one at a time."""
-    if isinstance(player, LadderPolicy) and not can_be_listed(player.game.rules):
+    if isinstance(player.game, LadderGame) and not can_be_listed(player.game.source):
         return LadderSearch(player, search)
     return stepped(ResolvingPolicy(listed(player), search))

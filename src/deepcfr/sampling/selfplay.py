@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from deepcfr.games.base import Deals, Game
@@ -17,24 +19,33 @@ def play_games(game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], 
 
 
 def last_nodes(
-    game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], stream: int, start: torch.Tensor | None = None
+    game: Game,
+    deals: Deals,
+    strategies: tuple[Strategy, Strategy],
+    stream: int,
+    start: torch.Tensor | None = None,
+    place: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
     """Play one game of every deal, from its node of `start` [B] or from the beginning; returns terminal nodes, int64 [B].
 
     `strategies[p]` is player p's; actions use the uniforms addressed by (traversal, node) in `stream`, so a game is the
-    same in any batch, and two games of one deal differ only where their strategies do.
+    same in any batch, and two games of one deal differ only where their strategies do. `place` gives the numbers that stand
+    for nodes in addresses, [M] to [M].
     """
     node = game.start(deals) if start is None else start
+    live = torch.arange(len(node), device=node.device)
     while True:
-        live = (game.actor[node] != TERMINAL).nonzero()[:, 0]
+        actor = game.actor[node[live]]
+        live, actor = live[actor != TERMINAL], actor[actor != TERMINAL]
         if not len(live):
             return node
         action = torch.empty_like(live)
         for player in (0, 1):
-            here = (game.actor[node[live]] == player).nonzero()[:, 0]
+            here = (actor == player).nonzero()[:, 0]
             if len(here):
                 row = live[here]
-                chance = addressed_uniforms(stream, deals.traversal[row], node[row])
+                address = place(node[row]) if place else node[row]
+                chance = addressed_uniforms(stream, deals.traversal[row], address)
                 action[here] = sample_actions(strategies[player](node[row], row), chance)
         after = game.step(node[live], action, live, deals)
         node = node.index_put((live,), after)

@@ -155,6 +155,13 @@ def buckets_of(abstraction: Buckets, cards: npt.NDArray[np.uint8], player: int, 
     return abstraction.buckets(round_, np.ascontiguousarray(own), np.ascontiguousarray(board))
 
 
+def seen_buckets(abstraction: Buckets, round_: int, cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """The buckets [U] of cards as players see them in a round, uint8 [U, C]: hole cards first, then the board."""
+    hole = abstraction.rules.hole_cards
+    seen = hole + sum(abstraction.rules.board_cards[: round_ + 1])
+    return abstraction.buckets(round_, np.ascontiguousarray(cards[:, :hole]), np.ascontiguousarray(cards[:, hole:seen]))
+
+
 def explicit_situations(count: int) -> Situations:
     """The situations of `count` traversals of a tree with chance nodes."""
     return Situations(np.zeros((count, 1), np.int64), np.zeros(count, np.int64))

@@ -16,10 +16,9 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.betting import RAISE
 from deepcfr.games.board_index import hand_images
 from deepcfr.games.cards import all_hands, card_text, cards_text, suit_permutations
-from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.rules import MAX_CHIPS, PokerRules
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state, read_board, read_line
 from deepcfr.search.spot_ranges import HOLDEM, Doubles, range_text, ranges_after, read_range
 from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
@@ -35,7 +34,7 @@ def parse_board(text: str) -> tuple[int, ...]:
     return read_board(HOLDEM, text)
 
 
-def _aggressor(policy: Player, line: str) -> str | None:
+def _aggressor(policy: Policy, line: str) -> str | None:
     """The player who made the last bet of a line's last round, one of NAMES."""
     steps = list(read_line(poker_state(policy), line))
     raises = [state.actor for state, action in steps if action >= RAISE and state.round == steps[-1][0].round]
@@ -67,7 +66,7 @@ class Spot:
         stacks: float | None = None,
         dealer: str | None = None,
         big_blind: str | None = None,
-        policy: Player | None = None,
+        policy: Policy | None = None,
         line: str = "",
         rake: float = 0.0,
         cap: float | None = None,
@@ -93,7 +92,7 @@ class Spot:
         if policy is not None:
             state, reach = ranges_after(policy, line, cards)
             rules = state.rules
-            assert isinstance(policy.game, PokerGame | LadderGame)
+            assert isinstance(policy.game, Poker)
             stack = policy.game.rules.stack
             if stacks is None and not stack:
                 raise ConfigError(f"Nobody runs out of chips in '{rules.name}': give the stacks.")

@@ -18,7 +18,7 @@ from deepcfr.games.board_index import binomials, hand_numbers
 from deepcfr.games.cards import SUIT_SIGNS, all_hands, cards_text, hand_class, parse_card, split_cards
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state, reach_after
 
 Cards = npt.NDArray[np.uint8]
@@ -218,7 +218,7 @@ def is_holdem(rules: PokerRules) -> bool:
     return same and set(rules.first_player[1:]) == {1}
 
 
-def ranges_after(policy: Player, line: str, board: Sequence[int]) -> tuple[PublicState, tuple[Doubles, Doubles]]:
+def ranges_after(policy: Policy, line: str, board: Sequence[int]) -> tuple[PublicState, tuple[Doubles, Doubles]]:
     """The state after a line of betting, and each player's range there, [1326], if both play as `policy` does.
 
     A weight is the probability of the player's own actions, divided by the largest one of its hands; below 1e-9 it is 0.

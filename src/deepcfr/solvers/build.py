@@ -63,7 +63,7 @@ class Solver(Protocol):
     def policy(self, name: str) -> Any:
         """The strategy of a name in `config.records.EvaluationConfig.policy`, or "current".
 
-        It is a `Policy`, or a `LadderPolicy` of a raise-ladder game. Raises NoPolicy if there is none (yet).
+        Raises NoPolicy if there is none (yet).
         """
 
     def state(self, memories: bool) -> State:

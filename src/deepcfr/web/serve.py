@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.files import state_folder
 from deepcfr.play.history import begin
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.seats import LOST_SEATS
 from deepcfr.web.site import Site
@@ -161,7 +161,7 @@ def warm_up(site: Site) -> None:
             continue  # its page shows the reason
 
 
-def _play_a_hand(policy: Player) -> None:
+def _play_a_hand(policy: Policy) -> None:
     hand = begin(policy, 0, 0)
     while not hand.over:
         if hand.persons_turn:

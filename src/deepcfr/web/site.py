@@ -11,12 +11,11 @@ from pathlib import Path
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.ladder.listed import listed
 from deepcfr.play.costs import Costs
-from deepcfr.policies.base import Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.models import shipped_agents
 from deepcfr.runs.players import check_search, made_of, runs_of
@@ -40,7 +39,7 @@ class Refusal(DeepCFRError):
 class Agent:
     """A run's policy, with the costs of actions against it and its advantages."""
 
-    policy: Player
+    policy: Policy
     costs: Costs | None  # costs of actions against it; None in games that are no poker
     advantages: Advantages | None  # None for runs without advantage networks and for styles
 
@@ -100,7 +99,7 @@ class NamedRun:
         plain, solver = self.folder.load_player(self.which, self.warn)
         policy = made_of(self.player, plain, self.search) if self.player else plain
         game = policy.game
-        costs = Costs(game, policy) if isinstance(game, PokerGame | LadderGame) else None
+        costs = Costs(game, policy) if isinstance(game, Poker) else None
         newest = solver.current_policy() if isinstance(solver, DeepCFR) and policy is plain else None
         return Agent(policy, costs, advantages_of(newest) if newest else None)
 

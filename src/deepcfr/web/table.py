@@ -21,7 +21,7 @@ from deepcfr.play.costs import Costs
 from deepcfr.play.hand import Cards, Choice, Decision, Hand, Step, adjusted_result, agents_range, decisions
 from deepcfr.play.history import HistoryHand, begin, round_of
 from deepcfr.play.review import note, review
-from deepcfr.policies.base import Player
+from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key
 from deepcfr.web.position import seat_name
@@ -68,7 +68,7 @@ class Seat:
     """One person against one agent, hand after hand in alternating positions."""
 
     agent: str  # the run's name
-    policy: Player
+    policy: Policy
     costs: Costs | None  # None if the game has none
     seed: int | None = None  # the person's seed, as for `deepcfr play --seed`; None: a new seed for every hand
     raw: Tally = field(default_factory=Tally)

@@ -1,4 +1,4 @@
-"""Matches over sampled hands in duplicate, in games with listed nodes and in raise-ladder games.
+"""Matches over sampled hands in duplicate.
 
 Every deal is played twice with exchanged seats, and a policy's gain from a deal is the mean of the two games. This
 removes most of the variance from the cards, and policies that act alike draw exactly. In poker games a control variate
@@ -18,29 +18,24 @@ from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
-from deepcfr.games.betting import NOT_TERMINAL
-from deepcfr.games.cards import deal_cards
-from deepcfr.games.ladder_betting import ACTOR, ENDED, advance_all, first_positions
-from deepcfr.games.ladder_betting import gains as ladder_gains
+from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import LadderPolicy, Player, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.rng import addressed_uniforms, key
+from deepcfr.rng import key
 from deepcfr.sampling.control_variate import BoardControlVariate
-from deepcfr.sampling.external import Strategy, sample_actions
+from deepcfr.sampling.external import Strategy
 from deepcfr.sampling.selfplay import last_nodes
-from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.types import Infosets
 
 CHUNK = 16_384  # deals played together
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
 def sampled_match(
-    first: Player,
-    second: Player,
+    first: Policy,
+    second: Policy,
     hands: int,
     seed: int,
     *,
@@ -70,10 +65,6 @@ def sampled_match(
 
     def play(begin: int) -> Floats:
         count = min(chunk, hands - begin)
-        if isinstance(first, LadderPolicy) or isinstance(second, LadderPolicy):
-            assert isinstance(first, LadderPolicy)
-            assert isinstance(second, LadderPolicy)
-            return _play_ladder(first, second, count, seed, begin)
         return _play_deals(first, second, control_variate, count, seed, begin)
 
     gains = np.empty((2, hands))
@@ -100,7 +91,9 @@ def _play_deals(
     mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
     theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
     actions = key(seed, "match", "action")
-    ends = [last_nodes(game, deals, strategies, actions) for strategies in ((mine, theirs), (theirs, mine))]
+    place = game.depth if isinstance(game, LadderGame) else None
+    seats = ((mine, theirs), (theirs, mine))
+    ends = [last_nodes(game, deals, strategies, actions, place=place) for strategies in seats]
     row = torch.arange(count, device=ends[0].device)
     paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
     if control_variate and isinstance(game, PokerGame):
@@ -132,48 +125,3 @@ def _sampled_strategy(policy: Policy, deals: Deals, stream: int) -> Strategy:
         return result.to(node.device)
 
     return ask
-
-
-# Raise-ladder games: thousands of positions are stepped together
-
-
-def _play_ladder(first: LadderPolicy, second: LadderPolicy, count: int, seed: int, begin: int) -> Floats:
-    """Like `_play_deals`, for a raise-ladder game and without a control variate."""
-    game = first.game
-    deck = game.rules.deck
-    cards = deal_cards(count, np.uint64(key(seed, "match", "deal")), begin, deck.num_cards, game.slots)
-    results = showdowns(cards, deck.hole_cards, deck.num_suits)
-    numbers = np.arange(begin, begin + count)
-    # draws of their own, because two mixtures of the same policies must not draw the same ones
-    players = (first, second)
-    views = [p.look(cards, numbers, key(seed, "match", "draw", i)) for i, p in enumerate(players)]
-    both = np.empty((2, count))
-    for seat in (0, 1):
-        # policy i has the seat of player i in the first game, and the other one in the second
-        won = _ladder_games(players, views, numbers, results, seat, key(seed, "match", "action"))
-        both[seat] = won if seat == 0 else -won
-    return both / game.rules.unit_chips
-
-
-def _ladder_games(
-    players: tuple[LadderPolicy, LadderPolicy], views: list[Ints], numbers: Ints, results: Ints, swap: int, stream: int
-) -> Ints:
-    """Player 0's gains in complete games, chips [B]; policy i is player i, or player 1 - i if `swap`."""
-    game = players[0].game
-    positions = first_positions(game.ladder, len(numbers))
-    live = np.arange(len(numbers))
-    step = 0
-    while len(live):
-        chance = addressed_uniforms(stream, torch.from_numpy(numbers[live]), torch.tensor([step]))
-        actions = np.empty(len(live), np.int64)
-        now = positions[live]
-        for index, player in enumerate(players):
-            rows = np.flatnonzero(now[:, ACTOR] ^ swap == index)
-            if len(rows):
-                strategy = player.probabilities(now[rows], views[index][live[rows]])
-                actions[rows] = sample_actions(torch.from_numpy(strategy), chance[rows]).numpy()
-        advance_all(game.ladder, now, actions)
-        positions[live] = now
-        live = live[now[:, ENDED] == NOT_TERMINAL]
-        step += 1
-    return ladder_gains(positions, results)

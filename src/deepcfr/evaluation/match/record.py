@@ -13,13 +13,11 @@ import numpy.typing as npt
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.class_game import ClassGame
-from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import same_game
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.parallel import Workers
-from deepcfr.policies.base import Player, measures_itself
+from deepcfr.policies.base import Policy, measures_itself
 
 _WORDS = ("name", "rank_symbols", "suit_symbols")  # fields of rules that change only names
 
@@ -45,8 +43,8 @@ class Match:
 
 
 def match_record(
-    first: Player,
-    second: Player,
+    first: Policy,
+    second: Policy,
     gains: tuple[float, float],
     start: float,
     *,
@@ -85,15 +83,13 @@ def in_both_seats(
     return found
 
 
-def require_same_game(first: Game | LadderGame, second: Game | LadderGame) -> None:
+def require_same_game(first: Game, second: Game) -> None:
     """Raise GameError unless policies of the two games can play each other; the encoding of cards may differ."""
     if first is second:
         return
-    first, second = (game.stepped if isinstance(game, ListedLadder) else game for game in (first, second))
-    poker = PokerGame | LadderGame
-    if isinstance(first, poker) and isinstance(second, poker) and type(first) is type(second):
-        names = [field.name for field in fields(first.rules) if field.name not in _WORDS]
-        different = [name for name in names if getattr(first.rules, name) != getattr(second.rules, name)]
+    if isinstance(first, Poker) and isinstance(second, Poker) and type(first.source) is type(second.source):
+        names = [field.name for field in fields(first.source) if field.name not in _WORDS]
+        different = [name for name in names if getattr(first.source, name) != getattr(second.source, name)]
         if not different:
             return
         problem = f"'{first.name}' and '{second.name}' differ in {', '.join(different)}"
