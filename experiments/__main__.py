@@ -18,7 +18,7 @@ from deepcfr.cli import run_as_command
 from deepcfr.cli.help import LONG, MARKERS, rules_of_help
 from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Folder
-from deepcfr.errors import ClusterError, ConfigError
+from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
 from deepcfr.report.run_report import ReportingObserver
 from experiments.fhp_learning import pages
@@ -106,9 +106,8 @@ class Bench:
     """Measure speed: against OpenSpiel in the same process, and on hold'em games."""
 
     #: openspiel: Deep CFR against OpenSpiel's; fhp: Deep CFR on FHP; tabular: tabular solvers; nfsp: NFSP against
-    #: OpenSpiel's; threads: MCCFR against plain Python; scale: Ray workers against threads; search: single decisions of
-    #: limit hold'em, and spots
-    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "scale", "search"]]
+    #: OpenSpiel's; threads: MCCFR against plain Python; search: single decisions of limit hold'em, and spots
+    what: Positional[Literal["openspiel", "fhp", "tabular", "nfsp", "threads", "search"]]
     iterations: int = 20  # openspiel: CFR iterations of OpenSpiel
     seed: int = 0  # seed of what is measured
     json: bool = False  # print one JSON object; progress goes to standard error
@@ -119,12 +118,7 @@ class Bench:
         if self.iterations < 1:
             raise ConfigError(f"--iterations must be at least 1, but is {self.iterations}.")
         module = "deep_cfr" if self.what in ("openspiel", "fhp") else self.what
-        try:
-            bench = getattr(import_module(f"experiments.bench.{module}"), f"bench_{self.what}")
-        except ImportError as error:
-            if self.what != "scale":
-                raise
-            raise ClusterError("bench scale needs Ray: pip install 'deepcfr[ray]'.") from error
+        bench = getattr(import_module(f"experiments.bench.{module}"), f"bench_{self.what}")
         console.print(f"Measuring {self.what}: each figure is printed when it is there, which may take minutes.")
         before = (self.iterations,) if self.what == "openspiel" else ()
         facts = bench(*before, self.seed, console.print)

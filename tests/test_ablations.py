@@ -32,7 +32,7 @@ from deepcfr.config import (
     unread_settings,
 )
 from deepcfr.config.toml import RECIPES
-from deepcfr.defaults import default_cluster_config, default_config
+from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame, poker_game
@@ -217,9 +217,7 @@ def test_settings_that_another_sampler_reads_are_named_at_the_start() -> None:
     assert list(unread_settings(with_key(config, "memory.kind", "window"))) == [
         "memory.kind: ignored, because a panel keeps all its hands"
     ]
-    leduc = with_key(
-        with_key(default_cluster_config("leduc"), "sampling.kind", "public-chance"), "sampling.panel", True
-    )
+    leduc = with_key(with_key(load_config("leduc-external"), "sampling.kind", "public-chance"), "sampling.panel", True)
     assert list(unread_settings(leduc)) == [
         "memory.advantage_capacity, memory.strategy_capacity: ignored, because a panel keeps all its hands",
         "advantage.draw: ignored, because the examples of 'advantage.batch_size' are hands",
@@ -564,10 +562,9 @@ def test_settings_that_a_tabular_solver_does_not_read_are_named() -> None:
         "because 'solve.algorithm' is linear-cfr"
     ]
     assert list(unread_settings(SolveConfig(solve=replace(lin, algorithm="mccfr")))) == []
-    idle = TabularConfig("mccfr", reward_on="regret", epoch=2)
+    idle = TabularConfig("mccfr", reward_on="regret")
     assert list(unread_settings(SolveConfig(solve=idle))) == [
         "solve.reward_on: ignored, because 'solve.reward_shape' is y1",
-        "solve.epoch: ignored, because 'solve.parts' is 1",
     ]
     assert list(unread_settings(RunConfig(solver="nfsp"))) == []
     deep = RunConfig(solver="nfsp", cfr=CFRConfig(iterations=7), memory=MemoryConfig(files=True))

@@ -8,7 +8,7 @@ import pytest
 
 from deepcfr.config import load_any_config, load_config
 from deepcfr.config.toml import RECIPES
-from deepcfr.defaults import default_cluster_config, default_config
+from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 
 
@@ -35,10 +35,6 @@ def test_configurations_say_their_command_and_load() -> None:
 )
 def test_default_configurations_are_the_files(name: str, game: str) -> None:
     assert load_config(name) == default_config(game)
-
-
-def test_leduc_with_external_sampling_is_what_a_cluster_starts_from() -> None:
-    assert load_config("leduc-external") == default_cluster_config("leduc")
 
 
 @pytest.mark.parametrize("game", ["fhp-pot", "hunl-pot"])

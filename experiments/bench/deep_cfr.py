@@ -13,8 +13,14 @@ from typing import Any
 
 import torch
 
-from deepcfr.config import CFRConfig, ExternalSampling, MemoryConfig, NetworkConfig, RunConfig
-from deepcfr.defaults import default_cluster_config
+from deepcfr.config import (
+    CFRConfig,
+    ExternalSampling,
+    MemoryConfig,
+    NetworkConfig,
+    RunConfig,
+    load_config,
+)
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
@@ -126,7 +132,7 @@ class _Timer:
 
 
 def _run_ours(seed: int, target: float) -> dict[str, Any]:
-    base = default_cluster_config("leduc")  # external sampling, as in OpenSpiel
+    base = load_config("leduc-external")  # external sampling, as in OpenSpiel
     config = dataclasses.replace(
         base,
         seed=seed,
@@ -183,8 +189,8 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         cfr=CFRConfig(iterations=4),
         sampling=ExternalSampling(traversals=15_000),
         memory=MemoryConfig(advantage_capacity=1_000_000, strategy_capacity=1_000_000),
-        advantage=dataclasses.replace(default_cluster_config("fhp").advantage, steps=50),
-        average=dataclasses.replace(default_cluster_config("fhp").average, steps=50),
+        advantage=dataclasses.replace(load_config("fhp-external").advantage, steps=50),
+        average=dataclasses.replace(load_config("fhp-external").average, steps=50),
     )
     game = load_game("fhp")
     _compile(game, config)

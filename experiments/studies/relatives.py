@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from deepcfr.config import UNREAD, NamedSolver, RunConfig
-from deepcfr.defaults import default_cluster_config, default_config
+from deepcfr.config import UNREAD, NamedSolver, RunConfig, load_config
+from deepcfr.defaults import default_config
 from experiments.grid import flat_settings
 from experiments.studies.plans import QUICK
 from experiments.studies.records import Arm, Plan, Published, Settings, Study, StudyName
@@ -34,7 +34,7 @@ _RELATIVES: dict[NamedSolver, Published | None] = {
 
 
 def _family_plan() -> Plan:
-    deep = _as_in_a_file(default_cluster_config("leduc"))  # Deep CFR with external sampling
+    deep = _as_in_a_file(load_config("leduc-external"))  # Deep CFR with external sampling
     shared = {key: value for key, value in deep.items() if not key.startswith(("runtime.", "sampling."))}
     shared["sampling.traversals"] = deep["sampling.traversals"]
     settings = {**QUICK, **shared}

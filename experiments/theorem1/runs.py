@@ -36,8 +36,9 @@ from deepcfr.config import (
     RuntimeConfig,
     SolveConfig,
     TabularConfig,
+    load_config,
 )
-from deepcfr.defaults import default_cluster_config
+from deepcfr.defaults import default_config
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.files import write_atomically
@@ -108,7 +109,7 @@ def arm_config(game: str, arm: Arm, seed: int) -> AnyConfig:
             "mccfr", ITERATIONS[arm], precision="float64", traversals=TRAVERSALS, weighting=weighting
         )
         return SolveConfig(game, seed, settings, EvaluationConfig(), runtime)
-    base = default_cluster_config(game)  # external sampling
+    base = load_config("leduc-external") if game == "leduc" else default_config(game)  # external sampling
     cfr = dataclasses.replace(base.cfr, iterations=ITERATIONS[arm], weighting="uniform", keep_networks=0)
     sampling = ExternalSampling(traversals=TRAVERSALS)
     advantage = dataclasses.replace(base.advantage, refit="scratch", steps=200)

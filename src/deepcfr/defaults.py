@@ -104,25 +104,6 @@ def _hands(rules: PokerRules) -> int:
     return comb(rules.num_cards - next((cards for cards in rules.board_cards if cards), 0), rules.hole_cards)
 
 
-def default_cluster_config(game: str) -> RunConfig:
-    """The default configuration of `train GAME --ray`: that of `train GAME`, as far as shards support it."""
-    config = default_config(game)
-    if config.sampling.kind != "public-chance":
-        return config
-    recipe = {"leduc": "leduc-external"} | dict.fromkeys(_FOUR_ROUND_NAMES, "hulh-external")
-    return config_from_table({"game": game, **_recipe(recipe.get(game, "fhp-external"))})
-
-
-def cluster_notes(game: str) -> list[str]:
-    """A sentence for each difference of `train GAME --ray` from `train GAME`, where shards do not support a setting."""
-    if default_config(game).sampling.kind != "public-chance":
-        return []
-    return [
-        f"With --ray {game} starts from settings of its own, with external sampling, because public-chance traversals run "
-        "in one process."
-    ]
-
-
 # Relatives of Deep CFR have its fits; those with values of histories sample single histories, four times as many.
 # ESCHER has nothing but its values, which need longer fits to newer histories than a baseline.
 _SMALL_HISTORIES: dict[str, Any] = {

@@ -41,8 +41,4 @@ class HiddenAgent(UserWarning):
 
 
 class ClusterError(DeepCFRError):
-    """A cluster that cannot be reached, is too small, or runs other code."""
-
-
-class WorkerLost(ClusterError):
-    """A process of a run has ended, or its machine cannot be reached."""
+    """A cluster that cannot be reached, is too small, runs other code, or loses a worker again and again."""

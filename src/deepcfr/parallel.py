@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from deepcfr.errors import ConfigError
 
@@ -47,6 +47,13 @@ def flushed_denormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
+
+
+class Mapping(Protocol):
+    """Runs a list of pieces of work: `Workers` in threads of this process, others elsewhere."""
+
+    def map(self, work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """Results of `work` in the order of `items`."""
 
 
 class Workers:

@@ -174,7 +174,7 @@ def test_the_command_trains_and_its_run_can_be_used(tmp_path: Path) -> None:
     assert "cannot go on" in refused.err
     with pytest.raises(ConfigError, match="A run of PPO cannot go on past its last iteration"):
         RunFolder.open(run).extend(9)
-    with pytest.raises(ConfigError, match=r"--ray is for Deep CFR and tables, but .* is a run of PPO"):
+    with pytest.raises(ConfigError, match=r"--ray is for Deep CFR, but .* is a run of PPO"):
         RunFolder.open(run).load_solver(pytest.fail, memories=True, cluster=RayCluster("", 1))
 
 

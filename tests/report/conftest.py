@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from deepcfr.abstraction.files import save_abstraction
-from deepcfr.config import AnyConfig, EvaluationConfig, NetworkConfig, RuntimeConfig, SolveConfig, TabularConfig
-from deepcfr.defaults import default_cluster_config
+from deepcfr.config import (
+    AnyConfig,
+    EvaluationConfig,
+    NetworkConfig,
+    RuntimeConfig,
+    SolveConfig,
+    TabularConfig,
+    load_config,
+)
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
@@ -43,8 +50,8 @@ def tabular(game: str = "leduc", seed: int = 0, **solve: Any) -> SolveConfig:
     return SolveConfig(game, seed, settings, EvaluationConfig(at=EVALUATED[:-1]), RuntimeConfig(threads=1))
 
 
-def tiny_deep(game: str = "leduc") -> AnyConfig:
-    base = default_cluster_config(game)
+def tiny_deep() -> AnyConfig:
+    base = load_config("leduc-external")
     return dataclasses.replace(
         base,
         cfr=dataclasses.replace(base.cfr, iterations=EVALUATED[-1]),

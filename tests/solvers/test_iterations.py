@@ -27,7 +27,7 @@ from deepcfr.config import (
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
 from deepcfr.rng import key
-from deepcfr.solvers import board_collector, histories
+from deepcfr.solvers import board_collector, deep_cfr, histories
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import Found, HandMemories, InfosetMemories
@@ -98,15 +98,15 @@ def test_every_iteration_and_player_has_boards_of_its_own_but_on_a_panel(monkeyp
         assert len(set(streams)) == different
 
 
-def test_every_fit_draws_with_a_stream_of_its_own() -> None:
+def test_every_fit_draws_with_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     solver, streams = DeepCFR(LEDUC, CONFIG), []
-    fit = solver.collector.fit
+    fit = deep_cfr.fit
 
     def watched(network: Any, examples: Any, config: Any, stream: int, *rest: Any) -> Any:
         streams.append(stream)
         return fit(network, examples, config, stream, *rest)
 
-    solver.collector.fit = watched
+    monkeypatch.setattr(deep_cfr, "fit", watched)
     for _ in solver.iterations():
         solver.fit_average()
     assert len(streams) == len(set(streams)) == 3 * 4

@@ -196,7 +196,6 @@ def test_impossible_settings_are_named(change: dict[str, object], message: str) 
     ("change", "game", "sentence"),
     [
         ({"sampler": "external", "baseline": "infoset"}, "leduc", "needs 'solve.sampler' to be outcome"),
-        ({"baseline": "infoset", "parts": 2}, "leduc", "learned in one copy of the tables, but 'solve.parts' is 2"),
         ({"baseline": "infoset", "reward_shape": "y2"}, "leduc", "set 'solve.reward_on' to regret"),
         ({"baseline": "history"}, "leduc", "the game is leduc: use infoset"),
         ({"baseline": "history"}, "openspiel:leduc_poker", ""),

@@ -28,9 +28,11 @@ from deepcfr.memory.state import SavedState
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers import deep_cfr
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
+from deepcfr.solvers.collector import Job
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.histories import Traversals
+from deepcfr.solvers.histories import Chunk, Traversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
 from deepcfr.solvers.memories import Found, InfosetMemories, memory_bytes
 from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
@@ -152,7 +154,7 @@ def test_learnt_values_approach_those_of_the_profile(name: NamedSolver) -> None:
     solver = DeepCFR(KUHN, config)
     assert solver.values is not None
     for t in range(1, 5):
-        for found in (Traversals(KUHN, config, t, 0, solver.current()).run(0, 3_000),):
+        for found in (Traversals(KUHN, config, Job(t, 0), solver.current()).run((0, 3_000)),):
             solver.values.add(found)
         solver.values.fit(t, 0, Workers(1))
     deals = KUHN.deal(400, 5)
@@ -176,9 +178,9 @@ def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkey
     events: list[str] = []
     run, fit, advantages = Traversals.run, HistoryValues.fit, DeepCFR.fit_advantages
 
-    def noted_run(self: Traversals, first: int, count: int, part: int = 0) -> Found:
+    def noted_run(self: Traversals, chunk: Chunk) -> Found:
         events.append("own" if self._purpose else "histories")
-        return run(self, first, count, part)
+        return run(self, chunk)
 
     monkeypatch.setattr(Traversals, "run", noted_run)
     monkeypatch.setattr(HistoryValues, "fit", lambda *a: (events.append("values"), fit(*a))[1])
@@ -193,10 +195,10 @@ def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkey
 def test_values_are_learnt_from_other_histories_than_the_advantages() -> None:
     config = brief("escher")
     current = DeepCFR(KUHN, config).current()
-    own, others = (Traversals(KUHN, config, 1, 0, current, purpose) for purpose in ("values", ""))
+    own, others = (Traversals(KUHN, config, Job(1, 0, purpose), current) for purpose in ("values", ""))
     for name in ("deal", "action"):
         assert own.stream(name) != others.stream(name)
-    plain = Traversals(KUHN, config, 1, 0, current)
+    plain = Traversals(KUHN, config, Job(1, 0), current)
     assert plain.stream("deal") == others.stream("deal") == key(config.seed, "deal", 1, 0)
 
 
@@ -289,7 +291,7 @@ def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch:
     """The targets of both fits of iteration 2: d_2 max(R^1, 0) + r, then d_3 max(R^2, 0) + r, with the same samples r."""
     solver = DeepCFR(KUHN, brief("deep-pdcfr+", 2))
     fits: list[tuple[SplitNetwork, torch.Tensor, torch.Tensor]] = []  # network, targets, positive part of the sums
-    plain = solver.collector.fit
+    plain = deep_cfr.fit
 
     def fit(network: SplitNetwork, examples: InfosetExamples, *rest: Any) -> FitResult:
         sums, infosets = solver.sum_networks[1], examples.memory[slice(None)].infosets
@@ -297,7 +299,7 @@ def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch:
         fits.append((network, examples.targets.clone(), kept))
         return plain(network, examples, *rest)
 
-    monkeypatch.setattr(solver.collector, "fit", fit)
+    monkeypatch.setattr(deep_cfr, "fit", fit)
     solved(solver)
     (summed, added, before), (predicted, again, after) = fits[-2:]
     assert (summed, predicted) == (solver.sum_networks[1], solver.advantage_networks[1])
@@ -310,7 +312,7 @@ def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch:
 def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyPatch) -> None:
     solver = DeepCFR(KUHN, brief("double-neural", 2))
     kept: list[torch.Tensor] = []
-    plain = solver.collector.fit
+    plain = deep_cfr.fit
 
     def fit(network: SplitNetwork, examples: InfosetExamples, *rest: Any) -> FitResult:
         fresh = examples.memory.filled("target")
@@ -321,7 +323,7 @@ def test_a_network_of_sums_keeps_their_negative_part(monkeypatch: pytest.MonkeyP
             torch.testing.assert_close(kept[-1], outputs, atol=1e-4, rtol=1e-4)
         return plain(network, examples, *rest)
 
-    monkeypatch.setattr(solver.collector, "fit", fit)
+    monkeypatch.setattr(deep_cfr, "fit", fit)
     config = solver.config.advantage
     solver.config = replace(solver.config, advantage=replace(config, draw="uniform"))
     solved(solver)
@@ -384,7 +386,6 @@ def test_a_bootstrapped_fit_begins_with_the_outputs_of_the_last_network() -> Non
             {"advantage": {"target": "sum"}, "cfr": {"weighting": "discounted"}},
             "'advantage.target' is sum, which needs 'cfr.weighting' to be uniform, but it is discounted",
         ),
-        ({"memory": {"shards": 2}}, "set 'memory.shards' to 1"),
         ({"values": {"capacity": 0}}, "'values.capacity' must be between"),
     ],
 )

@@ -34,7 +34,6 @@ from deepcfr.config import (
 )
 from deepcfr.defaults import (
     LOCAL_CLUSTER,
-    default_cluster_config,
     default_config,
     default_solve_config,
     network_solver,
@@ -174,12 +173,7 @@ def parse_command(arguments: list[str]) -> Any:
             raise ConfigError(
                 f"--solver {command.solver} is a set of settings, and --config is one: use one of them, not both."
             )
-        if command.config:
-            base = load_config(command.config)
-        elif command.ray is not None:
-            base = default_cluster_config(command.game)
-        else:
-            base = default_config(command.game, command.solver)
+        base = load_config(command.config) if command.config else default_config(command.game, command.solver)
         return _read(arguments, with_kind(base, arguments), default_solve_config())
     if isinstance(command, records.Solve):
         tables = load_solve_config(command.config) if command.config else default_solve_config()

@@ -37,7 +37,6 @@ from deepcfr.errors import ConfigError
 Folder = Annotated[Path, arg(metavar="FOLDER")]
 Cluster = Annotated[str | None, arg(metavar="HOST:PORT")]
 MOST_ITERATIONS = 100_000_000  # the limit of a run that is limited by time
-DEFAULT_SHARDS = 8  # of the memories on a cluster
 DEFAULT_WORKERS = 2  # of a cluster
 
 
@@ -85,8 +84,7 @@ class Train:
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
     json: bool = False  # print one JSON object; progress goes to standard error
     ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
-    workers: int | None = None  # processes of the cluster that run traversals and hold memories (default: 2)
-    learners: int | None = None  # additional processes that fit networks together (default: 0, this process fits them)
+    workers: int | None = None  # processes of the cluster that run traversals (default: 2)
     seed: int = 0  # seed of everything random in the run
     #: nfsp, and ppo with mmd, have sections of their own and not those of Deep CFR; the other names are relatives of Deep
     #: CFR, as settings of it
@@ -104,13 +102,11 @@ class Train:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
     def run_config(self) -> RunConfig:
-        """The settings as one validated record; on a cluster memories are in several shards."""
+        """The settings as one validated record."""
         sections = {f.name: getattr(self, f.name) for f in dataclasses.fields(RunConfig) if f.name != "game"}
         sections["solver"] = network_solver(self.solver)
         if self.ray is not None and self.solver != "deep-cfr":
             raise ConfigError(f"--ray is for Deep CFR, but the solver is {self.solver}.")
-        if self.ray is not None and self.memory.shards == 1:
-            sections["memory"] = dataclasses.replace(self.memory, shards=max(DEFAULT_SHARDS, self.workers or 0))
         return validate_config(RunConfig(game=self.game, **sections))
 
 
@@ -128,8 +124,6 @@ class Solve:
     config: Path | None = None  # a TOML file with settings, or the name of a recipe that comes with the package
     minutes: float | None = None  # time limit, which replaces --iterations unless that is also given
     json: bool = False  # print one JSON object; progress goes to standard error
-    ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
-    workers: int | None = None  # processes of the cluster that run traversals (default: 2)
     seed: int = 0  # seed of everything random in the run
     solve: Annotated[TabularConfig, arg(name="")] = field(default_factory=TabularConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -141,13 +135,6 @@ class Solve:
         if self.minutes is not None:
             check_minutes(self.minutes)
             sections["runtime"] = dataclasses.replace(self.runtime, minutes=self.minutes)
-        if self.ray is not None:
-            if self.solve.algorithm != "mccfr":
-                raise ConfigError(
-                    f"--ray is for mccfr, whose traversals are independent, and not for {self.solve.algorithm}."
-                )
-            parts = (self.workers or DEFAULT_WORKERS) if self.solve.parts == 1 else self.solve.parts
-            sections["solve"] = dataclasses.replace(sections["solve"], parts=parts)
         return validate_config(SolveConfig(game=self.game, **sections))
 
 
@@ -173,8 +160,7 @@ class Resume:
     iterations: int | None = None  # new total of iterations, more than the run was to have
     minutes: float | None = None  # new time limit of the whole run, longer than it has taken
     ray: Cluster = None  # run traversals on the Ray cluster at HOST:PORT; without a value, on a new local one
-    workers: int | None = None  # processes of the cluster that run traversals and hold memories (default: 2)
-    learners: int | None = None  # additional processes that fit networks together (default: 0, this process fits them)
+    workers: int | None = None  # processes of the cluster that run traversals (default: 2)
     json: bool = False  # print one JSON object; progress goes to standard error
 
 

@@ -21,7 +21,6 @@ from deepcfr.cli.records import (
     check_minutes,
 )
 from deepcfr.config import RunConfig, SolveConfig, read_settings
-from deepcfr.defaults import cluster_notes
 from deepcfr.errors import CheckpointError, ClusterError, ConfigError, GameError
 
 if TYPE_CHECKING:
@@ -61,9 +60,6 @@ def runs_command(command: Runs) -> None:
 def train_command(command: Train) -> None:
     config, cluster = command.run_config(), _cluster(command)
     _note_game(command)
-    if cluster and not command.config:
-        for note in cluster_notes(command.game):
-            warn(note)
     _start(config, command.out, command.json, cluster)
 
 
@@ -75,32 +71,30 @@ def _note_game(command: Train | Solve) -> None:
             warn(f"{command.config} has settings for {game}; they are used for {command.game}.")
 
 
-def _cluster(command: Train | Solve | Resume) -> RayCluster | None:
+def _cluster(command: Train | Resume) -> RayCluster | None:
     """The cluster for the command's traversals; None: they run in this process."""
-    workers, learners = command.workers, getattr(command, "learners", None)
     if command.ray is None:
-        for option, count in (("--workers", workers), ("--learners", learners)):
-            if count is not None:
-                raise ConfigError(f"{option} is for runs on a Ray cluster: also give --ray.")
+        if command.workers is not None:
+            raise ConfigError("--workers is for runs on a Ray cluster: also give --ray.")
         return None
     try:
         from deepcfr.cluster.ray_cluster import RayCluster
     except ImportError as error:
         raise ClusterError("--ray needs Ray, which is not installed: pip install 'deepcfr[ray]'.") from error
-    return RayCluster(command.ray, DEFAULT_WORKERS if workers is None else workers, learners or 0)
+    return RayCluster(command.ray, DEFAULT_WORKERS if command.workers is None else command.workers)
 
 
 def solve_command(command: Solve) -> None:
-    config, cluster = command.run_config(), _cluster(command)
+    config = command.run_config()
     _note_game(command)
-    _start(config, command.out, command.json, cluster)
+    _start(config, command.out, command.json)
 
 
 def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: RayCluster | None = None) -> None:
     from deepcfr.runs.folder import RunFolder
 
     run = RunFolder.plan(out, config)
-    run.cost_notes(elsewhere=cluster is not None and not cluster.is_here)  # refuses what does not fit
+    run.cost_notes()  # refuses what does not fit
     if cluster:
         cluster.connect()
     run.begin()

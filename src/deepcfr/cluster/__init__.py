@@ -1,1 +1,1 @@
-"""Runs in many processes: shard workers, parts of Monte Carlo CFR, learners, and Ray, which starts them."""
+"""Runs in many processes: pieces of traversals on a Ray cluster."""

@@ -1,7 +1,4 @@
-"""The Ray cluster of a run: joining it, its capacity, and its workers, each an actor with some shards or parts.
-
-Only this module, `ray_hosts.py` and `ray_learners.py` import ray.
-"""
+"""The Ray cluster of a run: joining it, its capacity, and its workers. Only this folder imports ray."""
 
 from __future__ import annotations
 
@@ -10,124 +7,57 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
 from threading import Thread
 
 import ray
 from ray._private import ray_constants
 from ray.exceptions import RaySystemError
 
-from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.cluster.parts import MergedRemotely, PartHost
-from deepcfr.cluster.ray_hosts import LET_GO_SECONDS, RayHosts
-from deepcfr.cluster.ray_learners import LeftBehind, RayLearners
-from deepcfr.cluster.remote import RemoteCollector, shares
-from deepcfr.cluster.shard_host import ShardHost
-from deepcfr.config import RunConfig, SolveConfig
+from deepcfr.cluster.ray_workers import RayTraversals
+from deepcfr.config import RunConfig
 from deepcfr.defaults import LOCAL_CLUSTER
 from deepcfr.errors import ClusterError, ConfigError
-from deepcfr.games.base import Game
-from deepcfr.games.presets import GameSource, build_game
-from deepcfr.solvers.collector import Collecting
-from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.sampled import MakeSampled, SampledSolver
+from deepcfr.games.presets import GameSource
 
 _CONNECT_SECONDS = 20
-_COME_BACK_SECONDS = 120  # a lost machine may return
+_LET_GO_SECONDS = 15  # ended actors release their cores
 
 
 class RayCluster:
     """The Ray cluster of a run's workers: one at an address, or one on this machine that ends with this process."""
 
-    def __init__(self, address: str, workers: int, learners: int = 0, cores: int | None = None) -> None:
-        """`cores` is the number of cores that a cluster started here assumes; None is the number of the machine."""
+    def __init__(self, address: str, workers: int) -> None:
         if workers < 1:
             raise ConfigError(f"--workers must be at least 1, but is {workers}.")
-        if learners < 0:
-            raise ConfigError(f"--learners must not be negative, but is {learners}.")
-        self.address, self.workers, self.learners, self._cores = address, workers, learners, cores
-        self._left_behind: LeftBehind | None = None  # None until the first workers start
+        self.address, self.workers = address, workers
 
-    @property
-    def is_here(self) -> bool:
-        """Whether the cluster consists of this machine only."""
-        return self.address == LOCAL_CLUSTER
-
-    def collecting(self, source: GameSource) -> Collecting:
-        """The factory of the collector for a run of Deep CFR on the game."""
-
-        def collector(game: Game, config: RunConfig, table: FirstRoundTable | None) -> RemoteCollector:
-            if config.memory.shards == 1:
-                raise ConfigError("On a cluster memories are in shards, but 'memory.shards' is 1.")
-            numbers = self._shares(config.memory.shards, "memory.shards", "shard")
-            self.connect()
-            if config.runtime.device != "cpu" and self.learners:
-                self._require("GPU", self.learners)
-            hosts = RayHosts.begun(_shard_host, [(source, config, some) for some in numbers], numbers)
-            if not self.learners:
-                return RemoteCollector(game, config, table, hosts)
-            assert self._left_behind
-            learners = RayLearners(source, config, hosts, self.learners, self._left_behind)
-            hosts.before_close = learners.close
-            return RemoteCollector(game, config, table, hosts, learners)
-
-        return collector
-
-    def merging(
-        self, solver: SampledSolver, make: MakeSampled, config: SolveConfig, abstraction: Abstraction | None
-    ) -> MergedRemotely:
-        """Start workers that run the parts of Monte Carlo CFR; `make` builds the solver of each worker."""
-        numbers = self._shares(config.solve.parts, "solve.parts", "part")
+    def traversals(self, source: GameSource, config: RunConfig) -> RayTraversals:
+        """Start workers that run the traversals of a run of Deep CFR."""
         self.connect()
-        buckets = ray.put(abstraction)  # sent once for all workers
-        arguments = [(make, config, buckets, some, len(numbers), own) for own, some in enumerate(numbers)]
-        return MergedRemotely(solver, RayHosts.begun(_part_host, arguments, numbers))
-
-    def _shares(self, count: int, setting: str, thing: str) -> list[list[int]]:
-        if count < self.workers:
-            raise ConfigError(
-                f"'{setting}' is {count:,}, and --workers is {self.workers:,}: every worker needs a {thing}."
-            )
-        return shares(count, self.workers)
+        return RayTraversals(source, config, self.workers)
 
     def connect(self) -> None:
-        """Join the cluster, or start one here, and check that it has a core for each worker and learner.
-
-        A cluster that had enough cores before may have lost a machine; wait some time for it. Raises ClusterError.
-        """
+        """Join the cluster, or start one here, and check that it has a free core for each worker. Raises ClusterError."""
         if not ray.is_initialized():
-            _join(self.address, self._cores)
-        needed, beside = self.workers + self.learners, f" and learners ({self.learners:,})" if self.learners else ""
-        patience = _COME_BACK_SECONDS if self._left_behind else 0
+            _join(self.address)
         for resources, seconds, has in (
-            (ray.cluster_resources, patience, "the cluster has"),
-            (ray.available_resources, max(patience, LET_GO_SECONDS), "of those of the cluster are free only"),
+            (ray.cluster_resources, 0, "the cluster has"),
+            (ray.available_resources, _LET_GO_SECONDS, "of those of the cluster are free only"),
         ):
             end = time.monotonic() + seconds
-            while True:
-                if self._left_behind:
-                    self._left_behind.remove()
-                if (there := resources().get("CPU", 0)) >= needed:
-                    break
+            while (cores := resources().get("CPU", 0)) < self.workers:
                 if time.monotonic() >= end:
-                    raise ClusterError(f"Workers ({self.workers:,}){beside} need a core each, and {has} {there:,.0f}.")
+                    raise ClusterError(f"Workers ({self.workers:,}) need a core each, and {has} {cores:,.0f}.")
                 time.sleep(0.5)
-        self._left_behind = self._left_behind or LeftBehind()
-
-    def _require(self, resource: str, needed: int) -> None:
-        there = ray.cluster_resources().get(resource, 0)
-        if there < needed:
-            raise ClusterError(f"Learners ({needed:,}) need a {resource} each, and the cluster has {there:,.0f}.")
 
 
-def _join(address: str, cores: int | None) -> None:
+def _join(address: str) -> None:
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     if address == LOCAL_CLUSTER:
         joins, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
         try:  # without clusters of several machines, Ray's processes listen on the loopback address only
             # in this thread, because the cluster's processes end with the thread that started them
-            ray.init("local", num_cpus=cores, **quiet)
+            ray.init("local", **quiet)
         finally:
             ray_constants.ENABLE_RAY_CLUSTER = joins
         return
@@ -188,19 +118,3 @@ def _knock(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, OverflowError, UnicodeError) as error:  # UnicodeError: a name that cannot be one of a host
         raise ClusterError(f"Nothing answers at '{address}', so there is no Ray cluster: {error}.") from error
-
-
-def _shard_host(source: GameSource, config: RunConfig, numbers: Sequence[int]) -> ShardHost:
-    return ShardHost(build_game(source, config.network.suits), config, numbers)
-
-
-def _part_host(
-    make: MakeSampled,
-    config: SolveConfig,
-    abstraction: Abstraction | None,
-    numbers: Sequence[int],
-    slices: int,
-    own: int,
-) -> PartHost:
-    alone = replace(config, runtime=replace(config.runtime, threads=1))
-    return PartHost(make(alone, abstraction), numbers, slices, own)

@@ -33,7 +33,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "sampling.decisions": (1, 1_000),
     "memory.advantage_capacity": (1, 10**10),
     "memory.strategy_capacity": (1, 10**10),
-    "memory.shards": (1, 100_000),
     "network.width": (1, 8192),
     "network.layers": (1, 64),
     "network.card_width": (1, 64),
@@ -62,8 +61,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "solve.traversals": (1, 1_000_000_000),
     "solve.exploration_start": (0.0, 1.0),
     "solve.threshold": (0.0, 1.0),
-    "solve.parts": (1, 100_000),
-    "solve.epoch": (1, 100_000_000),
     "evaluation.every": (0, 100_000_000),
     "runtime.threads": (1, 1024),
     "runtime.checkpoint_every": (1, 100_000_000),
@@ -118,11 +115,9 @@ def config_problems(config: AnyConfig) -> Iterator[str]:
                 "sampling.panel, advantage.target to bootstrap, or cfr.weighting to linear."
             )
         yield from _family_problems(config)
-        yield from _shard_problems(config)
+        if config.memory.files and config.runtime.device != "cpu":
+            yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
         yield from _kept_networks_problems(config)
-
-
-_ONE_PLACE = "which needs all of a memory in one place: set 'memory.shards' to 1, and do without --ray."
 
 
 def _family_problems(config: RunConfig) -> Iterator[str]:
@@ -143,31 +138,6 @@ def _family_problems(config: RunConfig) -> Iterator[str]:
         yield f"{target}, which needs boards that are drawn anew: set 'sampling.panel' to false, or the target to mean."
     if config.advantage.target == "sum" and config.cfr.weighting != "uniform":
         yield f"{target}, which needs 'cfr.weighting' to be uniform, but it is {config.cfr.weighting}."
-    needs = {
-        "'sampling.estimate' is not payoffs": config.has_values,
-        target: bootstrapped,
-    }
-    for what, needed in needs.items():
-        if needed and config.memory.shards > 1:
-            yield f"{what}, {_ONE_PLACE}"
-
-
-def _shard_problems(config: RunConfig) -> Iterator[str]:
-    """One sentence for every setting that memories in several shards do not offer."""
-    shards = config.memory.shards
-    if config.memory.files and config.runtime.device != "cpu":
-        yield f"'memory.files' needs 'runtime.device' to be cpu, but it is {config.runtime.device}."
-    if shards == 1:
-        return
-    if config.sampling.kind == "public-chance":
-        yield f"'sampling.kind' is public-chance, {_ONE_PLACE}"
-        return
-    least = min(config.sampling.traversals, config.memory.advantage_capacity, config.memory.strategy_capacity)
-    if least < shards <= _LIMITS["memory.shards"][1]:
-        yield (
-            f"'memory.shards' must be at most {number(least)}, so that every shard has a traversal and a sample, but is "
-            f"{number(shards)}."
-        )
 
 
 _OF_DEEP_CFR = ("cfr", "sampling", "memory", "advantage", "average", "values")
@@ -201,8 +171,8 @@ def unread_settings(config: AnyConfig) -> Iterator[str]:
 
 
 _SAMPLED = (
-    "sampler", "traversals", "weighting", "baseline", "exploration_start", "reward_shape", "reward_on", "initial", "parts",
-    "epoch", "threshold",
+    "sampler", "traversals", "weighting", "baseline", "exploration_start", "reward_shape", "reward_on", "initial",
+    "threshold",
 )  # fmt: skip
 
 
@@ -212,7 +182,6 @@ def _unread_by_tables(config: SolveConfig) -> dict[str, list[str]]:
     algorithm, mccfr = own.algorithm, own.algorithm == "mccfr"
     idle = {
         "'solve.reward_shape' is y1": ("reward_on",) if own.reward_shape == "y1" else (),
-        "'solve.parts' is 1": ("epoch",) if own.parts == 1 else (),
     }
     by_algorithm = _changed(config, "solve", () if mccfr else _SAMPLED)
     return {f"'solve.algorithm' is {algorithm}": by_algorithm} | {
@@ -279,8 +248,6 @@ def _solve_problems(settings: TabularConfig, game: str) -> Iterator[str]:
     baseline = f"'solve.baseline' is {settings.baseline}, which"
     if settings.sampler != "outcome":
         yield f"{baseline} needs 'solve.sampler' to be outcome, but it is {settings.sampler}."
-    if settings.parts > 1:
-        yield f"{baseline} is learned in one copy of the tables, but 'solve.parts' is {settings.parts}."
     if settings.reward_shape != "y1" and settings.reward_on == "payoff":
         yield f"{baseline} needs both players to learn from the same payoffs: set 'solve.reward_on' to regret."
     if settings.baseline == "history" and not lists_histories(game):

@@ -116,11 +116,8 @@ class MemoryConfig:
     kind: Literal["reservoir", "window"] = "reservoir"
     advantage_capacity: int = 40_000_000  #: samples in each player's advantage memory: infosets, or hands of each round
     strategy_capacity: int = 40_000_000  #: samples in the strategy memory; hands of each round and player
-    #: equal parts of the traversals and of each memory, which may be in different processes. Results depend on the number
-    #: of shards, not on their processes
-    shards: int = 1
-    #: a folder for the memories as files, on the machine of each shard; if empty, they are in main memory. A run overwrites
-    #: these files; it resumes from its checkpoints and not from them
+    #: a folder for the memories as files; if empty, they are in main memory. A run overwrites these files; it resumes from
+    #: its checkpoints and not from them
     files: str = ""
 
 
@@ -344,10 +341,6 @@ class TabularConfig:
     reward_on: Literal["payoff", "regret"] = "payoff"
     #: mccfr: initial strategy of the tables: uniform, or by the simulated win rate of a hand's bucket (Lin 2024, section 7)
     initial: Literal["uniform", "win-rates"] = "uniform"
-    #: mccfr: equal parts of the traversals, which may be in different processes; each has a copy of the tables, and the
-    #: copies are merged after every epoch
-    parts: int = 1
-    epoch: int = 1  #: mccfr: iterations between merges of parts
     #: mccfr: actions of the average strategy below this probability are not played, unless none is as probable; 0 is off,
     #: above 1/2 only the most probable action is left
     threshold: float = 0.0

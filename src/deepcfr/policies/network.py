@@ -200,6 +200,10 @@ class RememberedStrategies:
         asked, self._asked = self._asked, []
         return sum(asked)
 
+    def add_asked(self, infosets: int) -> None:
+        """Count infosets at which another process evaluated networks."""
+        self._asked.append(infosets)
+
     def of(self, policy: Policy, networks: RegretMatchingPolicy) -> BoardStrategy:
         """The strategy of `policy`, which plays `networks` in all rounds, except possibly the first.
 

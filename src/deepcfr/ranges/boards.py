@@ -24,7 +24,7 @@ from deepcfr.games.cards import all_hands, extend_board, pack_cards
 from deepcfr.games.hands import board_strengths
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
-from deepcfr.parallel import Workers
+from deepcfr.parallel import Mapping
 from deepcfr.ranges.kernels import add_up
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.rng import key
@@ -67,6 +67,8 @@ Deal = Callable[[npt.NDArray[np.floating]], npt.NDArray[np.float64]]
 """Reach at a round's exits, [P, X, U], to the values there, [M, X, U]: the mean over the next round's boards."""
 Visit = Callable[[Board, npt.NDArray[np.floating], Deal], npt.NDArray[np.floating]]
 """(board, reach [P, entries, U], deal) to values [M, entries, U]."""
+Entry = tuple[Board, npt.NDArray[np.floating], float]
+"""A board, the reach at the exits of the round before it, [P, X, U], and the scale of that reach."""
 OnBoard = Callable[[int, int], None]
 Choose = Callable[[Board], list[Board]]
 """A board to the boards of the next round to visit, with corrected weights."""
@@ -141,7 +143,7 @@ class Boards:
         return self._make_children(board)
 
     def visit_all(
-        self, visit: Visit, workers: Workers, on_board: OnBoard | None = None, choose: Choose | None = None
+        self, visit: Visit, workers: Mapping, on_board: OnBoard | None = None, choose: Choose | None = None
     ) -> npt.NDArray[np.float64]:
         """The visit's M values for the whole game, float64 [M]; `workers` process the boards.
 
@@ -158,7 +160,7 @@ class Boards:
         visit: Visit,
         board: Board,
         reach: npt.NDArray[np.floating],
-        workers: Workers | None = None,
+        workers: Mapping | None = None,
         on_board: OnBoard | None = None,
         choose: Choose | None = None,
     ) -> npt.NDArray[np.float64]:
@@ -169,14 +171,11 @@ class Boards:
         later = choose(board) if choose else self.children(board)
         several = len(later) > 1
 
-        def play(child: Board) -> npt.NDArray[np.floating]:
-            def deal(at_exits: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-                return self.deal(visit, child, at_exits, None if several else workers, on_board, choose)
+        def play(entry: Entry) -> npt.NDArray[np.floating]:
+            return self.play(visit, entry, None if several else workers, on_board, choose)
 
-            scale = child.reach_scale / board.reach_scale
-            return visit(child, np.ascontiguousarray(reach[:, :, child.up]) * scale, deal)
-
-        results = workers.map(play, later) if workers and several else map(play, later)
+        entries = ((child, reach, board.reach_scale) for child in later)
+        results = workers.map(play, entries) if workers and several else map(play, entries)
         total = np.empty(0)
         for done, (child, values) in enumerate(zip(later, results, strict=True)):
             if done == 0:
@@ -185,6 +184,19 @@ class Boards:
             if on_board and workers and several:
                 on_board(done + 1, len(later))
         return total
+
+    def play(
+        self,
+        visit: Visit,
+        entry: Entry,
+        workers: Mapping | None = None,
+        on_board: OnBoard | None = None,
+        choose: Choose | None = None,
+    ) -> npt.NDArray[np.floating]:
+        """The visit's values at the entries of a board's round, [M, entries, U]; other arguments as in `visit_all`."""
+        board, before, scale = entry
+        reach = np.ascontiguousarray(before[:, :, board.up]) * (board.reach_scale / scale)
+        return visit(board, reach, lambda at_exits: self.deal(visit, board, at_exits, workers, on_board, choose))
 
     def _make_children(self, board: Board, first_index: int = 0) -> list[Board]:
         rules = self.game.rules

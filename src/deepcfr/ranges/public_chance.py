@@ -7,9 +7,11 @@ chance sampling (Johanson, Bard, Lanctot, Gibson and Bowling 2012). docs/public-
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,7 @@ import torch
 from deepcfr.config import PublicChanceSampling
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
-from deepcfr.ranges.boards import MOST_ORDERED, Board, Boards, Deal, SampledBoards, by_likeness, count_boards
+from deepcfr.ranges.boards import MOST_ORDERED, Board, Boards, Deal, Entry, SampledBoards, by_likeness, count_boards
 from deepcfr.ranges.kernels import draw_decisions, unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
@@ -68,15 +70,18 @@ def traverse_boards(
     iteration: int,
     stream: int,
     workers: Workers,
+    elsewhere: PlayElsewhere | None = None,
 ) -> BoardPass:
     """Play both players' strategy on sampled boards, and record hands of `player` on each of them.
 
     On a panel whole hands are recorded, with all of the player's decisions in a round, otherwise single infosets. All
     randomness comes from `stream`, so equal streams visit the same boards and record the same samples in the same order.
-    Samples carry `iteration`.
+    Samples carry `iteration`. With `elsewhere` the first boards of which there are several, and all after them, are played
+    by `BoardTraversal.piece` of equal arguments in other processes.
     """
-    traversal = _Traversal(boards, strategy, player, settings, iteration, stream)
-    value = boards.visit_all(traversal.visit, workers, choose=BoardSampler(boards, settings, stream).choose)
+    traversal = BoardTraversal(boards, strategy, player, settings, iteration, stream)
+    runs = _Elsewhere(traversal, elsewhere) if elsewhere else workers
+    value = boards.visit_all(traversal.visit, runs, choose=traversal.choose)
     found = [traversal.found[number] for number in sorted(traversal.found)]
     rounds = range(len(boards.rounds))
     return BoardPass(
@@ -91,7 +96,9 @@ def traverse_boards(
 
 
 @dataclass(frozen=True)
-class _Found:
+class Recorded:
+    """The samples of one board, and counts as in `BoardPass`."""
+
     round: int
     advantages: HandSamples | Samples
     strategies: HandSamples | Samples
@@ -146,9 +153,20 @@ def _drawn(boards: SampledBoards, board: Board, count: int, hands: int, draw: np
     return [replace(child, weight=child.weight / count) for child in later]
 
 
+Records = dict[tuple[int, ...], Recorded]
+"""What was found on boards, by round and cards."""
+Piece = tuple[Floats, Records]
+"""The values at the entries of a board, [1, entries, U], and what was found there and on later boards."""
+PlayElsewhere = Callable[[Iterable[Entry]], Iterator[Piece]]
+"""Plays boards and those after them in other processes; returns in order what `BoardTraversal.piece` does."""
+
+
 @dataclass
-class _Traversal:
-    """One pass. Boards are identified by the path of choices that led to them, so results do not depend on threads."""
+class BoardTraversal:
+    """One pass; arguments as in `traverse_boards`.
+
+    Boards are identified by the path of choices that led to them, so results do not depend on threads.
+    """
 
     boards: Boards
     strategy: BoardStrategy
@@ -156,7 +174,7 @@ class _Traversal:
     settings: PublicChanceSampling
     iteration: int
     stream: int
-    found: dict[tuple[int, ...], _Found] = field(default_factory=dict)
+    found: Records = field(default_factory=dict)
     first_values: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
@@ -164,6 +182,13 @@ class _Traversal:
         self._hole = self.boards.game.rules.hole_cards
         self._parts = [RoundPart.of(tree, self.player) for tree in self.boards.rounds]
         self._usual = uniform_reach(self.boards.rounds, self.player)
+        self.choose = BoardSampler(self.boards, self.settings, self.stream).choose
+
+    def piece(self, entry: Entry) -> Piece:
+        """Play a board and those after it."""
+        self.found = {}
+        values = self.boards.play(self.visit, entry, choose=self.choose)
+        return values, self.found
 
     def visit(self, board: Board, reach: Floats, deal: Deal) -> Floats:
         """Play one board and record its samples; returns the player's values at the round's entries, [1, X', U]."""
@@ -176,7 +201,7 @@ class _Traversal:
         self.found[board.round, *board.cards] = self._record(play, values[0])
         return values[:, tree.entries]
 
-    def _record(self, play: RoundPass, values: Floats) -> _Found:
+    def _record(self, play: RoundPass, values: Floats) -> Recorded:
         """The board's samples: of whole hands on a panel, else of infosets."""
         tree, board = play.tree, play.board
         part = self._parts[board.round]
@@ -185,7 +210,7 @@ class _Traversal:
         unblocked_reach(opponent_row, play.rows[1 - self.player], board.holes, board.view, board.example, reach)
         record = self._whole_hands if self.settings.panel else self._infosets
         advantages, strategies = record(play, values, reach)
-        return _Found(
+        return Recorded(
             round=board.round,
             advantages=advantages,
             strategies=strategies,
@@ -257,6 +282,20 @@ class _Traversal:
             reach=torch.from_numpy(reach.T.astype(np.float32)),
             iteration=torch.full((len(view),), self.iteration, dtype=torch.int32),
         )
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Has boards played elsewhere, and puts their samples with those of `traversal`; a `Mapping`."""
+
+    traversal: BoardTraversal
+    run: PlayElsewhere
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:  # noqa: ARG002
+        """The values at the entries of every item, an `Entry`, in order."""
+        for values, found in self.run(items):
+            self.traversal.found |= found
+            yield values
 
 
 def uniform_reach(rounds: list[RoundTree], player: int) -> list[tuple[float, float]]:

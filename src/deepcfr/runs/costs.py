@@ -44,12 +44,11 @@ def cost_notes(
     source: GameSource,
     abstraction: Path | None = None,
     *,
-    elsewhere: bool = False,
     game: Callable[[], AnyGame] | None = None,
 ) -> list[str]:
     """Sentences on the memory of a run and on settings that it does not read.
 
-    `abstraction` is the folder of the one that the run uses, if any. Memories `elsewhere` need not fit into this machine.
+    `abstraction` is the folder of the one that the run uses, if any.
     `game` returns the game of `source` with cards as the run's networks see them; without it the game is built here.
     Raises ConfigError if its device is missing, or too small for its memories or tables, and the errors of the game and the
     abstraction if they are missing.
@@ -58,8 +57,7 @@ def cost_notes(
         if isinstance(source, LadderRules):
             return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
-    here = _memory_of(config.runtime.device)
-    available = None if elsewhere else here
+    available = _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
     assert not isinstance(poker, LadderGame)
     table = _strength_bytes(poker, config)
@@ -68,7 +66,7 @@ def cost_notes(
     _require_networks(poker, config, available)
     notes = [poker.size] if hasattr(poker, "size") else []
     if config.solver != "ppo":  # which has no memories
-        notes.append(_memory_note(poker, config, available, elsewhere=elsewhere))
+        notes.append(_memory_note(poker, config, available))
     if not isinstance(poker, PokerGame):
         return [*notes, *unread_settings(config)]
     if config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
@@ -122,11 +120,11 @@ def _require_networks(game: Game, config: RunConfig, available: int | None) -> N
         )
 
 
-def _memory_note(poker: Game, config: RunConfig, available: int | None, *, elsewhere: bool) -> str:
+def _memory_note(poker: Game, config: RunConfig, available: int | None) -> str:
     """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks into `available`."""
     is_nfsp = config.solver == "nfsp"
     needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
-    if config.memory.files and not is_nfsp and not elsewhere:
+    if config.memory.files and not is_nfsp:
         _require_disk(Path(config.memory.files), needed - value_memory_bytes(poker, config), _capacities(config))
     elif available is not None and needed + network_bytes(poker, config) > 0.9 * available:
         names = "nfsp.reservoir_capacity or nfsp.replay_capacity" if is_nfsp else _capacities(config)

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from deepcfr.abstraction.buckets import Abstraction
 from deepcfr.abstraction.files import load_abstraction
-from deepcfr.cluster.parts import MergedHere
-from deepcfr.cluster.shards import ShardedCollector
 from deepcfr.config import (
     AnyConfig,
     PolicyName,
@@ -42,8 +40,8 @@ from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import environment, read_metrics
 from deepcfr.runs.record import RunRecord, checkpoint_folders
 from deepcfr.solvers.build import Solver, build_solver
-from deepcfr.solvers.collector import Collecting
-from deepcfr.solvers.sampled import SampledSolver
+from deepcfr.solvers.collector import Outside
+from deepcfr.solvers.memories import without_memories
 
 if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
@@ -60,26 +58,13 @@ def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> Any
 
 
 def make_solver(
-    game: AnyGame, config: AnyConfig, abstraction: Abstraction | None = None, collecting: Collecting | None = None
+    game: AnyGame, config: AnyConfig, abstraction: Abstraction | None = None, outside: Outside | None = None
 ) -> Solver:
-    """A new solver for a run of a game; raises the errors of `build_solver`. Its shards or parts are in this process."""
-    if isinstance(config, RunConfig) and config.memory.shards > 1:
-        collecting = collecting or ShardedCollector
+    """A new solver for a run of a game; arguments and errors as of `build_solver`."""
     if isinstance(game, LadderGame):
         assert isinstance(config, SolveConfig)
-        solver: Solver = build_ladder_solver(game, config, abstraction)
-    else:
-        solver = build_solver(game, config, abstraction, collecting)
-    if isinstance(solver, SampledSolver) and solver.config.parts > 1:
-        solver.merging = MergedHere(solver)
-    return solver
-
-
-def make_sampled(source: GameSource, config: SolveConfig, abstraction: Abstraction | None) -> SampledSolver:
-    """A new solver of Monte Carlo CFR for a process of its own."""
-    solver = make_solver(make_game(source, config), config, abstraction)
-    assert isinstance(solver, SampledSolver)
-    return solver
+        return build_ladder_solver(game, config, abstraction)
+    return build_solver(game, config, abstraction, outside)
 
 
 class RunFolder(RunRecord):
@@ -140,13 +125,13 @@ class RunFolder(RunRecord):
         if not any(self.path.iterdir()):
             self.path.rmdir()
 
-    def cost_notes(self, *, elsewhere: bool = False) -> list[str]:
+    def cost_notes(self) -> list[str]:
         """The sentences of `runs.costs.cost_notes`, estimated at the first call; raises what it raises."""
         if self._cost_notes is None:
             begun = (self.path / "config.toml").exists()
             abstraction = self.abstraction_path if begun else self._abstraction_origin
             game = partial(self._any_game, self.config.runtime.device)
-            self._cost_notes = cost_notes(self.config, self.source, abstraction, elsewhere=elsewhere, game=game)
+            self._cost_notes = cost_notes(self.config, self.source, abstraction, game=game)
         return self._cost_notes
 
     def extend(self, iterations: int) -> None:
@@ -205,15 +190,6 @@ class RunFolder(RunRecord):
             resumed = [*recorded.get("resumed", []), {"iteration": iteration, **now}]
             write_atomically(path, json_bytes(recorded | {"resumed": resumed}))
 
-    def note_loss(self, iteration: int, reached: int, reason: str) -> None:
-        """Add to `environment.json` the loss of a worker and the iterations that are repeated because of it."""
-        path = self.path / "environment.json"
-        if not path.is_file():
-            return
-        recorded = read_json(path)
-        loss = {"goes_on_from": iteration, "done_again": reached - iteration, "reason": reason}
-        write_atomically(path, json_bytes(recorded | {"losses": [*recorded.get("losses", []), loss]}))
-
     @property
     def abstraction_path(self) -> Path | None:
         """The run's own copy of its abstraction; None for runs without one."""
@@ -243,7 +219,9 @@ class RunFolder(RunRecord):
         """A hash that a checkpoint must have: of the game and the settings that decide the state's shape and meaning."""
         parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
         if isinstance(self.config, RunConfig):
-            parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
+            memory = dataclasses.asdict(self.config.memory)
+            memory |= {"shards": 1, "files": memory.pop("files")}  # as in the shipped checkpoints
+            parts += [dataclasses.asdict(self.config.network), memory]
             if self.config.has_values:
                 parts += [{"values": self.config.values.capacity}]
             if self.config.advantage.bootstrapped:
@@ -277,26 +255,22 @@ class RunFolder(RunRecord):
     def load_solver(self, warn: Warn, *, memories: bool, cluster: RayCluster | None = None) -> tuple[Solver, float]:
         """The solver in the state of the newest undamaged checkpoint, or a new one, and its seconds so far.
 
-        With a `cluster` its traversals run there, and Deep CFR keeps its memories there too. Without `memories` it can play
-        but not train, and is on the CPU whatever it was trained on.
+        With a `cluster` its traversals run there. Without `memories` it can play but not train, and is on the CPU whatever
+        it was trained on.
         """
         checkpoint = self.checkpoint(warn)
         config = self.config
-        if not memories and isinstance(config, RunConfig):  # nothing will be collected, so nothing large is allocated
-            small = replace(config.memory, advantage_capacity=1, strategy_capacity=1, shards=1, files="")
-            least = replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
-            config = replace(config, memory=small, nfsp=least, values=replace(config.values, capacity=1))
+        if not memories and isinstance(config, RunConfig):
+            config = without_memories(config)
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
-        collecting = None
-        if cluster and isinstance(config, RunConfig):
-            if config.solver != "deep-cfr":
-                raise ConfigError(f"--ray is for Deep CFR and tables, but '{self.path}' is a run of {config.method}.")
-            collecting = cluster.collecting(self.source)
-        device = config.runtime.device if memories else "cpu"
-        solver = make_solver(self._any_game(device), config, abstraction, collecting)
-        if cluster and isinstance(solver, SampledSolver) and isinstance(config, SolveConfig):
-            solver.merging = cluster.merging(solver, partial(make_sampled, self.source), config, abstraction)
+        device, outside = config.runtime.device if memories else "cpu", None
+        game = self._any_game(device)
+        if cluster:
+            if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
+                raise ConfigError(f"--ray is for Deep CFR, but '{self.path}' is a run of {config.method}.")
+            outside = cluster.traversals(self.source, config)
+        solver = make_solver(game, config, abstraction, outside)
         if checkpoint is None:
             return solver, 0.0
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deepcfr.errors import CheckpointError, WorkerLost
+from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal_of
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.machine import resident_memory
@@ -46,7 +46,6 @@ class Summary:
     result: Exploitability | None  # of the last evaluation, None where exact evaluation is out of reach or not reached
 
 
-_ATTEMPTS = 3  # to get past a checkpoint
 _PATIENCE = 3.0  # seconds that an evaluation may take to its end after a signal
 
 
@@ -60,38 +59,17 @@ def train(run: RunFolder, observer: Observer, cluster: RayCluster | None = None)
     At most one checkpoint interval is lost to a crash, and a resumed run computes what an uninterrupted one would (but for
     Monte Carlo CFR in several threads, whose order of updates is not fixed). Ctrl-C, SIGTERM and SIGHUP let it finish the
     iteration and save. An evaluation that is not done a few seconds later is broken off, and made when the run goes on.
-    If a worker of the cluster is lost, the run goes on from its newest checkpoint with others; what came after it is
-    computed again, the same as before.
-    Raises CheckpointError, ConfigError, TrainingError, and ClusterError if workers were lost three times with no new
-    checkpoint in between.
+    With a `cluster` the traversals of Deep CFR run there.
+    Raises CheckpointError, ConfigError, TrainingError, and ClusterError if the cluster loses machines for good.
     """
-    at, times = -1, 0
-    while True:
+    with trained_here(run.path):
+        notes = run.cost_notes()
+        solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
         try:
-            with trained_here(run.path):
-                return _train(run, observer, cluster)
-        except WorkerLost as error:
-            found, done = run.checkpoint(observer.warn), read_metrics(run.metrics_path)
-            iteration, reached = found.iteration if found else 0, done[-1]["iteration"] if done else 0
-            at, times = iteration, times + 1 if iteration == at else 1
-            run.note_loss(iteration, reached, str(error))
-            if times == _ATTEMPTS:
-                raise
-            observer.warn(
-                f"{error} The run goes on from iteration {iteration}, and does again what came after it: "
-                f"{reached - iteration} whole iterations and a part of one."
-            )
-
-
-def _train(run: RunFolder, observer: Observer, cluster: RayCluster | None) -> Summary:
-    away = cluster is not None and not cluster.is_here
-    notes = run.cost_notes(elsewhere=away)
-    solver, before = run.load_solver(observer.warn, memories=True, cluster=cluster)
-    try:
-        run.keep_config()
-        return _carry_on(run, solver, before, observer, chain(notes, time_notes(solver, run.config)))
-    finally:
-        solver.close()
+            run.keep_config()
+            return _carry_on(run, solver, before, observer, chain(notes, time_notes(solver, run.config)))
+        finally:
+            solver.close()
 
 
 def _carry_on(run: RunFolder, solver: Solver, before: float, observer: Observer, notes: Iterable[str]) -> Summary:

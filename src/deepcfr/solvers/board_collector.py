@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from deepcfr.config import RunConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import RememberedStrategies
-from deepcfr.ranges.boards import Boards, SampledBoards, keeps_all
-from deepcfr.ranges.public_chance import traverse_boards
+from deepcfr.ranges.boards import Boards, Entry, SampledBoards, keeps_all
+from deepcfr.ranges.public_chance import BoardTraversal, Floats, Piece, Records, traverse_boards
 from deepcfr.ranges.rounds import round_trees
+from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.rng import key
-from deepcfr.solvers.collector import Current, Fitting
+from deepcfr.solvers.collector import Current, Elsewhere, Job
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import Batch, Found, HandMemories, InfosetMemories, Memories, panel_rows
-from deepcfr.training.fit import fit
 from deepcfr.types import HandSamples, Samples
 
 
 class BoardCollector:
     """Traversals of sampled boards, or of the same panel of them in every iteration."""
 
-    def __init__(self, game: PokerGame, config: RunConfig, table: FirstRoundTable | None, workers: Workers) -> None:
+    def __init__(
+        self,
+        game: PokerGame,
+        config: RunConfig,
+        table: FirstRoundTable | None,
+        workers: Workers,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._game, self._config, self._table, self._workers = game, config, table, workers
-        self.fit: Fitting = fit
+        self._elsewhere = elsewhere
         self.remembered = RememberedStrategies()  # on a panel of boards
         assert config.sampling.kind == "public-chance"
         self._sampling = settings = config.sampling
@@ -50,18 +57,19 @@ class BoardCollector:
         """Call after a player's network changes; drops cached strategies."""
         self.remembered.changed(player)
 
-    def close(self) -> None:
-        """Does nothing: there are no other processes."""
-
     def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
-        """Iteration t's traversals for one player, in one part."""
-        settings = self._sampling
-        if settings.panel:
-            strategy = self.remembered.of(current.policy(), current.matching)
-            stream = panel_stream(self._config)
-        else:
-            strategy, stream = current.policy().on_board, self._stream("boards", t, traverser)
-        found = traverse_boards(self.boards, strategy, traverser, settings, t, stream, self._workers)
+        """Iteration t's traversals for one player, all at once."""
+        settings, job = self._sampling, Job(t, traverser)
+        strategy, stream = self._strategy(current), self._boards_stream(job)
+
+        def elsewhere(entries: Iterable[Entry]) -> Iterator[Piece]:
+            assert self._elsewhere
+            for values, found, asked in self._elsewhere(job, entries):
+                self.remembered.add_asked(asked)
+                yield values, found
+
+        arguments = (self.boards, strategy, traverser, settings, t, stream, self._workers)
+        found = traverse_boards(*arguments, elsewhere if self._elsewhere else None)
         rounds = range(self._first_round, len(self.boards.rounds))
         acting = [r for r in rounds if (self.boards.rounds[r].actor == traverser).any()]
         yield Found(
@@ -72,6 +80,19 @@ class BoardCollector:
             strategies=[self._batch(found.strategies[round_], 1, t, traverser, round_) for round_ in acting],
             first_values=found.first_values if self._table else None,
         )
+
+    def work(self, job: Job, current: Current) -> Callable[[Entry], tuple[Floats, Records, int]]:
+        """The function that plays a board and those after it; it also returns `RememberedStrategies.asked`."""
+        strategy, stream = self._strategy(current), self._boards_stream(job)
+        traversal = BoardTraversal(self.boards, strategy, job.traverser, self._sampling, job.t, stream)
+        return lambda entry: (*traversal.piece(entry), self.remembered.asked())
+
+    def _strategy(self, current: Current) -> BoardStrategy:
+        policy = current.policy()
+        return self.remembered.of(policy, current.matching) if self._sampling.panel else policy.on_board
+
+    def _boards_stream(self, job: Job) -> int:
+        return panel_stream(self._config) if self._sampling.panel else self._stream("boards", job.t, job.traverser)
 
     def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:
         """One round's samples; `kind` is 0 for advantages and 1 for strategies."""

@@ -15,7 +15,7 @@ from deepcfr.games.tree_game import TreeGame
 from deepcfr.memory.state import SavedState, State
 from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
-from deepcfr.solvers.collector import Collecting
+from deepcfr.solvers.collector import Outside
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.excessive_gap import ExcessiveGap
 from deepcfr.solvers.fictitious_play import FictitiousPlay
@@ -92,17 +92,17 @@ def build_solver(
     game: Game,
     config: AnyConfig,
     abstraction: Abstraction | None = None,
-    collecting: Collecting | None = None,
+    outside: Outside | None = None,
 ) -> Solver:
     """A new solver for the game, before its first iteration; `abstraction` is for Monte Carlo CFR on poker games.
 
-    `collecting` is for Deep CFR: the factory of the collector, if traversals run in other processes.
+    `outside` is for Deep CFR: the other processes that run its traversals, if any.
 
     Raises ConfigError and GameError for what the solver does not offer.
     """
     if isinstance(config, RunConfig):
         if config.solver == "deep-cfr":
-            return DeepCFR(game, config, collecting)
+            return DeepCFR(game, config, outside)
         return NFSP(game, config) if config.solver == "nfsp" else PolicyGradient(game, config)
     settings, threads = config.solve, config.runtime.threads
     game = require_listed(game)

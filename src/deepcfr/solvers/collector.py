@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from deepcfr.config import FitConfig, RunConfig
-from deepcfr.games.base import Game
-from deepcfr.parallel import Workers
+import numpy as np
+import numpy.typing as npt
+
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import Found, Memories
-from deepcfr.training.examples import Examples
 from deepcfr.training.fit import FitResult
-from deepcfr.training.networks import SplitNetwork
+
+Weights = dict[str, npt.NDArray[np.generic]]  # of a network, by name
 
 
 @dataclass(frozen=True)
@@ -37,35 +36,54 @@ class Current:
         return WithFirstRound(self.matching, self.first_round) if self.first_round else self.matching
 
 
-class Fitting(Protocol):
-    """A function that fits a network to examples: `training.fit.fit`, or the same in other processes."""
+class Job(NamedTuple):
+    """One player's traversals in one iteration. Another `purpose` has random streams of its own."""
 
-    def __call__(
-        self, network: SplitNetwork, examples: Examples, config: FitConfig, stream: int, workers: Workers
-    ) -> FitResult: ...
+    t: int
+    traverser: int
+    purpose: str = ""
+
+
+Elsewhere = Callable[[Job, Iterable[Any]], Iterator[Any]]
+"""Runs pieces of a job in other processes, each by `Collector.work` there; returns their results in order."""
 
 
 class Collector(Protocol):
-    """Runs traversals and fits, in this process or in others; `memories` holds the samples of its traversals."""
+    """Runs traversals, in threads of this process or elsewhere; `memories` holds their samples.
+
+    The traversals of a job are a list of pieces. What a piece finds depends on the run's seed, on the job and on the piece,
+    and not on who runs it.
+    """
 
     memories: Memories
-    fit: Fitting
 
     def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
-        """All of iteration t's traversals for one player, in parts and in their order.
+        """All of iteration t's traversals for one player, in their order; they run while the caller reads the results."""
 
-        Traversals in other processes begin with this call; those of this process run while the caller reads the results.
-        """
+    def work(self, job: Job, current: Current) -> Callable[[Any], Any]:
+        """The function that runs a piece of the job."""
 
     def changed(self, player: int) -> None:
         """Call after a player's network changes; drops cached strategies."""
 
+
+class Iterate(NamedTuple):
+    """All that traversals read of a run's state, as arrays: to be sent to processes that run some of them."""
+
+    weights: list[Weights]  # of each player's advantage network, and then of the values of histories, if there are any
+    fits: tuple[int, int]  # of each advantage network so far, by which a follower sees that it has changed
+    regret: npt.NDArray[np.float64] | None  # of the first round's table
+    has_values: bool  # whether values of histories were fitted
+
+
+class Outside(Protocol):
+    """Other processes that run pieces of traversals."""
+
+    def run(self, job: Job, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
+        """The results of the pieces of a job, in their order, each by `Collector.work` of a run that has the iterate."""
+
     def close(self) -> None:
-        """End the processes that this one started. No traversals can run afterwards."""
-
-
-Collecting = Callable[[Game, RunConfig, FirstRoundTable | None], Collector]
-"""Makes the collector of a run; the table is the run's own."""
+        """End the processes that this one started."""
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from deepcfr.config import FitConfig
+from deepcfr.config import FitConfig, RunConfig
+from deepcfr.games.base import Game
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
-from deepcfr.solvers.collector import IterationRecord, Tally
+from deepcfr.solvers.collector import Iterate, IterationRecord, Job, Tally
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
+from deepcfr.solvers.memories import without_memories
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
-from deepcfr.training.fit import FitResult
+from deepcfr.training.fit import FitResult, fit
 from deepcfr.training.networks import SplitNetwork
 
 NO_FIT = FitResult(loss=0.0, steps=0, seconds=0.0, examples=0)
@@ -88,9 +91,8 @@ class DeepCFR(DeepCFRState):
         elif config.bootstrapped:  # where no sample corrects it, the network keeps its sums
             networks[player].keep_outputs_in(examples.scale())
         self.collector.changed(player)
-        return self.collector.fit(
-            networks[player], examples, config, self._stream(f"{purpose} fit", t, player), self.workers
-        )
+        self.fits[player] += 1
+        return fit(networks[player], examples, config, self._stream(f"{purpose} fit", t, player), self.workers)
 
     def fit_average(self, config: FitConfig | None = None) -> FitResult:
         """Fit the average-strategy network Pi to M_Pi as it is now (Algorithm 1, last line).
@@ -104,4 +106,19 @@ class DeepCFR(DeepCFRState):
             return NO_FIT
         self.average_network = self._new_network("average", t)
         self.average_iteration = t
-        return self.collector.fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
+        return fit(self.average_network, examples, config, self._stream("average fit", t), self.workers)
+
+
+class Follower:
+    """Runs pieces of another process's traversals: a run of equal configuration, without memories, follows the other's."""
+
+    def __init__(self, game: Game, config: RunConfig) -> None:
+        self._solver = DeepCFR(game, without_memories(config))
+        self._job: Job | None = None
+
+    def __call__(self, piece: Any, job: Job, iterate: Iterate) -> Any:
+        """The result of a piece of the job, as `Collector.work` computes it from the iterate."""
+        if job != self._job:
+            self._solver.follow(iterate)
+            self._work, self._job = self._solver.collector.work(job, self._solver.current()), job
+        return self._work(piece)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -20,7 +22,7 @@ from deepcfr.policies.snapshots import compact
 from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
-from deepcfr.solvers.collector import Collecting, Collector, Current
+from deepcfr.solvers.collector import Collector, Current, Iterate, Job, Outside
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
@@ -39,15 +41,16 @@ class DeepCFRState:
 
     game: Game
     config: RunConfig
-    collecting: Collecting | None = None  # None is in this process
+    outside: Outside | None = None  # other processes that run the traversals; None: threads of this process
     iteration: int = 0
+    fits: list[int] = field(init=False, default_factory=lambda: [0, 0])  # of each V_p in this process
     nodes_touched: int = 0
     average_iteration: int = 0  # the iteration whose memory the average network was fitted to; 0 if there is none
     advantage_networks: list[SplitNetwork] = field(init=False)  # V_p of each player p
     sum_networks: list[SplitNetwork] = field(init=False)  # of each player, where V_p predicts the next sums
     average_network: SplitNetwork | None = field(init=False, default=None)  # Pi
     table: FirstRoundTable | None = field(init=False)  # of the first betting round, if networks do not play it
-    collector: Collector = field(init=False)  # runs traversals and fits
+    collector: Collector = field(init=False)  # runs traversals
     values: HistoryValues | None = field(init=False)  # of histories, if advantages are estimated with them
     snapshots: Snapshots = field(init=False)
     workers: Workers = field(init=False)
@@ -65,12 +68,11 @@ class DeepCFRState:
         self.table = FirstRoundTable(poker_game(game), cfr, target) if cfr.first_round == "table" else None
         self.values = HistoryValues(game, self.config) if self.config.has_values else None
         self.snapshots = Snapshots(game, self.config)
-        if self.collecting:
-            self.collector = self.collecting(game, self.config, self.table)
-        elif sampling.kind == "public-chance":
-            self.collector = BoardCollector(poker_game(game), self.config, self.table, self.workers)
+        elsewhere = self._elsewhere if self.outside else None
+        if sampling.kind == "public-chance":
+            self.collector = BoardCollector(poker_game(game), self.config, self.table, self.workers, elsewhere)
         else:
-            self.collector = HistoryCollector(game, self.config, self.workers)
+            self.collector = HistoryCollector(game, self.config, self.workers, elsewhere)
 
     @property
     def memories(self) -> Memories:
@@ -87,6 +89,34 @@ class DeepCFRState:
         compressed = self.memories.compression(fit) > 0
         matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
         return Current(matching, self.first_round_strategy(), self.values)
+
+    def _elsewhere(self, job: Job, pieces: Iterable[Any]) -> Iterator[Any]:
+        assert self.outside
+        return self.outside.run(job, self.iterate(), pieces)
+
+    def iterate(self) -> Iterate:
+        """What traversals read of the state as it is, for processes that run some of them."""
+        networks = [*self.advantage_networks, *([self.values.network] if self.values else [])]
+        return Iterate(
+            [{name: weight.cpu().numpy() for name, weight in network.state_dict().items()} for network in networks],
+            (self.fits[0], self.fits[1]),
+            self.table.regret.copy() if self.table else None,  # these traversals add to it
+            self.values is not None and self.values.fitted,
+        )
+
+    def follow(self, iterate: Iterate) -> None:
+        """Copy the `iterate` of a run of equal configuration in another process."""
+        for player in PLAYERS:
+            if self.fits[player] != iterate.fits[player]:
+                self.collector.changed(player)
+        self.fits = list(iterate.fits)
+        networks = [*self.advantage_networks, *([self.values.network] if self.values else [])]
+        for network, weights in zip(networks, iterate.weights, strict=True):
+            network.load_state_dict({name: torch.tensor(weight) for name, weight in weights.items()})
+        if self.table:
+            self.table.regret[:] = iterate.regret
+        if self.values:
+            self.values.fitted = iterate.has_values
 
     def current_policy(self) -> Policy:
         """The strategy of the newest iteration as a policy."""
@@ -198,7 +228,8 @@ class DeepCFRState:
 
     def close(self) -> None:
         """End the processes that this one started."""
-        self.collector.close()
+        if self.outside:
+            self.outside.close()
 
     def _stored(self) -> list[tuple[str, Stored]]:
         """All memories with their names in a checkpoint."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -14,9 +14,8 @@ from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
-from deepcfr.solvers.collector import Current, Fitting
+from deepcfr.solvers.collector import Current, Elsewhere, Job
 from deepcfr.solvers.memories import Batch, Found, InfosetMemories, Memories
-from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork
 
 PLAYERS = (0, 1)
@@ -24,12 +23,10 @@ _CHUNK = 4_096  # traversals that one thread runs together; decides which sample
 
 
 class HistoryCollector:
-    """Runs all traversals of a run in this process; one memory for each purpose keeps the samples."""
+    """Runs all traversals of a run in chunks; one memory for each purpose keeps the samples."""
 
-    def __init__(self, game: Game, config: RunConfig, workers: Workers) -> None:
-        assert config.memory.shards == 1, "a memory in several shards needs a collector for them"
-        self._game, self._config, self._workers = game, config, workers
-        self.fit: Fitting = fit
+    def __init__(self, game: Game, config: RunConfig, workers: Workers, elsewhere: Elsewhere | None = None) -> None:
+        self._game, self._config, self._workers, self._elsewhere = game, config, workers, elsewhere
         self.memories: Memories = InfosetMemories(game, config.memory)
 
     def traverse(self, t: int, traverser: int, current: Current, purpose: str = "") -> Iterator[Found]:
@@ -37,15 +34,17 @@ class HistoryCollector:
 
         Another `purpose` has random streams of its own.
         """
-        total = history_sampling(self._config).traversals
-        traversals = Traversals(self._game, self._config, t, traverser, current, purpose)
-        return self._workers.map(lambda chunk: traversals.run(*chunk), chunks_of(0, total))
+        job, chunks = Job(t, traverser, purpose), chunks_of(history_sampling(self._config))
+        if self._elsewhere:
+            return self._elsewhere(job, chunks)
+        return self._workers.map(self.work(job, current), chunks)
+
+    def work(self, job: Job, current: Current) -> Callable[[Chunk], Found]:
+        """The function that runs a chunk of a job."""
+        return Traversals(self._game, self._config, job, current).run
 
     def changed(self, player: int) -> None:
         """Does nothing: no strategies are cached."""
-
-    def close(self) -> None:
-        """Does nothing: there are no other processes."""
 
 
 def history_sampling(config: RunConfig) -> HistorySampling:
@@ -54,31 +53,31 @@ def history_sampling(config: RunConfig) -> HistorySampling:
     return config.sampling
 
 
-def chunks_of(begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """The traversals from `begin` to before `end` in chunks: for each the first number and the count."""
-    for first in range(begin, end, _CHUNK):
-        yield first, min(_CHUNK, end - first)
+Chunk = tuple[int, int]
+"""The number of the first of some traversals, and their count."""
+
+
+def chunks_of(sampling: HistorySampling) -> Iterator[Chunk]:
+    """A player's traversals of an iteration, in chunks."""
+    for first in range(0, sampling.traversals, _CHUNK):
+        yield first, min(_CHUNK, sampling.traversals - first)
 
 
 class Traversals:
     """One player's traversals in one iteration; any part of them can be run, in any order and by any thread."""
 
-    def __init__(
-        self, game: Game, config: RunConfig, t: int, traverser: int, current: Current, purpose: str = ""
-    ) -> None:
-        self._purpose = (purpose,) if purpose else ()
-        self._game, self._config, self._t, self._traverser, self._current = game, config, t, traverser, current
+    def __init__(self, game: Game, config: RunConfig, job: Job, current: Current) -> None:
+        self._purpose = (job.purpose,) if job.purpose else ()
+        self._game, self._config, self._t, self._traverser, self._current = game, config, job.t, job.traverser, current
         self._sampling = history_sampling(config)
 
     def stream(self, purpose: str, *more: int) -> int:
         """The random stream for one purpose in these traversals."""
         return key(self._config.seed, *self._purpose, purpose, self._t, self._traverser, *more)
 
-    def run(self, first: int, count: int, part: int = 0) -> Found:
-        """Run `count` traversals from number `first` on, for a `part` of the memories.
-
-        Samples of the first round are apart if a table plays it.
-        """
+    def run(self, chunk: Chunk) -> Found:
+        """Run some traversals. Samples of the first round are apart if a table plays it."""
+        first, count = chunk
         game, sampling, current = self._game, self._sampling, self._current
         deals = game.deal(count, self.stream("deal"), first)
         mine, theirs = (self._strategy(current.matching.networks[player], player, deals) for player in PLAYERS)
@@ -101,7 +100,6 @@ class Traversals:
             evaluated=int(decisions.sum()),
             advantages=[Batch(advantages, self.stream("advantage slot", first))],
             strategies=[Batch(strategies, self.stream("strategy slot", first))],
-            part=part,
             first_round=for_table,
             histories=found.histories,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -41,17 +41,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """The results of some of one player's traversals.
-
-    A shard worker in another process adds the samples to its own memories and sends none.
-    """
+    """The results of some of one player's traversals."""
 
     traversals: int  # histories from a deal, or boards
     nodes_touched: int
     evaluated: int  # infosets at which networks were asked for a strategy
     advantages: Sequence[Batch] = ()  # of the traverser
     strategies: Sequence[Batch] = ()  # of the opponent of sampled histories, or of the traverser on boards
-    part: int = 0  # of the memories, where these have several parts
     first_round: tuple[Samples, Samples] | None = None  # advantages and strategies, for the table of the first round
     first_values: npt.NDArray[np.float64] | None = None  # the same on boards: the traverser's values, [S, U]
     histories: Samples | None = None  # the steps that history values are learnt from
@@ -305,6 +301,13 @@ def _capacities(config: MemoryConfig, panel_rows: list[int] | None, round_: int)
 
 def _dtype(panel: bool) -> torch.dtype:
     return torch.float32 if panel else torch.float16  # sums keep more digits
+
+
+def without_memories(config: RunConfig) -> RunConfig:
+    """The configuration with memories of one row, for a run that collects nothing, so nothing large is allocated."""
+    memory = replace(config.memory, advantage_capacity=1, strategy_capacity=1, files="")
+    nfsp = replace(config.nfsp, replay_capacity=1, reservoir_capacity=1)
+    return replace(config, memory=memory, nfsp=nfsp, values=replace(config.values, capacity=1))
 
 
 def memory_bytes(game: Game, config: RunConfig) -> int:

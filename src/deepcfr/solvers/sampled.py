@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.config import SolveConfig, TabularConfig, solve_config_from_table
+from deepcfr.config import TabularConfig, solve_config_from_table
 from deepcfr.errors import ConfigError
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
@@ -43,16 +42,6 @@ class Chunk(NamedTuple):
     learning: Learning
 
 
-class Merging(Protocol):
-    """Runs the parts of an epoch and merges their results."""
-
-    def epoch(self, first: int, last: int) -> int:
-        """Run iterations `first` to `last` in all parts and merge the results; returns the nodes touched."""
-
-    def close(self) -> None:
-        """End the processes of the parts."""
-
-
 class SampledSolver(TabularSolver):
     """The state of a Monte Carlo solver: iterate over `iterations()` to advance it.
 
@@ -68,7 +57,6 @@ class SampledSolver(TabularSolver):
         self.iteration = 0
         self.nodes_touched = 0
         self.workers = Workers(threads)
-        self.merging: Merging | None = None  # how parts are run and merged, if there are several
         # pages of zeros take no memory until a traversal writes to them
         self._regret: Table = np.zeros(entries, config.precision)
         self._average: Table = np.zeros(entries, config.precision)
@@ -86,27 +74,16 @@ class SampledSolver(TabularSolver):
         """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
 
     def iterations(self) -> Iterator[TabularRecord]:
-        """One CFR iteration each, or an epoch if there are parts, from where the state is up to the configured number."""
+        """One CFR iteration each, from where the state is up to the configured number."""
         if self.iteration == 0 and self.config.initial != UNIFORM:
             self._begin()
         while self.iteration < self.config.iterations:
             start = time.perf_counter()
             t = self.iteration + 1
-            if self.merging:
-                last = min(self.iteration + self.config.epoch, self.config.iterations)
-                touched = self.merging.epoch(t, last)
-            else:
-                assert self.config.parts == 1
-                last, touched = t, self.run_part(t, t, 0)
-            self.iteration = last
+            touched = sum(self._traverse(t, player) for player in PLAYERS)
+            self.iteration = t
             self.nodes_touched += touched
-            yield TabularRecord(last, touched, time.perf_counter() - start)
-
-    def run_part(self, first: int, last: int, part: int) -> int:
-        """Run a part's traversals of iterations `first` to `last` on the tables as they are; returns the nodes touched."""
-        total, parts = self.config.traversals, self.config.parts
-        share = range(total * part // parts, total * (part + 1) // parts)
-        return sum(self._traverse(t, player, share) for t in range(first, last + 1) for player in PLAYERS)
+            yield TabularRecord(t, touched, time.perf_counter() - start)
 
     def describe(self) -> str:
         """One line that describes the run: algorithm, game and sizes."""
@@ -116,15 +93,10 @@ class SampledSolver(TabularSolver):
             f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.seed}"
         )
 
-    def close(self) -> None:
-        """End the processes that this one started."""
-        if self.merging:
-            self.merging.close()
-
     def seconds_per_iteration(self) -> float:
         """Forecast from a few traversals with empty tables."""
         few = min(self.config.traversals, self.trial)
-        trial = self._anew(replace(self.config, traversals=few, iterations=2, initial=UNIFORM, parts=1))
+        trial = self._anew(replace(self.config, traversals=few, iterations=2, initial=UNIFORM))
         records = list(trial.iterations())  # the first one compiles
         trial.workers.shutdown()
         return records[1].iteration_seconds * self.config.traversals / few
@@ -133,15 +105,16 @@ class SampledSolver(TabularSolver):
         """The live state; a checkpoint saves it and restores by copying into it; both are flat, of `config.precision`."""
         return {"regret": self._regret, "average": self._average}
 
-    def _traverse(self, t: int, traverser: int, share: range) -> int:
+    def _traverse(self, t: int, traverser: int) -> int:
         """Run iteration t's traversals for one player; returns the nodes touched, histories and deals."""
         deal_stream = key(self.seed, "deal", t, traverser)
         action_stream = np.uint64(key(self.seed, "action", t, traverser))
         weight = float(t) if self.config.weighting == "linear" else 1.0
-        size, learning = max(1, min(self.most_chunk, -(-len(share) // self.workers.count))), self._learning(t)
+        total, learning = self.config.traversals, self._learning(t)
+        size = max(1, min(self.most_chunk, -(-total // self.workers.count)))
         chunks = (
-            Chunk(first, min(size, share.stop - first), deal_stream, action_stream, traverser, weight, learning)
-            for first in range(share.start, share.stop, size)
+            Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, learning)
+            for first in range(0, total, size)
         )
         return sum(self.workers.map(self._run, chunks))
 
@@ -155,10 +128,6 @@ class SampledSolver(TabularSolver):
             games=(t - 1) * config.traversals,
             shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
         )
-
-
-MakeSampled = Callable[[SolveConfig, Abstraction | None], SampledSolver]
-"""Makes a solver of one game by the settings of a run and the abstraction that they name."""
 
 
 def require_supported(game: str, config: TabularConfig, threads: int) -> None:
