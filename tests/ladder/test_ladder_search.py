@@ -24,9 +24,8 @@ from deepcfr.games.ladder_betting import (
     advance,
     first_positions,
     legal_actions,
-    line_actions,
-    lines_before,
     node_at,
+    round_starts,
 )
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.best_response import ladder_best_response
@@ -67,11 +66,11 @@ def paths(game: LadderGame) -> list[tuple[list[list[int]], np.ndarray]]:
 
 @pytest.mark.parametrize("rules", [TWO_ROUNDS, ALL_IN, THREE_ROUNDS], ids=lambda rules: rules.name)
 def test_a_position_knows_the_betting_of_earlier_rounds(rules: LadderRules) -> None:
-    reached = paths(LadderGame(rules))
+    game = LadderGame(rules)
+    reached = paths(game)
     for actions, position in reached:
         for round_ in range(position[ROUND] + 1):
-            line = int(lines_before(position[None], round_)[0])
-            assert line_actions(line, round_) == list(chain(*actions[:round_]))
+            assert game.paths(round_starts(position[None], round_))[2].tolist() == list(chain(*actions[:round_]))
     assert max(position[ROUND] for _, position in reached) == rules.num_rounds - 1
 
 
@@ -205,7 +204,7 @@ def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("deepcfr.search.policy._KEPT_BYTES", most)
         searched = LadderSearch(table, settings)
         rows_at(searched, positions, cards)
-        played = searched._on_line(int(lines_before(positions, 1)[0])).policy
+        played = searched._on_line(int(round_starts(positions, 1)[0])).policy
         assert isinstance(played, ResolvingPolicy)
         kept.append(len(played._solved))
     assert kept[0] > 2

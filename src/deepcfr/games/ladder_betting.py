@@ -184,20 +184,11 @@ def gain(position: Ints, player: int, result: int) -> int:
     return won * min(position[CHIPS], position[CHIPS + 1])
 
 
-def lines_before(positions: Ints, round_: int) -> Ints:
-    """Numbers [n] of the betting before a round, one for each line, at positions [n] of that round or a later one."""
-    lines: Ints = positions[:, HISTORY] >> _ROUND_BITS * (1 + positions[:, ROUND] - round_)
-    return lines
-
-
-def line_actions(line: int, rounds: int) -> list[int]:
-    """The actions of the first `rounds` rounds, from the number that `lines_before` gives."""
-    actions = []
-    for round_ in reversed(range(rounds)):
-        chosen = line >> _ROUND_BITS * round_
-        opening = [CALL] * (chosen & 1)
-        actions += [*opening, *(RUNG + i for i in range(MOST_RUNGS) if chosen >> i + 1 & 1), CALL]
-    return actions
+def round_starts(positions: Ints, round_: int) -> Ints:
+    """The nodes [n] where a round began, for positions [n] of that round or a later one."""
+    lines = positions[:, HISTORY] >> _ROUND_BITS * (1 + positions[:, ROUND] - round_)
+    nodes: Ints = lines << _ROUND_BITS + 2  # no action of the round, not ended
+    return nodes
 
 
 # Many positions at once

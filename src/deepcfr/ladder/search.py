@@ -10,7 +10,7 @@ import torch
 
 from deepcfr.config import SearchConfig
 from deepcfr.games.betting import CALL
-from deepcfr.games.ladder_betting import ROUND, LadderGame, line_actions, lines_before
+from deepcfr.games.ladder_betting import ROUND, LadderGame, round_starts
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Cards, Ints, Policy
@@ -43,7 +43,7 @@ class LadderSearch(Policy):
         positions = self.game.positions(infosets.node.numpy())
         result = torch.empty(len(infosets), self.game.num_actions, dtype=torch.float64)
         late = positions[:, ROUND] >= self._first
-        lines = np.where(late, lines_before(positions, self._first), -1)
+        lines = np.where(late, round_starts(positions, self._first), -1)
         for line in np.unique(lines).tolist():
             some = torch.from_numpy(lines == line)
             policy = self.policy if line < 0 else self._on_line(line)
@@ -55,7 +55,7 @@ class LadderSearch(Policy):
         return super().on_hands(nodes, cards) if searched else self.policy.on_hands(nodes, cards)
 
     def _search(self, line: int) -> SteppedPolicy:
-        return self._search_after(line_actions(line, self._first))
+        return self._search_after(self.game.paths(np.array([line]))[2].tolist())
 
     def _search_after(self, actions: list[int]) -> SteppedPolicy:
         """The policy with search in the game that begins with `actions`."""
