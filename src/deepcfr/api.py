@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.config import (
     DEFAULT_SEARCH,
@@ -49,11 +48,11 @@ from deepcfr.search.spot import Spot
 from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import OnProgress, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solvers.build import Record, Solver
+from deepcfr.types import Doubles
 
 if TYPE_CHECKING:
     from deepcfr.protocols.environment import GameEnv
 
-Doubles = npt.NDArray[np.float64]
 Texts = str | Sequence[str]
 """A text, or its parts in a list: cards, or the betting of each round."""
 

@@ -9,10 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from deepcfr.errors import CheckpointError
 
 if TYPE_CHECKING:
     import torch
+
+Ints = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]  # of either precision
+Cards = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
 
 NO_CARD = 255  # in a card slot that is not visible to the player yet
 TERMINAL = -1  # the actor of a terminal node

@@ -5,11 +5,12 @@ import pytest
 
 from deepcfr.config import SolveConfig, TabularConfig, config_problems
 from deepcfr.evaluation.exploitability import tree_exploitability
-from deepcfr.games.explicit import EMPTY, Floats, realization, terminal_values
+from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.memory.state import SavedState
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.excessive_gap import ExcessiveGap, entropy_weights, respond
+from deepcfr.types import Doubles
 
 KUHN = load_openspiel_game("kuhn_poker")
 
@@ -20,13 +21,13 @@ def solver_of(game: OpenSpielGame, iterations: int) -> ExcessiveGap:
     return solver
 
 
-def weights(game: OpenSpielGame) -> Floats:
+def weights(game: OpenSpielGame) -> Doubles:
     form = game.sequences
-    found: Floats = entropy_weights(form.parent, form.num_actions, game.explicit.num_actions)
+    found: Doubles = entropy_weights(form.parent, form.num_actions, game.explicit.num_actions)
     return found
 
 
-def distance(game: OpenSpielGame, player: int, table: Floats, base: Floats) -> float:
+def distance(game: OpenSpielGame, player: int, table: Doubles, base: Doubles) -> float:
     """The dilated divergence of a player's strategy from another one, by its definition."""
     form, weight = game.sequences, weights(game)
     plan, total = realization(table, form.parent, form.num_actions), 0.0
@@ -66,7 +67,7 @@ def test_a_smoothed_response_maximises_value_less_distance(player: int) -> None:
         logs = respond(values, np.log(base), weights(KUHN), mu, form.actor, form.parent, form.num_actions)
     best = np.exp(logs)
 
-    def objective(table: Floats) -> float:
+    def objective(table: Doubles) -> float:
         plan = realization(table, form.parent, form.num_actions)
         mine = np.concatenate([[0, 1], np.repeat(form.actor, legal.shape[1])]) == player
         return float((plan * gradient)[mine].sum()) - mu[player] * distance(KUHN, player, table, base)

@@ -27,12 +27,10 @@ from deepcfr.games.board_index import (
 )
 from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PokerRules
+from deepcfr.types import Cards, Ints
 
 _BLOCK = 256  # rows looked up together
 MOST_CLASSES = 20_000_000  # most buckets in a round of a lossless abstraction
-
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,7 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from deepcfr.abstraction.buckets import round_boards
-from deepcfr.abstraction.kernels import (
-    Ints,
-    Numbers,
-    Points,
-    add_runouts,
-    cluster_strengths,
-    fill_showdowns,
-    list_hands,
-)
+from deepcfr.abstraction.kernels import Numbers, Points, add_runouts, cluster_strengths, fill_showdowns, list_hands
 from deepcfr.compiled import nb
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.board_index import BoardIndex, binomials, hand_images, inverse_renamings
@@ -50,6 +42,7 @@ from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
+from deepcfr.types import Ints
 
 BINS = 50  # of equity histograms
 STARTING = -1  # pseudo-round: hands without a board, even if the game has no such round

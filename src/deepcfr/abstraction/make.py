@@ -44,12 +44,13 @@ from deepcfr.abstraction.features import (
     showdowns,
     strength_features,
 )
-from deepcfr.abstraction.kernels import CLUSTERS, Ints
+from deepcfr.abstraction.kernels import CLUSTERS
 from deepcfr.errors import ConfigError
 from deepcfr.games.rules import PokerRules
 from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
+from deepcfr.types import Ints
 
 FeatureKind = Literal["ochs", "histogram"]
 

@@ -21,7 +21,6 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import check_cards
 from deepcfr.compiled import nb
@@ -40,6 +39,7 @@ from deepcfr.games.hands import (
     strength,
 )
 from deepcfr.games.rules import PokerRules
+from deepcfr.types import Cards, Ints
 
 TEXTURE = "texture"  # the setting that selects these buckets
 TEXTURES = 27  # pairs on the board (3) x cards of one suit (3) x cards near each other (3)
@@ -60,9 +60,6 @@ FULL_HOUSES = 30  # then: on the board, with trips of which two are on the board
 BEST = 33  # then: quads on the board, own quads, straight flush on the board, own one
 MADE_HANDS = 37
 GOOD_KICKER = 9  # a jack, in decks of thirteen ranks
-
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from deepcfr.ranges.boards import Board
 from deepcfr.ranges.kernels import against_range
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import key
+from deepcfr.types import Cards, Floats, Ints
 
 MOST_RUNOUTS = 25_000  # limit of the enumeration
 SAMPLED_RUNOUTS = 10_000  # sample size above the limit: equities are accurate to about 1 %
@@ -36,10 +37,6 @@ _TOGETHER = 256  # runouts in one array of strengths: a megabyte
 _BLOCK = 16  # hands compared together, so that their rows stay in the cache
 _FORM = 1  # of files of results before the board; what changes their contents needs another number
 _KEPT_COMPARISONS = 1e10  # results before the board are kept in a file if they take more comparisons, which are seconds
-
-Floats = npt.NDArray[np.floating]
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 
 class CheckDown:

@@ -23,11 +23,11 @@ from deepcfr.policies.base import Policy, boards_for
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.types import Bools
 
 PLAYERS = (0, 1)
 ALL = "everywhere"
 KINDS = ("first to act", "after a check or call", "facing one bet", "facing two or more bets")
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DecisionSet:
     name: str
     round: int | None  # the betting round, from 0; None for all of them
     kind: int | None  # an index into KINDS; None for all of them
-    free: Mask  # [decisions]
+    free: Bools  # [decisions]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def deviations(
 
 
 def restricted_gains(
-    boards: Boards, strategy: BoardStrategy, masks: Mask, workers: Workers, on_board: OnBoard | None = None
+    boards: Boards, strategy: BoardStrategy, masks: Bools, workers: Workers, on_board: OnBoard | None = None
 ) -> npt.NDArray[np.float64]:
     """Each player's gain by deviating at each of the sets `masks` [M, decisions], float64 [P, M] in the unit.
 
@@ -146,7 +146,7 @@ def restricted_gains(
     return values[:, :-1] - values[:, -1:]
 
 
-def _patterns(tree: RoundTree, player: int, masks: Mask) -> tuple[Mask, npt.NDArray[np.int64]]:
+def _patterns(tree: RoundTree, player: int, masks: Bools) -> tuple[Bools, npt.NDArray[np.int64]]:
     """The distinct sets of the player's nodes of a round, bool [G, n], and the index of each mask's set, [M]."""
     here = masks[:, tree.nodes] & (tree.actor == player)
     patterns, pattern_of = np.unique(here, axis=0, return_inverse=True)
@@ -156,7 +156,7 @@ def _patterns(tree: RoundTree, player: int, masks: Mask) -> tuple[Mask, npt.NDAr
 def _pull_all(
     play: RoundPass,
     player: int,
-    patterns: tuple[Mask, npt.NDArray[np.int64]],
+    patterns: tuple[Bools, npt.NDArray[np.int64]],
     after: npt.NDArray[np.float64] | None,
     result: npt.NDArray[np.float64],
 ) -> None:

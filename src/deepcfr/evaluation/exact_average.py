@@ -12,7 +12,6 @@ from itertools import pairwise
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, RunConfig
@@ -29,13 +28,9 @@ from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples, Objective
 from deepcfr.training.losses import strategy_loss
-from deepcfr.types import NO_CARD, HandSamples, Infosets, Samples
+from deepcfr.types import NO_CARD, Cards, Doubles, Floats, HandSamples, Infosets, Ints, Samples
 
 MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # default numbers of examples
-Chances = npt.NDArray[np.float64]
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.int64]
-Cards = npt.NDArray[np.uint8]
 
 
 def solved_examples(
@@ -107,7 +102,7 @@ def first_round_table(solved: RangePolicy, game: PokerGame) -> FirstRound:
     return FirstRound(tree, board.view_cards, probabilities)
 
 
-def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[tuple[RoundPass, Chances]]:
+def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[tuple[RoundPass, Doubles]]:
     """The policy's reach on every board from `first_round` on, and the chance of each view and the board, [U].
 
     The chances of a round's boards sum to 1. The next board of the round overwrites the reach.
@@ -130,7 +125,7 @@ def _on_boards(policy: RangePolicy, first_round: int) -> Iterator[tuple[RoundPas
                 waiting.append((board, here, play.reach_at_exits()))
 
 
-def _infoset_chance(play: RoundPass, chance: Chances, scratch: Scratch) -> Chances:
+def _infoset_chance(play: RoundPass, chance: Doubles, scratch: Scratch) -> Doubles:
     """Chance times the acting player's reach of every infoset of the board, [n, U]; the next call overwrites it."""
     tree = play.tree
     result = scratch.array("infosets", (len(tree.nodes), len(play.board)))
@@ -144,7 +139,7 @@ def _chance(stream: int) -> tuple[np.random.Generator, float]:
     return np.random.default_rng(key(stream, "suits")), float(np.random.default_rng(key(stream, "offset")).random())
 
 
-def _systematic(expected: Chances, before: float) -> tuple[Ints, float]:
+def _systematic(expected: Doubles, before: float) -> tuple[Ints, float]:
     """Systematic sampling: each position is drawn once for every integer that its part of the running sum crosses.
 
     `expected` [n] is the expected number of draws of each position, `before` the sum so far. Returns the positions and

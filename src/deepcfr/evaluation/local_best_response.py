@@ -18,13 +18,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.check_down import CheckDown
 from deepcfr.evaluation.limits import refusal
 from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval, require_boards
-from deepcfr.evaluation.match.exact import Floats, Later, ProfilePass, strategy_on
+from deepcfr.evaluation.match.exact import Later, ProfilePass, strategy_on
 from deepcfr.evaluation.match.record import in_both_seats
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
@@ -35,9 +34,9 @@ from deepcfr.ranges.boards import Board, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.rng import key
+from deepcfr.types import Doubles, Floats
 
 DEFAULT_BOARDS = 100  # boards to sample if there are too many to enumerate
-Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def _over_all_boards(
     theirs = strategy_on(boards, policy)
     passes = ResponsePass(game, rounds)
 
-    def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> Floats:
+    def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
         # `visit_all` starts from one profile; the reach carried from there on is that of both players in both profiles
         both = np.broadcast_to(reach.reshape(-1, 2, *reach.shape[1:]), (2, 2, *reach.shape[1:]))
         tree = boards.rounds[board.round]

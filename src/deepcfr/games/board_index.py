@@ -19,9 +19,7 @@ import numpy.typing as npt
 
 from deepcfr.compiled import nb
 from deepcfr.games.cards import all_hands, suit_permutations
-
-Ints = npt.NDArray[np.int64]
-Cards = npt.NDArray[np.uint8]
+from deepcfr.types import Cards, Ints
 
 
 @dataclass(frozen=True)

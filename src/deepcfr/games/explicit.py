@@ -22,12 +22,9 @@ import numpy.typing as npt
 
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
-from deepcfr.types import TERMINAL
+from deepcfr.types import TERMINAL, Doubles, Ints
 
 CHANCE = -2  # the actor of a node where chance moves
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,9 +42,9 @@ class ExplicitTree:
     first_child: Ints  # [N], 0 at terminal nodes
     num_children: Ints  # [N]
     action: Ints  # [N], the source game's number of the action or chance outcome that leads here, -1 at the root
-    chance: Floats  # [N], probability of the chance outcome that leads here, 1 if the parent is no chance node
+    chance: Doubles  # [N], probability of the chance outcome that leads here, 1 if the parent is no chance node
     infoset: Ints  # [N], 0 .. K-1 at decision nodes, -1 elsewhere
-    payoff: Floats  # [N], to player 0 at terminal nodes, 0 elsewhere
+    payoff: Doubles  # [N], to player 0 at terminal nodes, 0 elsewhere
     infoset_actor: Ints  # [K], the player who acts at an infoset
     infoset_actions: Ints  # [K], number of legal actions
     infoset_action_ids: Ints  # [K, L], the source game's numbers of the legal actions, then -1
@@ -77,7 +74,7 @@ class ExplicitTree:
         names = zip(self.infoset_actor.tolist(), self.infoset_names, strict=True)
         return {name: infoset for infoset, name in enumerate(names)}
 
-    def uniform(self) -> Floats:
+    def uniform(self) -> Doubles:
         """The uniform strategy as a table [K, L]."""
         return self.legal / self.infoset_actions[:, None]
 
@@ -89,9 +86,9 @@ def breadth_first(
     first_child: Ints,
     num_children: npt.NDArray[np.integer],
     action: Ints,
-    chance: Floats,
+    chance: Doubles,
     infoset: npt.NDArray[np.integer],
-    payoff: Floats,
+    payoff: Doubles,
     infoset_actor: Sequence[int],
     infoset_action_ids: Sequence[Sequence[int]],
     infoset_names: Sequence[str],
@@ -157,7 +154,7 @@ class SequenceForm:
     num_actions: Ints  # [K], legal actions
     parent: Ints  # [K], the player's sequence that leads to the infoset; it ends at an infoset of a smaller number
     sequences: tuple[Ints, Ints]  # for each player [Z], the sequence in each pair that ends the game
-    payoff: Floats  # [Z], payoff of player 0 times chance probability, summed over the pair's histories
+    payoff: Doubles  # [Z], payoff of player 0 times chance probability, summed over the pair's histories
 
 
 def sequence_form(tree: ExplicitTree, name: str) -> SequenceForm:
@@ -186,8 +183,8 @@ def sequence_form(tree: ExplicitTree, name: str) -> SequenceForm:
 
 @nb.njit(cache=True, nogil=True)
 def _sequences(
-    actor: Ints, parent: Ints, first_child: Ints, chance: Floats, infoset: Ints, num_infosets: int, width: int
-) -> tuple[Ints, Ints, Floats, int]:
+    actor: Ints, parent: Ints, first_child: Ints, chance: Doubles, infoset: Ints, num_infosets: int, width: int
+) -> tuple[Ints, Ints, Doubles, int]:
     """Parent sequences of infosets [K], sequences [2, N] and chance reach [N] of nodes, an infoset without recall."""
     nodes = len(actor)
     reached_by = np.full(num_infosets, -1, np.int64)
@@ -213,7 +210,7 @@ def _sequences(
 
 
 @nb.njit(cache=True, nogil=True)
-def realization(table: Floats, parent: Ints, num_actions: Ints) -> Floats:
+def realization(table: Doubles, parent: Ints, num_actions: Ints) -> Doubles:
     """The realization plan [S]: the probability with which `table` [K, L] plays each sequence."""
     infosets, width = table.shape
     plan = np.zeros(EMPTY + infosets * width)
@@ -226,7 +223,7 @@ def realization(table: Floats, parent: Ints, num_actions: Ints) -> Floats:
 
 
 @nb.njit(cache=True, nogil=True)
-def terminal_values(first: Ints, second: Ints, payoff: Floats, plan: Floats) -> Floats:
+def terminal_values(first: Ints, second: Ints, payoff: Doubles, plan: Doubles) -> Doubles:
     """A player's value, [S], of the terminal histories right after each of its sequences, against the opponent's `plan`.
 
     `first`, `second` and `payoff` are a form's `sequences` and `payoff`, [Z].

@@ -25,7 +25,7 @@ from deepcfr.games.ladder import MOST_RUNGS, LadderRules
 from deepcfr.games.poker import Poker, Suits
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules, no_limit
-from deepcfr.types import TERMINAL, Encoding
+from deepcfr.types import TERMINAL, Encoding, Ints
 
 RUNG = 2  # the action of the lowest rung
 # the entries of a position; HISTORY has all actions but a fold or a last call
@@ -33,8 +33,6 @@ ROUND, ACTOR, OPENED, RUNGS, CHIPS, LAST_RAISE, START, RAISED, ENDED, HISTORY = 
 ENTRIES = 12  # CHIPS and RAISED have one for each player
 _ROUND_BITS = 1 + MOST_RUNGS  # of each round in HISTORY, the newest lowest: OPENED, and RUNGS above it
 ALL_IN = -1  # the rung that puts in the whole stack
-
-Ints = npt.NDArray[np.int64]
 
 
 class Ladder(NamedTuple):

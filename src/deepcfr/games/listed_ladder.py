@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.betting import PublicTree
@@ -15,8 +14,7 @@ from deepcfr.games.ladder_betting import LadderGame, SteppedState, step_all
 from deepcfr.games.ladder_tree import ladder_tree
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.public_state import PublicState
-
-Ints = npt.NDArray[np.int64]
+from deepcfr.types import Ints
 
 
 class ListedLadder(PokerGame):

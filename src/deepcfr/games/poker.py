@@ -20,10 +20,9 @@ from deepcfr.games.hands import hand_problem, strength
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.games.rules import PokerRules
-from deepcfr.types import NO_CARD, Encoding
+from deepcfr.types import NO_CARD, Encoding, Ints
 
 Suits = Literal["canonical", "raw"]
-Ints = npt.NDArray[np.int64]
 
 
 class Poker(ABC):
@@ -235,11 +234,11 @@ def bet_features(rules: PokerRules, tree: PublicTree) -> npt.NDArray[np.float32]
 def _views_and_results(
     cards: npt.NDArray[np.uint8],
     hole: int,
-    board_cards: npt.NDArray[np.int64],
-    groups: npt.NDArray[np.int64],
+    board_cards: Ints,
+    groups: Ints,
     num_suits: int,
     canonical: bool,
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[np.uint8], Ints]:
     """Visible cards by player and round, uint8 [B, 2, R, C], and 0, 1, 2 for a lost, tied, won showdown of player 0."""
     count = cards.shape[0]
     rounds = len(board_cards)

@@ -36,8 +36,9 @@ from deepcfr.errors import ConfigError
 from deepcfr.files import kept_arrays
 from deepcfr.games.board_index import BoardIndex, binomials, board_index, count_classes, hand_images
 from deepcfr.games.cards import all_hands
-from deepcfr.games.strength_kernels import UNIT, Cards, Flags, Numbers, Points, fill_from_next, fill_full_boards
+from deepcfr.games.strength_kernels import UNIT, Numbers, Points, fill_from_next, fill_full_boards
 from deepcfr.parallel import Workers
+from deepcfr.types import Bools, Cards
 
 STRENGTHS = ("percentile", "percentile against the better half", "percentile against the better quarter", "ties")
 SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands
@@ -252,7 +253,7 @@ def _hand_digits(num_ranks: int, num_suits: int, hole_cards: int) -> Numbers:
     return table.reshape(-1)
 
 
-def _ranges(indices: list[BoardIndex], hole_cards: int) -> Flags:
+def _ranges(indices: list[BoardIndex], hole_cards: int) -> Bools:
     """Whether each hand belongs to each range, bool [H, ranges]; hands that tie with a range's last hand belong to it."""
     everyone = np.ones((comb(indices[0].num_ranks * indices[0].num_suits, hole_cards), 1), np.bool_)
     start = _levels(indices, hole_cards, everyone)[0][: len(everyone), 0]  # before any board card
@@ -260,7 +261,7 @@ def _ranges(indices: list[BoardIndex], hole_cards: int) -> Flags:
     return np.stack([start >= best_first[-(-len(start) // share) - 1] for share in SHARES], axis=1)
 
 
-def _levels(indices: list[BoardIndex], hole_cards: int, member: Flags) -> tuple[Points, npt.NDArray[np.int64]]:
+def _levels(indices: list[BoardIndex], hole_cards: int, member: Bools) -> tuple[Points, npt.NDArray[np.int64]]:
     """The strengths of all hands on all classes of boards, [classes * H, ranges + 1], and the first row of each size."""
     ranks, suits = indices[0].num_ranks, indices[0].num_suits
     holes = all_hands(ranks * suits, hole_cards)

@@ -8,17 +8,16 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.games.board_index import set_rank
 from deepcfr.games.hands import board_strengths
+from deepcfr.types import Bools, Cards
 
 UNIT = 65_535  # table entries are numbers between 0 and 1 in this unit
 
-Cards = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int32]
 Points = npt.NDArray[np.uint16]
 
 
 @nb.njit(cache=True, nogil=True)
-def fill_full_boards(boards: Cards, holes: Cards, num_suits: int, num_cards: int, member: Flags, out: Points) -> None:
+def fill_full_boards(boards: Cards, holes: Cards, num_suits: int, num_cards: int, member: Bools, out: Points) -> None:
     """Strengths of all hands on full boards, `out` [boards * H, ranges + 1]; 0 for hands that share a card with the board.
 
     If no hand of a range is possible, the strength against it is that against all hands, the first range; if no hand at all
@@ -46,7 +45,7 @@ def _count_showdowns(
     strength: Numbers,
     holes: Cards,
     num_cards: int,
-    member: Flags,
+    member: Bools,
     lower: npt.NDArray[np.int64],
     upto: npt.NDArray[np.int64],
     opposing: npt.NDArray[np.int64],
@@ -82,7 +81,7 @@ def _count_showdowns(
 
 @nb.njit(cache=True, nogil=True)
 def _count_disjoint(
-    h: int, holes: Cards, passed: npt.NDArray[np.int64], member: Flags, among: bool, out: npt.NDArray[np.int64]
+    h: int, holes: Cards, passed: npt.NDArray[np.int64], member: Bools, among: bool, out: npt.NDArray[np.int64]
 ) -> None:
     """`out[h]` = the counted hands of each range that share no card with hand h; `among`: they include hand h itself."""
     last = len(passed) - 1

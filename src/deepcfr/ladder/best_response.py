@@ -48,13 +48,10 @@ from deepcfr.policies.base import Policy
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.traversal_tree import showdowns
-from deepcfr.types import NO_CARD
+from deepcfr.types import NO_CARD, Cards, Doubles, Ints
 
 MOST_HANDS = 5_000  # limit on a game's private hands, of which all pairs are compared
 DEFAULT_HANDS = 1_000  # default number of deals
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def ladder_best_response(
@@ -95,13 +92,13 @@ class Odds:
         self.holes = all_hands(self.deck.num_cards, self.deck.hole_cards)
         self._scratch = Scratch()
 
-    def against_all(self, hands: Sequence[int], board: tuple[int, ...]) -> Floats:
+    def against_all(self, hands: Sequence[int], board: tuple[int, ...]) -> Doubles:
         """The mean results (win 1, loss -1) of hands number `hands` against every hand, [n, H]; 0 if they share a card."""
         if not board:
             return results_before_cards(self.deck)[list(hands)].astype(np.float64)
         total = np.empty((len(hands), len(self.holes)), np.float32)
         compare_hands(self.deck, board, self.holes, np.array(hands), self._scratch, total)
-        rows: Floats = total.astype(np.float64) / comparisons(self.deck, len(board))
+        rows: Doubles = total.astype(np.float64) / comparisons(self.deck, len(board))
         return rows
 
 
@@ -125,7 +122,7 @@ class Responder:
         cards = self.game.deal_cards(1, self._deals, number)
         result = int(showdowns(cards, rules.hole_cards, rules.num_suits)[0])
         chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions)).numpy()
-        odds: dict[int, Floats] = {}
+        odds: dict[int, Doubles] = {}
         first, second = (Hand(self, cards[0], seat, odds).play(chance, result) for seat in (0, 1))
         return first / self.game.rules.unit_chips, second / self.game.rules.unit_chips
 
@@ -136,7 +133,7 @@ class Hand:
     `odds` are those of the hands of both seats against every hand by round, [2, H], filled when they are needed.
     """
 
-    def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Floats]) -> None:
+    def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Doubles]) -> None:
         self.responder, self.game, self.policy = responder, responder.game, responder.policy
         self.cards, self.seat = cards, seat
         self._views: dict[int, Cards] = {}  # what the opponent sees with each hand that it may hold, by round
@@ -145,7 +142,7 @@ class Hand:
         self.hands = [int((holes == hand).all(1).argmax()) for hand in hands]  # numbers of player 0's and player 1's
         self._odds = odds
         own = cards[hole * seat : hole * (seat + 1)]
-        self.range: Floats = (~(holes[:, :, None] == own).any((1, 2))).astype(np.float64)
+        self.range: Doubles = (~(holes[:, :, None] == own).any((1, 2))).astype(np.float64)
 
     def play(self, chance: npt.NDArray[np.float32], result: int) -> float:
         """The responder's gain in chips without luck; that of the cards as dealt if odds are from a sample of boards.
@@ -171,7 +168,7 @@ class Hand:
             step += 1
         return gained if counts else gain(position, self.seat, result)
 
-    def value(self, position: Ints, round_: int, weights: Floats) -> float:
+    def value(self, position: Ints, round_: int, weights: Doubles) -> float:
         """The responder's mean gain in chips on the board of a round if nobody bets any more.
 
         `weights` [H] are those of the opponent's hands.
@@ -181,7 +178,7 @@ class Hand:
         chips = int(position[CHIPS : CHIPS + 2].max())
         return chips * float(weights @ self.odds(round_)) / float(weights.sum())
 
-    def mean_value(self, position: Ints, strategies: Floats) -> float:
+    def mean_value(self, position: Ints, strategies: Doubles) -> float:
         """The mean of `value` after an action of the opponent, whose hands play `strategies` [H, A]."""
         total = 0.0
         for action in np.flatnonzero(self.range @ strategies).tolist():
@@ -199,7 +196,7 @@ class Hand:
         choice: int = order[int(values[order].argmax())]
         return choice
 
-    def values(self, position: Ints) -> Floats:
+    def values(self, position: Ints) -> Doubles:
         """The responder's gain after each action [A] if both then check and call, in chips; -inf where illegal.
 
         The gains are multiplied by the opponent's reach probability.
@@ -220,14 +217,14 @@ class Hand:
             values[action] = other * float(folded.sum()) + total * float((weights - folded) @ odds)
         return values
 
-    def live(self, round_: int) -> Floats:
+    def live(self, round_: int) -> Doubles:
         """The opponent's range [H], with 0 for hands that share a card with the board of a round."""
         board = np.array(self._board(round_), np.uint8)
         dead = (self.responder.odds.holes[:, :, None] == board).any((1, 2))
         self.range[dead] = 0.0
         return self.range
 
-    def strategies(self, position: Ints) -> Floats:
+    def strategies(self, position: Ints) -> Doubles:
         """The opponent's strategy [H, A] with every hand that it may hold; rows of other hands are 0."""
         round_, rows = int(position[ROUND]), np.zeros((len(self.range), self.game.num_actions))
         alive = np.flatnonzero(self.live(round_))
@@ -239,11 +236,11 @@ class Hand:
         rows[alive] = self.policy.on_hands(node, self._views[round_][alive])[0]
         return rows
 
-    def odds(self, round_: int) -> Floats:
+    def odds(self, round_: int) -> Doubles:
         """The responder's odds against every hand on the board of a round, [H]."""
         if round_ not in self._odds:
             self._odds[round_] = self.responder.odds.against_all(self.hands, self._board(round_))
-        row: Floats = self._odds[round_][self.seat]
+        row: Doubles = self._odds[round_][self.seat]
         return row
 
     def _board(self, round_: int) -> tuple[int, ...]:

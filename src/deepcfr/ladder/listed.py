@@ -8,8 +8,8 @@ import torch
 
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import ListedLadder, listed_game
-from deepcfr.policies.base import Cards, Ints, Policy
-from deepcfr.types import Infosets
+from deepcfr.policies.base import Policy
+from deepcfr.types import Cards, Infosets, Ints
 
 _ROWS = 1 << 16  # decisions of single hands that are asked for at a time
 

@@ -16,11 +16,8 @@ from deepcfr.ladder.traversals import LadderLayout, Table, ladder_layout, table_
 from deepcfr.policies.base import Policy
 from deepcfr.policies.threshold import without_rare
 from deepcfr.sampling.traversal_tree import seen_buckets
-from deepcfr.types import Infosets
+from deepcfr.types import Cards, Infosets, Ints
 
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 FULL = 255  # the largest probability of a row in the compact form
 _PIECE = 1 << 22  # entries per step of the conversion: a few megabytes
 

@@ -13,9 +13,9 @@ from deepcfr.games.betting import CALL
 from deepcfr.games.ladder_betting import ROUND, LadderGame, round_starts
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
-from deepcfr.policies.base import Cards, Ints, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.search.policy import MOST_DEALS, ResolvingPolicy, searched_rounds
-from deepcfr.types import Infosets
+from deepcfr.types import Cards, Infosets, Ints
 
 _KEPT_LINES = 32  # whose subgames are kept
 

@@ -21,11 +21,11 @@ from deepcfr.ladder.policies import LadderTable, compact, expand
 from deepcfr.ladder.traversals import Run, ladder_layout, ladder_traversals
 from deepcfr.memory.state import Array, SavedState
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import RANGES, Floats, RangeBuckets, range_buckets, shares, start_round
+from deepcfr.policies.initial import RANGES, RangeBuckets, range_buckets, shares, start_round
 from deepcfr.sampling.mccfr import SHAPES
 from deepcfr.sampling.traversal_tree import poker_situations
 from deepcfr.solvers.sampled import UNIFORM, Chunk, SampledSolver, Table, require_supported
-from deepcfr.types import require_like
+from deepcfr.types import Doubles, require_like
 
 _COMPACT = "average-compact"
 
@@ -143,7 +143,7 @@ def ladder_buckets(deck: PokerRules, abstraction: str) -> Buckets:
     raise ConfigError(f"The abstraction '{abstraction}' of {deck.name} is in a folder, but was not loaded from it.")
 
 
-def ladder_table(game: LadderGame) -> Floats:
+def ladder_table(game: LadderGame) -> Doubles:
     """The initial strategy of a raise-ladder game: flat, in the `ladder_layout` with RANGES buckets in each round.
 
     A row has all rungs above the chosen ones; play ignores rungs that the stacks forbid.

@@ -43,10 +43,9 @@ from deepcfr.games.ladder_betting import (
 )
 from deepcfr.sampling.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
 from deepcfr.sampling.traversal_tree import Situations
+from deepcfr.types import Doubles, Ints
 
 Table = npt.NDArray[np.floating] | npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class LadderLayout(NamedTuple):
@@ -116,7 +115,9 @@ def lowest_rung(position: Ints) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def strategy_at(ladder: Ladder, table: Table, at: int, position: Ints, floor: float, legal: Ints, share: Floats) -> int:
+def strategy_at(
+    ladder: Ladder, table: Table, at: int, position: Ints, floor: float, legal: Ints, share: Doubles
+) -> int:
     """Legal actions and their probabilities: proportional to the row's positive entries, uniform where there are none.
 
     Fills the first n places of `legal` and `share` and returns n. `floor` is applied as in `sampling.mccfr`.
@@ -150,8 +151,8 @@ class _Stack(NamedTuple):
     options: Ints  # [D] number of legal actions
     at: Ints  # [D] the one being visited
     legal: Ints  # [D, A]
-    share: Floats  # [D, A]
-    value: Floats  # [D, A] the traverser's values
+    share: Doubles  # [D, A]
+    value: Doubles  # [D, A] the traverser's values
 
 
 @nb.njit(cache=True, nogil=True)
@@ -265,7 +266,7 @@ def ladder_traversals(
 
 
 @nb.njit(cache=True, nogil=True)
-def table_strategies(ladder: Ladder, layout: LadderLayout, table: Table, positions: Ints, buckets: Ints) -> Floats:
+def table_strategies(ladder: Ladder, layout: LadderLayout, table: Table, positions: Ints, buckets: Ints) -> Doubles:
     """The probabilities of all actions at decisions `positions` [n, ENTRIES] with `buckets` [n], float64 [n, A]."""
     actions = RUNG + ladder.rungs.shape[1]
     result = np.zeros((len(positions), actions))

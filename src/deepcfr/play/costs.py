@@ -27,12 +27,13 @@ from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.ladder.listed import listed
 from deepcfr.parallel import Workers
-from deepcfr.play.hand import Floats, Hand, free_holes
+from deepcfr.play.hand import Hand, free_holes
 from deepcfr.policies.base import Policy, boards_for
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, SampledBoards, count_boards
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
 from deepcfr.sampling.selfplay import last_nodes
+from deepcfr.types import Doubles
 
 FEW_BOARDS = 200  # a game with at most this many boards is swept while the person waits
 DEALS = 5_000  # random deals of an estimate
@@ -53,8 +54,8 @@ class Responder:
         return play
 
     def values(
-        self, board: Board, reach: Floats, workers: Workers | None = None, on_board: OnBoard | None = None
-    ) -> Floats:
+        self, board: Board, reach: Doubles, workers: Workers | None = None, on_board: OnBoard | None = None
+    ) -> Doubles:
         """Counterfactual best-response values of both players at every slot of the board's round, [P, S, U].
 
         `reach` [P, X', U] is the reach under the policy at the round's entries. A player's values are weighted by the
@@ -64,7 +65,7 @@ class Responder:
         deal = partial(self.boards.deal, self._visit, board, workers=workers, on_board=on_board)
         return self.down(board, reach).up(RESPONSES, deal).copy()
 
-    def _visit(self, board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> Floats:
+    def _visit(self, board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> Doubles:
         play = self.down(board, reach)
         return play.up(RESPONSES, deal)[:, play.tree.entries]
 
@@ -85,13 +86,13 @@ class Values:
         return cls(actions, dict.fromkeys(actions, 0.0), max(actions.values()) - actions[chosen], 0.0, exact=True)
 
     @classmethod
-    def estimated(cls, gains: dict[int, Floats], chosen: int) -> Values:
+    def estimated(cls, gains: dict[int, Doubles], chosen: int) -> Values:
         """The means of gains in the same deals after each action.
 
         The cost reaches up to the highest end of the intervals of differences from the chosen action, deal by deal.
         """
 
-        def half(numbers: Floats) -> float:
+        def half(numbers: Doubles) -> float:
             return float(NORMAL_95 * numbers.std(ddof=1) / np.sqrt(len(numbers)))
 
         means = {action: float(gain.mean()) for action, gain in gains.items()}
@@ -113,7 +114,7 @@ class Costs:
         self._poker = game if isinstance(game, PokerGame) else None
         self._small = self._poker is not None and refusal(self._poker.rules) is None
         self.progress = (0, 0)  # boards done and boards in all, while the first round is computed
-        self._first: tuple[Board, Floats] | None = None
+        self._first: tuple[Board, Doubles] | None = None
         self._thread: threading.Thread | None = None
         self._once = threading.Lock()
 
@@ -179,7 +180,7 @@ class Costs:
         assert self._poker is not None
         return SampledBoards(self._poker)
 
-    def _first_round_values(self, hand: Hand, step: int, board: Board, values: Floats) -> dict[int, float]:
+    def _first_round_values(self, hand: Hand, step: int, board: Board, values: Doubles) -> dict[int, float]:
         """The value of each action, divided by the total reach of the agent's possible hands there."""
         assert isinstance(hand.state, ListedState)
         assert self._poker is not None
@@ -195,7 +196,7 @@ class Costs:
             for edge in edges
         }
 
-    def _gains(self, hand: Hand, step: int, count: int) -> dict[int, Floats]:
+    def _gains(self, hand: Hand, step: int, count: int) -> dict[int, Doubles]:
         """The person's gain after each action in `count` random deals, [count]; empty if there is no estimate."""
         policy, after = self._listed_choices(hand, step)
         cards = _deals_at(hand, step, count) if policy else None
@@ -255,7 +256,7 @@ def _last_round_values(hand: Hand, step: int) -> dict[int, float]:
     if total == 0:
         return {}
 
-    def best(at: PublicState, reach: Floats) -> float:
+    def best(at: PublicState, reach: Doubles) -> float:
         """The person's largest gain, weighted by the agent's `reach` [H]."""
         if at.showdown:
             return float(reach @ hand.gains(at, results))

@@ -33,9 +33,9 @@ from deepcfr.policies.translation import Translation, real_rules
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
 from deepcfr.sampling.traversal_tree import showdowns
+from deepcfr.types import Doubles
 
 Cards = tuple[int, ...]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Hand:
         hole = np.array([self.hole(self.state.actor)], np.uint8)
         return {action: float(shares[0]) for action, shares in self.strategies(policy, self.state, hole).items()}
 
-    def strategies(self, policy: Policy, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Floats]:
+    def strategies(self, policy: Policy, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Doubles]:
         """The probability of each action at a state with each of `holes` [H], each [H]."""
         board = self.board_at(state.round)
         if self.translation is not None:
@@ -212,7 +212,7 @@ class Hand:
         strategies = hand_strategy(policy, state, holes, board)
         return {action: strategies[:, action] for action in state.legal()}
 
-    def chances(self, holes: npt.NDArray[np.uint8], steps: int | None = None) -> Floats:
+    def chances(self, holes: npt.NDArray[np.uint8], steps: int | None = None) -> Doubles:
         """The probability of the agent's actions in this hand if it held each of `holes` [H, hole cards], [H].
 
         `holes` must share no card with the person's hand or the board. If `steps` is given, only the first `steps`
@@ -227,7 +227,7 @@ class Hand:
             replay.act(step.action)
         return result
 
-    def _translated(self, before: Hand, action: int, holes: npt.NDArray[np.uint8]) -> Floats | float:
+    def _translated(self, before: Hand, action: int, holes: npt.NDArray[np.uint8]) -> Doubles | float:
         """The probability of the agent's action that stands for another one in its seat after `before`, [H]."""
         if self.translation is None:
             return 0.0
@@ -236,10 +236,10 @@ class Hand:
         if last is None:
             return 1.0
         own, stands = last
-        chances: Floats = hand_strategy(self.policy, own, holes, before.board)[:, stands]
+        chances: Doubles = hand_strategy(self.policy, own, holes, before.board)[:, stands]
         return chances
 
-    def wins(self, holes: npt.NDArray[np.uint8]) -> Floats:
+    def wins(self, holes: npt.NDArray[np.uint8]) -> Doubles:
         """The person's gain in the finished hand against each of `holes`, [H]."""
         return self.gains(self.state, self.showdowns(holes)) if self.state.showdown else np.full(len(holes), self.won)
 
@@ -252,10 +252,10 @@ class Hand:
         return results
 
     @staticmethod
-    def gains(state: PublicState, results: npt.NDArray[np.int64]) -> Floats:
+    def gains(state: PublicState, results: npt.NDArray[np.int64]) -> Doubles:
         """The person's gain at the end `state` of a showdown, for each of `results` [H] as in `showdowns`."""
         by_result = np.array([state.gain(0, result) for result in range(3)])  # the same in both seats
-        gains: Floats = by_result[results]
+        gains: Doubles = by_result[results]
         return gains
 
     def again(self, steps: int = 0) -> Hand:

@@ -14,10 +14,8 @@ from deepcfr.games.base import Game
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.types import Infosets
+from deepcfr.types import Cards, Infosets, Ints
 
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 RowStrategy = Callable[[Ints, Ints], npt.NDArray[np.floating]]
 """(node [M], hand [M]) to probabilities [M, A]; hands are indices into the cards given to `Policy.row_strategy`."""
 

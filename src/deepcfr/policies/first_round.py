@@ -13,10 +13,10 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import poker_game
-from deepcfr.policies.base import Ints, Policy, RowStrategy
+from deepcfr.policies.base import Policy, RowStrategy
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.types import Infosets
+from deepcfr.types import Infosets, Ints
 
 
 @dataclass(frozen=True)

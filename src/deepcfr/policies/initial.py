@@ -26,7 +26,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import key
 from deepcfr.sampling.traversal_tree import situations_of, table_layout
-from deepcfr.types import TERMINAL
+from deepcfr.types import TERMINAL, Cards, Doubles, Ints
 
 WIN_RATE_DEALS = 400_000
 EDGES = (0.2, 0.4, 0.6, 0.8)  # win rates that separate the ranges
@@ -37,13 +37,10 @@ _GROWTH = (0.4, 0.6, 0.8, 1.0, 1.25)
 _LEAST = 0.05  # in games without hands: added to the win rate of every action, so that all have positive probability
 _PIECE = 20_000  # deals in one batch
 
-Cards = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Table = npt.NDArray[np.floating]
 
 
-def win_rates(buckets: Buckets, deals: int = WIN_RATE_DEALS) -> list[Floats]:
+def win_rates(buckets: Buckets, deals: int = WIN_RATE_DEALS) -> list[Doubles]:
     """Win rates of each bucket's hands against a random hand, ties as halves: one [buckets] for each round.
 
     They come from `deals` simulated deals to the showdown, which are the same at every call. One win and one loss are
@@ -92,7 +89,7 @@ def range_buckets(finer: Buckets, deals: int = WIN_RATE_DEALS) -> RangeBuckets:
     return RangeBuckets(finer, tuple(np.searchsorted(EDGES, rate, side="right").astype(np.uint8) for rate in rates))
 
 
-def shares(can_fold: bool, raises: int) -> Floats:
+def shares(can_fold: bool, raises: int) -> Doubles:
     """Initial probabilities of fold, call and each of `raises` sizes, smallest first, [RANGES, 2 + raises].
 
     Where a fold is illegal, its share goes to the check. Rows sum to 1, or to less without raises.
@@ -105,7 +102,7 @@ def shares(can_fold: bool, raises: int) -> Floats:
     return rows
 
 
-def poker_table(game: PokerGame) -> Floats:
+def poker_table(game: PokerGame) -> Doubles:
     """The initial strategy of a listed poker game: flat, in the `table_layout` with RANGES buckets in each round."""
     tree = game.tree
     layout = table_layout(tree, (RANGES,) * game.rules.num_rounds)
@@ -132,7 +129,7 @@ def start_poker(table: Table, game: PokerGame, ranges: RangeBuckets) -> None:
                 start_round(table, coarse, (int(places[0]), int(places[1])), width, range_of)
 
 
-def start_round(table: Table, coarse: Floats, places: tuple[int, int], width: int, range_of: Cards) -> None:
+def start_round(table: Table, coarse: Doubles, places: tuple[int, int], width: int, range_of: Cards) -> None:
     """Fill a round's buckets in `table` from those in `coarse`; `places` are their starts, `width` their entries each."""
     rows = coarse[places[1] : places[1] + RANGES * width].reshape(RANGES, width).astype(table.dtype)
     for bucket, number in enumerate(range_of.tolist()):
@@ -140,7 +137,7 @@ def start_round(table: Table, coarse: Floats, places: tuple[int, int], width: in
         table[begin : begin + width] = rows[number]
 
 
-def tree_table(tree: ExplicitTree) -> Floats:
+def tree_table(tree: ExplicitTree) -> Doubles:
     """The initial strategy of a game without hands, [K, L]: actions in proportion to their win rate in uniform play.
 
     The win rate of an action is how often the player at the infoset wins after it if both players play uniformly from
@@ -155,14 +152,14 @@ def tree_table(tree: ExplicitTree) -> Floats:
     np.add.at(won, (row, column), reach[parent] * own)
     np.add.at(seen, (row, column), reach[parent])
     table = np.where(tree.legal, won / np.where(seen > 0, seen, 1) + _LEAST, 0.0)
-    strategies: Floats = table / table.sum(1, keepdims=True)
+    strategies: Doubles = table / table.sum(1, keepdims=True)
     return strategies
 
 
 @nb.njit(cache=True, nogil=True)
 def _random_play(
-    actor: Ints, parent: Ints, num_children: Ints, chance: Floats, payoff: Floats
-) -> tuple[Floats, Floats]:
+    actor: Ints, parent: Ints, num_children: Ints, chance: Doubles, payoff: Doubles
+) -> tuple[Doubles, Doubles]:
     """For every history the probability that uniform play reaches it, and player 0's win rate from there, both [N]."""
     share, reach, wins = np.ones(len(actor)), np.ones(len(actor)), np.zeros(len(actor))
     for node in range(1, len(actor)):

@@ -26,17 +26,15 @@ from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.explicit import EMPTY, realization
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.policies.base import Cards, Ints, Policy, fewest_deals, measures_itself
+from deepcfr.policies.base import Policy, fewest_deals, measures_itself
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms
-from deepcfr.types import NO_CARD, Infosets
+from deepcfr.types import NO_CARD, Cards, Doubles, Infosets, Ints
 
 _ROWS = 4096  # infosets averaged at a time
-
-Floats = npt.NDArray[np.float64]
 
 
 class MixturePolicy(Policy):
@@ -79,7 +77,7 @@ class MixturePolicy(Policy):
         result = np.concatenate(parts) if parts else np.empty((0, self.game.encoding.num_actions))
         return torch.from_numpy(result).to(self.game.device)
 
-    def on_board(self, tree: RoundTree, board: Board) -> Floats:  # noqa: ARG002
+    def on_board(self, tree: RoundTree, board: Board) -> Doubles:  # noqa: ARG002
         assert self._ranges is not None
         return self._ranges.average(board.round, board.cards, board.view_cards)
 
@@ -98,7 +96,7 @@ class MixturePolicy(Policy):
             reached += weight * realization(table, form.parent, form.num_actions)[EMPTY:].reshape(legal.shape)
         return TreePolicy(game, _share(reached, plain), self.kind)
 
-    def _average(self, infosets: Infosets) -> Floats:
+    def _average(self, infosets: Infosets) -> Doubles:
         """The average at infosets of a poker game, [I, A], from the player's own decisions before each of them."""
         row, earlier, action = self._own_path(infosets)
         asked = Infosets(torch.cat([infosets.node.long(), earlier.node]), torch.cat([infosets.cards, earlier.cards]))
@@ -133,10 +131,10 @@ class MixturePolicy(Policy):
         return row, Infosets(node, torch.from_numpy(seen).to(infosets.node.device)), action
 
 
-def _share(reached: Floats, plain: Floats) -> Floats:
+def _share(reached: Doubles, plain: Doubles) -> Doubles:
     """Normalise the rows of `reached`, or of `plain` where `reached` is 0."""
     weights = np.where(reached.sum(-1, keepdims=True) > 0, reached, plain)
-    shares: Floats = weights / weights.sum(-1, keepdims=True)
+    shares: Doubles = weights / weights.sum(-1, keepdims=True)
     return shares
 
 
@@ -155,7 +153,7 @@ class _Before(threading.local):
     """Thread-local cache: for every round the board whose exits were last computed, with its views and own reach."""
 
     def __init__(self) -> None:
-        self.found: dict[int, tuple[tuple[int, ...], Ints, Floats]] = {}
+        self.found: dict[int, tuple[tuple[int, ...], Ints, Doubles]] = {}
 
 
 class _RangeMixture:
@@ -165,7 +163,7 @@ class _RangeMixture:
     matching gives many actions probability 0, so this avoids most of the work.
     """
 
-    def __init__(self, game: PokerGame, policies: list[Policy], weights: Floats) -> None:
+    def __init__(self, game: PokerGame, policies: list[Policy], weights: Doubles) -> None:
         self.game, self.policies, self.weights = game, policies, weights
         self._rounds = round_trees(game)
         self._levels = [[_levels(tree, player) for player in (0, 1)] for tree in self._rounds]
@@ -173,7 +171,7 @@ class _RangeMixture:
         self._scratch = Scratch()
         self._before = _Before()
 
-    def average(self, round_: int, board: tuple[int, ...], cards: Cards) -> Floats:
+    def average(self, round_: int, board: tuple[int, ...], cards: Cards) -> Doubles:
         """The average strategy of a round, [E, U], on `board` with views `cards`, uint8 [U, C]."""
         tree = self._rounds[round_]
         result = np.zeros((tree.num_edges, len(cards)))
@@ -186,14 +184,14 @@ class _RangeMixture:
             self._fill_plainly(round_, cards, missing, result)
         return result
 
-    def _entries(self, round_: int, board: tuple[int, ...], cards: Cards) -> tuple[Ints, Floats]:
+    def _entries(self, round_: int, board: tuple[int, ...], cards: Cards) -> tuple[Ints, Doubles]:
         """Weight times own reach at the round's entries, [T, P, X, U'], and the column of each hand there, [U]."""
         if round_ == 0:
             return np.zeros(len(cards), np.int64), np.tile(self.weights[:, None, None, None], (1, 2, 1, 1))
         keys, reach = self._exits(round_ - 1, board[: sum(self.game.rules.board_cards[:round_])])
         return np.searchsorted(keys, pack_cards(cards_before(self.game, cards, round_ - 1))), reach
 
-    def _exits(self, round_: int, board: tuple[int, ...]) -> tuple[Ints, Floats]:
+    def _exits(self, round_: int, board: tuple[int, ...]) -> tuple[Ints, Doubles]:
         """The packed views of a board, ascending, and weight times own reach at the exits of its round, [T, P, X, U].
 
         Boards are visited depth first, so the cached board of a round is the parent of the boards that follow.
@@ -215,7 +213,7 @@ class _RangeMixture:
         self._before.found[round_] = board, keys, exits
         return keys, exits
 
-    def _play(self, round_: int, index: int, player: int, cards: Cards, entries: Floats, total: Floats) -> Floats:
+    def _play(self, round_: int, index: int, player: int, cards: Cards, entries: Doubles, total: Doubles) -> Doubles:
         """A player's weighted own reach [rows, U] under one policy; adds the reach of its edges to `total` [E, U]."""
         tree = self._rounds[round_]
         reach = self._scratch.array("reach", (tree.num_rows[player], len(cards)))
@@ -232,7 +230,7 @@ class _RangeMixture:
             )
         return reach
 
-    def _fill_plainly(self, round_: int, cards: Cards, missing: npt.NDArray[np.bool_], result: Floats) -> None:
+    def _fill_plainly(self, round_: int, cards: Cards, missing: npt.NDArray[np.bool_], result: Doubles) -> None:
         """Write the average by `weights` alone at the nodes and hands that are `missing` [n, U] to `result` [E, U]."""
         tree = self._rounds[round_]
         for player in (0, 1):
@@ -261,10 +259,10 @@ def _carry(
     edge_row: Ints,
     local: Ints,
     hand: Ints,
-    before: Floats,
+    before: Doubles,
     strategy: npt.NDArray[np.floating],
-    reach: Floats,
-    total: Floats,
+    reach: Doubles,
+    total: Doubles,
 ) -> None:
     """Carry `before` [M] over the edges of nodes `local` [M] with hands `hand` [M], whose `strategy` is [M, A].
 
@@ -279,7 +277,7 @@ def _carry(
 
 
 @nb.njit(cache=True, nogil=True)
-def _normalise(first_edge: Ints, total: Floats) -> npt.NDArray[np.bool_]:
+def _normalise(first_edge: Ints, total: Doubles) -> npt.NDArray[np.bool_]:
     """Divide `total` [E, U] at every node by its sum; returns the nodes and hands [n, U] with sum 0, left unchanged."""
     missing = np.zeros((len(first_edge) - 1, total.shape[1]), np.bool_)
     for node in range(len(first_edge) - 1):

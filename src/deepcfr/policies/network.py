@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.games.base import Game, by_infoset
-from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
+from deepcfr.policies.base import Policy, RowStrategy
 from deepcfr.policies.matching import regret_matching
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.kernels import match_outputs
@@ -18,7 +18,7 @@ from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.types import Infosets
+from deepcfr.types import Cards, Infosets, Ints
 
 _ROWS = 4096  # pairs of node and hand in one forward pass: small enough for the processor's cache
 ToStrategy = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -169,7 +169,7 @@ def _on_hands(
     network: SplitNetwork,
     nodes: torch.Tensor,
     legal: torch.Tensor,
-    cards: npt.NDArray[np.uint8],
+    cards: Cards,
     to_strategy: ToStrategy,
 ) -> npt.NDArray[np.floating]:
     """Strategies [n, U, A] at encoded `nodes` [n, D] with hands `cards` [U, C]."""

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from deepcfr.errors import ConfigError, GameError
@@ -28,11 +27,9 @@ from deepcfr.games.poker import Poker
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.policies.base import Cards, Policy
+from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import table_of
-from deepcfr.types import Infosets
-
-Floats = npt.NDArray[np.float64]
+from deepcfr.types import Cards, Doubles, Infosets
 
 _HOLDEM_BOARD = (0, 3, 1, 1)
 _HOLDEM_ROUNDS = ("pre-flop", "flop", "turn", "river")
@@ -149,7 +146,7 @@ def poker_state(policy: Policy) -> PublicState:
     return game.state()
 
 
-def reach_after(policy: Policy, line: str, holes: Cards, board: Sequence[int]) -> tuple[PublicState, Floats]:
+def reach_after(policy: Policy, line: str, holes: Cards, board: Sequence[int]) -> tuple[PublicState, Doubles]:
     """The state after a line of betting, and the probability of each player's own actions with each of `holes`, [2, H].
 
     `line` has the actions of each round, with `/` between rounds; no hand of `holes` [H, hole cards] has a card of `board`,
@@ -189,12 +186,12 @@ def read_board(rules: PokerRules, text: str) -> tuple[int, ...]:
     return tuple(_give_suits(rules, [_read_card(rules, piece) for piece in split_cards(rules, text)]))
 
 
-def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Sequence[int]) -> Floats:
+def hand_strategy(policy: Policy, state: PublicState, holes: Cards, board: Sequence[int]) -> Doubles:
     """The strategy of `policy` at a decision with each of `holes` (uint8 [H, hole cards]) on `board`, float64 [H, A]."""
     assert isinstance(policy.game, Poker)
     infosets = infosets_with(policy.game, state, holes, board)
     _, example, view = np.unique(pack_cards(infosets.cards.cpu().numpy()), return_index=True, return_inverse=True)
-    strategy: Floats = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[view]
+    strategy: Doubles = policy.probabilities(infosets[torch.from_numpy(example)]).double().cpu().numpy()[view]
     return strategy
 
 

@@ -24,12 +24,12 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
 from deepcfr.games.strength_kernels import UNIT
-from deepcfr.policies.base import Cards, Ints, Policy, UniformPolicy, legal_at
+from deepcfr.policies.base import Policy, UniformPolicy, legal_at
 from deepcfr.policies.initial import win_rates
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.sampling.traversal_tree import seen_buckets
-from deepcfr.types import Infosets
+from deepcfr.types import Bools, Cards, Floats, Infosets, Ints
 
 STYLES = ("aggressive", "tight", "random", "calling-machine", "tight-aggressive", "deterministic", "initial")
 STEP = 0.5  # share of an action's probability that one step moves
@@ -37,9 +37,6 @@ CALLING = 0.75  # minimal call probability of a calling machine; above 1/2, so l
 STRONG = 0.5  # win rate against a random hand above which tight-aggressive play is aggressive
 # styles that depend on the meaning of actions
 _CARDS_ONLY = ("aggressive", "tight", "calling-machine", "tight-aggressive")
-
-Floats = npt.NDArray[np.floating]
-Flags = npt.NDArray[np.bool_]
 
 
 def styled(policy: Policy, style: str) -> Policy:
@@ -89,12 +86,12 @@ class StyledPolicy(Policy):
         strong = self._is_strong(nodes[:1], torch.from_numpy(board.view_cards))
         return self._played(plain, nodes[:, None], strong)[tree.edge_node, :, tree.edge_action]
 
-    def _played(self, plain: Floats, node: torch.Tensor, strong: Flags | None) -> Floats:
+    def _played(self, plain: Floats, node: torch.Tensor, strong: Bools | None) -> Floats:
         """The strategies `plain` [..., A] at `node` [...] in the style."""
         legal = legal_at(self.game, node.flatten().long().to(self.game.device)).cpu().numpy()
         return play_style(self.style, plain, legal.reshape(*node.shape, -1), strong)
 
-    def _is_strong(self, node: torch.Tensor, cards: torch.Tensor) -> Flags | None:
+    def _is_strong(self, node: torch.Tensor, cards: torch.Tensor) -> Bools | None:
         """Whether a hand wins more than half of all showdowns against random hands, bool [I], for uint8 [I, C].
 
         `node` is that of each or of all. None for styles to which it does not matter. In a raise-ladder game it is the
@@ -111,7 +108,7 @@ class StyledPolicy(Policy):
                 here = rounds == round_
                 strong[here] = rates[round_][seen_buckets(buckets, round_, cards.numpy()[here])] > STRONG
             return strong
-        found: Flags = (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
+        found: Bools = (self._strengths(cards)[:, 0] > STRONG + 1 / UNIT).numpy()  # the table rounds to whole units
         return found
 
     @cached_property
@@ -128,7 +125,7 @@ class StyledPolicy(Policy):
         return buckets, [*win_rates(buckets)]
 
 
-def play_style(style: str, plain: Floats, legal: Flags, strong: Flags | None) -> Floats:
+def play_style(style: str, plain: Floats, legal: Bools, strong: Bools | None) -> Floats:
     """Probabilities [..., A] in a style; `legal` [..., A] and `strong` [...] broadcast against them.
 
     Deterministic play takes the first action of equal probabilities.
@@ -148,13 +145,13 @@ def play_style(style: str, plain: Floats, legal: Flags, strong: Flags | None) ->
     return np.where(strong[..., None], _step(plain, legal), tight)
 
 
-def _one_action(action: npt.NDArray[np.int64], num_actions: int) -> npt.NDArray[np.float64]:
+def _one_action(action: Ints, num_actions: int) -> npt.NDArray[np.float64]:
     """Rows [..., A] that play `action` [...] with probability 1."""
     rows: npt.NDArray[np.float64] = (action[..., None] == np.arange(num_actions)).astype(np.float64)
     return rows
 
 
-def _step(plain: Floats, legal: Flags) -> Floats:
+def _step(plain: Floats, legal: Bools) -> Floats:
     """Move a share of every legal action's probability to the next legal action; the last action keeps its own."""
     moved = plain.copy()
     carried = np.zeros(plain.shape[:-1])

@@ -13,7 +13,6 @@ from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, extend_board, pack_cards
 from deepcfr.games.class_game import ClassGame, tree_game
-from deepcfr.games.explicit import Floats
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.base import Policy
@@ -21,7 +20,7 @@ from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.tables import Table
-from deepcfr.types import Infosets
+from deepcfr.types import Doubles, Infosets
 
 _ROWS = 65_536  # infosets in one query of a policy
 
@@ -32,7 +31,7 @@ class TreePolicy(Policy):
     Columns beyond the legal actions of an infoset are 0. Raises GameError for a table that is not a policy of `game`.
     """
 
-    def __init__(self, game: TreeGame, table: Floats, kind: str = "table") -> None:
+    def __init__(self, game: TreeGame, table: Doubles, kind: str = "table") -> None:
         self.game: Game = game
         self.kind = kind
         self._positions = game.positions
@@ -58,7 +57,7 @@ class TreePolicy(Policy):
         return self._table[node].gather(1, position.clamp(min=0)) * (position >= 0)
 
 
-def table_of(policy: Policy) -> Floats:
+def table_of(policy: Policy) -> Doubles:
     """The table [K, L] of any policy of a game whose histories can be listed, with rows that sum to 1 in double precision.
 
     Raises GameError for a policy of another kind of game.
@@ -150,7 +149,7 @@ class TablePolicy(Policy):
     game: PokerGame
     kind = "table"
 
-    def __init__(self, game: PokerGame, tables: list[npt.NDArray[np.float64]]) -> None:
+    def __init__(self, game: PokerGame, tables: list[Doubles]) -> None:
         self.game = game
         self.tables = [torch.from_numpy(table) for table in tables]
         self._keys = [torch.from_numpy(pack_cards(view)) for view in round_views(game)]

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepcfr.policies.base import Cards, Ints, Policy, RowStrategy
-from deepcfr.types import Infosets
+from deepcfr.policies.base import Policy, RowStrategy
+from deepcfr.types import Cards, Infosets, Ints
 
 
 def without_rare(strategies: torch.Tensor, threshold: float) -> torch.Tensor:

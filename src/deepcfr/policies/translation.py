@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from deepcfr.errors import GameError
@@ -35,9 +34,8 @@ from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy
 from deepcfr.rng import addressed_uniforms, key
+from deepcfr.types import Cards, Doubles
 
-Cards = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
 _EXACT = 1e-3  # shares of the pot that differ by less are one size
 
 
@@ -131,12 +129,12 @@ class Translation:
 
     def strategy(
         self, policy: Policy, shadow: Shadow, real: BettingState, holes: Cards, board: Sequence[int]
-    ) -> dict[int, Floats]:
+    ) -> dict[int, Doubles]:
         """The probability of real actions by a policy of the game with each of `holes`, uint8 [H, hole cards], each [H]."""
         if shadow.lost:
             return {CALL: np.ones(len(holes))}
         rows = hand_strategy(policy, shadow.own, holes, board)
-        found: dict[int, Floats] = {}
+        found: dict[int, Doubles] = {}
         for action, real_action in self.choices(shadow, real).items():
             found[real_action] = found.get(real_action, 0.0) + rows[:, action]
         return dict(sorted(found.items()))

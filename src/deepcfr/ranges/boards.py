@@ -28,9 +28,9 @@ from deepcfr.parallel import Mapping
 from deepcfr.ranges.kernels import add_up
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.rng import key
+from deepcfr.types import Cards, Ints
 
 _BYTES_OF_HAND = 80  # upper bound for a `Board`, per hand
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Board:
     cards: tuple[int, ...]  # dealt so far, in order
     groups: tuple[int, ...]  # number of cards from each round that deals any
     index: int  # among all boards of its round, if those are stored
-    view_cards: npt.NDArray[np.uint8]  # [U, C] in the game's encoding
+    view_cards: Cards  # [U, C] in the game's encoding
     size: Ints  # [U] hands in the view
     up: Ints  # [U] the view of the same hands on the previous round's board
     weight: npt.NDArray[np.float64]  # [U] weight of a value in the value of view `up`
-    holes: npt.NDArray[np.uint8]  # [H, hole cards]
+    holes: Cards  # [H, hole cards]
     view: Ints  # [H]
     group: Ints  # [G + 1] starts of the groups of equal strength
     example: Ints  # [U] a hand of the view, as a position in `holes`
@@ -259,7 +259,6 @@ class Boards:
 
 MOST_ORDERED = 100_000  # sort at most so many boards of the first dealt round into strata
 _LEAST_BOARDS, _LEAST_RUNOUTS = 32, 4  # minimum per stratum
-Cards = npt.NDArray[np.uint8]
 
 
 class SampledBoards(Boards):

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.compiled import nb
-
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.int64]
+from deepcfr.types import Floats, Ints
 
 _BLOCK = 32  # hands that are transposed together
 LEAF_BLOCK = 64  # rows of reach at leaves that are processed together, so that they stay in the cache

@@ -25,10 +25,8 @@ from deepcfr.ranges.kernels import draw_decisions, unblocked_reach
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.rng import key
-from deepcfr.types import HandSamples, Infosets, Samples, joined
+from deepcfr.types import Floats, HandSamples, Infosets, Ints, Samples, joined
 
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.int64]
 _LATER_BOARDS = 1  # boards of every later round, for each board of the previous round
 _NONE: npt.NDArray[np.float64] = np.empty(0)
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree
 from deepcfr.games.poker import PokerGame, payoff_table
-
-Ints = npt.NDArray[np.int64]
+from deepcfr.types import Ints
 
 VECTOR_STEP = 32  # numbers in one vector step, at most; loops over other counts spend most time on the remainder
 NEXT_ROUND = 3  # leaf kind beside FOLDED and SHOWDOWN

@@ -19,9 +19,8 @@ from deepcfr.parallel import Workers
 from deepcfr.ranges.boards import Board, Boards, Choose, Deal, OnBoard
 from deepcfr.ranges.kernels import ABSENT, LEAF_BLOCK, leaf_values, pull_values, push_both
 from deepcfr.ranges.rounds import RoundTree
+from deepcfr.types import Doubles, Floats
 
-Floats = npt.NDArray[np.floating]
-Doubles = npt.NDArray[np.float64]
 BoardStrategy = Callable[[RoundTree, Board], Floats]
 """(round, board) to the probability of every edge of the round with every view of the board, [E, U]."""
 Aims = Sequence[tuple[int, bool | npt.NDArray[np.bool_]]]

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
-
-Ints = npt.NDArray[np.int64]
+from deepcfr.types import Ints
 
 
 class Table:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.abstraction.kernels import next_runout
 from deepcfr.compiled import nb
@@ -26,12 +25,9 @@ from deepcfr.games.hands import strength_of_masks
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.rng import key
+from deepcfr.types import Cards, Doubles, Ints
 
 MOST_BOARDS = 32  # sampled boards of an equity; more would take more time than the shorter interval is worth
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Cards = npt.NDArray[np.uint8]
 
 
 class BoardControlVariate:
@@ -41,7 +37,7 @@ class BoardControlVariate:
         self._rules, self._stream = game.rules, stream
         self._stakes = stakes(game.rules, game.tree) / game.rules.unit_chips
 
-    def __call__(self, cards: Cards, numbers: Ints, ends: Ints) -> Floats:
+    def __call__(self, cards: Cards, numbers: Ints, ends: Ints) -> Doubles:
         """The control variate of player 0 in two games of each deal, float64 [2, B] in units.
 
         `cards` is uint8 [B, 2 * hole + board] as from `PokerGame.deal_cards`, `numbers` [B] are the numbers of the
@@ -62,7 +58,7 @@ class BoardControlVariate:
             before = equity
         return found
 
-    def _equity(self, cards: Cards, numbers: Ints, round_: int) -> Floats:
+    def _equity(self, cards: Cards, numbers: Ints, round_: int) -> Doubles:
         rules = self._rules
         known = sum(rules.board_cards[: round_ + 1])
         left = rules.num_cards - 2 * rules.hole_cards - known
@@ -95,7 +91,7 @@ def mean_results(
     num_suits: int,
     sample: int,
     stream: np.uint64,
-) -> Floats:
+) -> Doubles:
     """The mean showdown result over completions of the board, float64 [B]: 1 if the first hand wins, -1 if it loses.
 
     `cards` is uint8 [B, 2 * hole + board]: the two hands and the board in order, of which the first `known` cards are

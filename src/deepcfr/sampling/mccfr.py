@@ -20,8 +20,8 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.explicit import CHANCE
-from deepcfr.sampling.traversal_tree import Floats, Ints, Situations, Small, TraversalTree
-from deepcfr.types import TERMINAL
+from deepcfr.sampling.traversal_tree import Situations, Small, TraversalTree
+from deepcfr.types import TERMINAL, Doubles, Ints
 
 Table = npt.NDArray[np.floating]
 
@@ -70,7 +70,7 @@ def shaped(reward: float, shape: int) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def _match(regrets: Table, at: int, count: int, share: Floats, to: int, floor: float) -> None:
+def _match(regrets: Table, at: int, count: int, share: Doubles, to: int, floor: float) -> None:
     """Regret matching on the row `at`, written to share[to : to + count]; uniform where no regret is positive.
 
     With a floor, every action gets the floor and the rest is shared in proportion to regret matching. If the floor is
@@ -86,7 +86,7 @@ def _match(regrets: Table, at: int, count: int, share: Floats, to: int, floor: f
 
 
 @nb.njit(cache=True, nogil=True, inline="always")  # a call here is measurably slower
-def normalise(share: Floats, to: int, count: int, total: float, floor: float) -> None:
+def normalise(share: Doubles, to: int, count: int, total: float, floor: float) -> None:
     """Divide share[to : to + count] by their `total`, or make them uniform if it is 0; then apply the floor."""
     for a in range(count):
         share[to + a] = share[to + a] / total if total > 0.0 else 1.0 / count
@@ -97,7 +97,7 @@ def normalise(share: Floats, to: int, count: int, total: float, floor: float) ->
 
 
 @nb.njit(cache=True, nogil=True)
-def sample(share: Floats, first: int, count: int, uniform: float) -> int:
+def sample(share: Doubles, first: int, count: int, uniform: float) -> int:
     """Sample an index by the probabilities share[first : first + count]; an index of share 0 is never sampled."""
     last = 0
     for a in range(count):
@@ -115,8 +115,8 @@ class _Visits(NamedTuple):
     node: Small  # position in the tree
     child: Small  # index of the first child
     row: Ints  # entry of the tables, at decisions only
-    share: Floats  # probability of coming here if the traverser acts at the parent
-    value: Floats  # value to the traverser
+    share: Doubles  # probability of coming here if the traverser acts at the parent
+    value: Doubles  # value to the traverser
 
 
 @nb.njit(cache=True, nogil=True)
@@ -216,7 +216,7 @@ class Baseline(NamedTuple):
     histories, Davis, Schmid and Bowling 2020, "Low-Variance and Zero-Variance Baselines for Extensive-Form Games".
     """
 
-    values: Floats
+    values: Doubles
     histories: bool
 
 
@@ -231,15 +231,15 @@ class _Path(NamedTuple):
     base: Ints  # entry of the baseline, -1 where there is none
     actions: Ints  # number of actions
     taken: Ints
-    share: Floats  # strategies, concatenated over choices
-    before: Floats  # 1 / probability of the traverser's earlier choices under its sampling policy
-    drawn: Floats  # probability of `taken` under the sampling policy
+    share: Doubles  # strategies, concatenated over choices
+    before: Doubles  # 1 / probability of the traverser's earlier choices under its sampling policy
+    drawn: Doubles  # probability of `taken` under the sampling policy
 
 
 @nb.njit(cache=True, nogil=True)
 def _follow(
     tree: TraversalTree, regrets: Table, averages: Table, buckets: Ints, traverser: int, weight: float, exploration: float,
-    floor: float, address: np.uint64, baseline: Baseline, path: _Path, mixture: Floats,
+    floor: float, address: np.uint64, baseline: Baseline, path: _Path, mixture: Doubles,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Sample one path; returns the terminal position, the number of choices in `path` and the nodes touched."""
     node, depth, used = 0, 0, 0
@@ -282,7 +282,7 @@ def _follow(
 @nb.njit(cache=True, nogil=True)
 def _credit(
     regrets: Table, weight: float, payoff: float, shape: int, depth: int, sign: float, baseline: Baseline, path: _Path,
-    estimate: Floats,
+    estimate: Doubles,
 ) -> None:  # fmt: skip
     """Add the sampled regrets along a path of `depth` choices that ended in `payoff` to the traverser.
 

@@ -22,10 +22,8 @@ from deepcfr.games.cards import deal_cards
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.hands import strength
 from deepcfr.games.poker import PokerGame, payoff_table
-from deepcfr.types import TERMINAL
+from deepcfr.types import TERMINAL, Doubles, Ints
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
 
@@ -38,8 +36,8 @@ class TraversalTree(NamedTuple):
     start: Ints  # [N] first entry of the position and bucket 0 in the tables
     stride: Ints  # [N] number of entries from one bucket to the next
     column: Small  # [N] index of the acting player's bucket in a deal's buckets
-    payoff: Floats  # [N, results] to player 0 at terminal positions, by the deal's result
-    chance: Floats  # [N] probability of the chance outcome that leads here
+    payoff: Doubles  # [N, results] to player 0 at terminal positions, by the deal's result
+    chance: Doubles  # [N] probability of the chance outcome that leads here
     histories: Small  # [N] nodes touched by a visit: the position and the deals between its parent and it
 
 
@@ -147,7 +145,7 @@ def situations_of(abstraction: Buckets, cards: npt.NDArray[np.uint8]) -> Situati
     return Situations(buckets, showdowns(cards, rules.hole_cards, rules.num_suits))
 
 
-def buckets_of(abstraction: Buckets, cards: npt.NDArray[np.uint8], player: int, round_: int) -> npt.NDArray[np.int64]:
+def buckets_of(abstraction: Buckets, cards: npt.NDArray[np.uint8], player: int, round_: int) -> Ints:
     """The buckets [B] of a player's hands in a round, in deals as in `situations_of`."""
     hole = abstraction.rules.hole_cards
     seen = 2 * hole + sum(abstraction.rules.board_cards[: round_ + 1])
@@ -155,7 +153,7 @@ def buckets_of(abstraction: Buckets, cards: npt.NDArray[np.uint8], player: int, 
     return abstraction.buckets(round_, np.ascontiguousarray(own), np.ascontiguousarray(board))
 
 
-def seen_buckets(abstraction: Buckets, round_: int, cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def seen_buckets(abstraction: Buckets, round_: int, cards: npt.NDArray[np.uint8]) -> Ints:
     """The buckets [U] of cards as players see them in a round, uint8 [U, C]: hole cards first, then the board."""
     hole = abstraction.rules.hole_cards
     seen = hole + sum(abstraction.rules.board_cards[: round_ + 1])

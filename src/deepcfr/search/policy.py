@@ -32,11 +32,8 @@ from deepcfr.search.subgame import (
     subgame_bytes,
     values_at_root,
 )
-from deepcfr.types import Infosets
+from deepcfr.types import Doubles, Floats, Infosets, Ints
 
-Floats = npt.NDArray[np.floating]
-Doubles = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 State = tuple[int, int, int, tuple[int, ...]]
 """A player at a public state: player, round, entry of the round, public cards."""
 _MOST_BYTES = 2e9  # of one subgame

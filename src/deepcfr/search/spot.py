@@ -20,8 +20,9 @@ from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.rules import MAX_CHIPS, PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state, read_board, read_line
-from deepcfr.search.spot_ranges import HOLDEM, Doubles, range_text, ranges_after, read_range
+from deepcfr.search.spot_ranges import HOLDEM, range_text, ranges_after, read_range
 from deepcfr.search.spot_sizes import STREETS, Betting, Sizes, amount_text, betting
+from deepcfr.types import Doubles
 
 NAMES = ("dealer", "big blind")
 _MOST_AMOUNT = 100_000_000  # of the pot and of the stacks

@@ -20,9 +20,7 @@ from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state, reach_after
-
-Cards = npt.NDArray[np.uint8]
-Doubles = npt.NDArray[np.float64]
+from deepcfr.types import Cards, Doubles
 
 HOLDEM = replace(PRESETS["hunl-pot"], name="hold'em")
 _CARDS = HOLDEM.num_cards

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from deepcfr.games.cards import cards_text
 from deepcfr.ranges.kernels import pair_weights
 from deepcfr.search.spot import NAMES, Spot
-from deepcfr.search.spot_ranges import HOLDEM, Cards, Doubles, hand_names, hand_rows
+from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.subgame import PLAYERS
+from deepcfr.types import Cards, Doubles, Floats
 
-Floats = npt.NDArray[np.floating]
 _SHOWN = 12  # decisions in text
 _PLACES = 6  # of probabilities and equities
 

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.betting import CALL, FOLD
@@ -22,13 +21,12 @@ from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.search.spot import NAMES, Spot
-from deepcfr.search.spot_ranges import HOLDEM, Doubles, hand_names, hand_rows
+from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solution import Decision, Solution
 from deepcfr.search.subgame import (
     IF_ABSENT,
     PLAYERS,
-    Mask,
     RootAims,
     SubgameSolver,
     against,
@@ -38,8 +36,8 @@ from deepcfr.search.subgame import (
     subgame_bytes,
     values_at_root,
 )
+from deepcfr.types import Bools, Doubles, Floats
 
-Floats = npt.NDArray[np.floating]
 OnProgress = Callable[[int, float], bool | None]
 """(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one on
 a flop or a turn; it answers True to stop there."""
@@ -168,7 +166,7 @@ class SpotSolver:
             if time.perf_counter() - reported > _EVERY:
                 report()
 
-        def worth(strategy: BoardStrategy, locked: Mask, watch: OnBoard | None = None) -> Doubles:
+        def worth(strategy: BoardStrategy, locked: Bools, watch: OnBoard | None = None) -> Doubles:
             return values_at_root(
                 inside, strategy, reach, _WORTH, workers, locked, whole_round=True, tremble=TREMBLE, on_board=watch
             )

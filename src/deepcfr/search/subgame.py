@@ -19,7 +19,6 @@ from math import comb, inf
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
@@ -32,15 +31,12 @@ from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, 
 from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.solvers.tabular import DISCOUNTED, Discounting
 from deepcfr.solvers.vector_cfr import update
+from deepcfr.types import Bools, Doubles, Floats, Ints
 
-Floats = npt.NDArray[np.floating]
-Doubles = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 PLAYERS = (0, 1)
 _LOCKED = 1e20  # regrets so large that nothing changes their proportions
 IF_ABSENT: Final = "if absent"
-RootAims = Sequence[tuple[int, bool | Mask | Literal["if absent"]]]
+RootAims = Sequence[tuple[int, bool | Bools | Literal["if absent"]]]
 """Players and whether each plays a best response, its strategy, or the best action with hands that do not come by it."""
 _TIED = 1e-9  # of the largest payoff; actions whose values differ by less are equally good
 _TREMBLE = 1e-7  # the least probability of an action while learning
@@ -96,7 +92,7 @@ def values_at_root(
     reach: Floats,
     aims: RootAims,
     workers: Workers | None = None,
-    locked: Mask | None = None,
+    locked: Bools | None = None,
     *,
     whole_round: bool = False,
     tremble: float = 0.0,
@@ -113,7 +109,7 @@ def values_at_root(
     """
     scratch = Scratch()
 
-    def free(play: RoundPass, player: int, best: bool | Mask | str, first: bool) -> bool | Mask:
+    def free(play: RoundPass, player: int, best: bool | Bools | str, first: bool) -> bool | Bools:
         hands = play.absent(player) if isinstance(best, str) else best
         return hands & ~locked if first and locked is not None else hands
 
@@ -131,7 +127,7 @@ def values_at_root(
     return np.array(_visit_root(boards, visit, reach, workers, on_board))
 
 
-def complete(play: RoundPass, values: Doubles, locked: Mask | None = None) -> None:
+def complete(play: RoundPass, values: Doubles, locked: Bools | None = None) -> None:
     """Put best replies by `values` [P, S, U] into a pass's strategy, for hands that do not come by their own actions.
 
     Ties are shared. Hands stay as they are where they are `locked` [n, U] and where they meet nobody.
@@ -240,7 +236,7 @@ class MaxMargin(Entrance):
     Those meet a hand of the resolver's. Others gain nothing, and entering with them would teach the resolver nothing.
     """
 
-    def __init__(self, player: int, alternative: Doubles, size: Ints, possible: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, player: int, alternative: Doubles, size: Ints, possible: Bools) -> None:
         super().__init__(player, alternative, size)
         self._regret = np.zeros_like(alternative)
         self._possible = possible | ~possible.any(1, keepdims=True)

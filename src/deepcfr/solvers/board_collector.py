@@ -10,14 +10,14 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import RememberedStrategies
 from deepcfr.ranges.boards import Boards, Entry, SampledBoards, keeps_all
-from deepcfr.ranges.public_chance import BoardTraversal, Floats, Piece, Records, traverse_boards
+from deepcfr.ranges.public_chance import BoardTraversal, Piece, Records, traverse_boards
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.rng import key
 from deepcfr.solvers.collector import Current, Elsewhere, Job
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import Batch, Found, HandMemories, InfosetMemories, Memories, panel_rows
-from deepcfr.types import HandSamples, Samples
+from deepcfr.types import Floats, HandSamples, Samples
 
 
 class BoardCollector:

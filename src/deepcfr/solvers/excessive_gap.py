@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
-from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
+from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.tabular import FullWidthSolver
 from deepcfr.solvers.tree_cfr import match_positive
+from deepcfr.types import Doubles, Ints
 
 _FIRST_STEP = 0.5
 _ROUNDING = 1e-12  # of a gap, in payoffs
@@ -60,18 +61,18 @@ class ExcessiveGap(FullWidthSolver):
             mu *= 2
         self.plan[:], self.smoothing[2] = plan, _FIRST_STEP
 
-    def _mixed(self, first: Floats, second: Floats) -> Floats:
+    def _mixed(self, first: Doubles, second: Doubles) -> Doubles:
         """Player 0's part of one array of sequences and player 1's of another."""
-        mixed: Floats = np.where(self._owner == 0, first, second)
+        mixed: Doubles = np.where(self._owner == 0, first, second)
         return mixed
 
-    def _plan(self, table: Floats) -> Floats:
+    def _plan(self, table: Doubles) -> Doubles:
         """Realization plans of strategies, given as logarithms [K, L]."""
         form = self.game.sequences
-        plan: Floats = realization(np.exp(table), form.parent, form.num_actions)
+        plan: Doubles = realization(np.exp(table), form.parent, form.num_actions)
         return plan
 
-    def _responses(self, plan: Floats, mu: Floats, base: Floats | None = None) -> tuple[Floats, Floats]:
+    def _responses(self, plan: Doubles, mu: Doubles, base: Doubles | None = None) -> tuple[Doubles, Doubles]:
         """The logarithms of each player's smoothed response to the other's plan, [K, L], and its smoothed value, [2].
 
         With another `base` than uniform play, logarithms [K, L], distances are from that.
@@ -95,7 +96,7 @@ class ExcessiveGap(FullWidthSolver):
         self.plan[:], self.smoothing[:2] = plan, mu
         return passes * self.game.explicit.num_nodes
 
-    def _step(self, responses: Floats, step: float) -> tuple[Floats, Floats]:
+    def _step(self, responses: Doubles, step: float) -> tuple[Doubles, Doubles]:
         """The plans and mu after a step; `responses` [K, L] are those to the plans as they are."""
         mu = self.smoothing[:2].copy()
         player = int(mu[1] > mu[0])
@@ -128,7 +129,7 @@ class ExcessiveGap(FullWidthSolver):
 
 
 @nb.njit(cache=True, nogil=True)
-def entropy_weights(parent: Ints, num_actions: Ints, width: int) -> Floats:
+def entropy_weights(parent: Ints, num_actions: Ints, width: int) -> Doubles:
     """The weight of each infoset in the dilated entropy, [K]."""
     after = np.zeros(EMPTY + len(parent) * width)  # sums of weights after each sequence
     weight = np.empty(len(parent))
@@ -141,8 +142,8 @@ def entropy_weights(parent: Ints, num_actions: Ints, width: int) -> Floats:
 
 @nb.njit(cache=True, nogil=True)
 def respond(
-    values: Floats, base: Floats, weight: Floats, mu: Floats, actor: Ints, parent: Ints, num_actions: Ints
-) -> Floats:
+    values: Doubles, base: Doubles, weight: Doubles, mu: Doubles, actor: Ints, parent: Ints, num_actions: Ints
+) -> Doubles:
     """Logarithms of both players' maximisers of value - mu times the distance from a strategy, [K, L].
 
     `base` [K, L] has the logarithms of that strategy. `values` [S] are those of the sequences where the game ends right

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
-from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
+from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.tabular import FullWidthSolver
 from deepcfr.solvers.tree_cfr import match_positive
+from deepcfr.types import Doubles, Ints
 
 
 class FictitiousPlay(FullWidthSolver):
@@ -39,10 +40,10 @@ class FictitiousPlay(FullWidthSolver):
         self.average += self._plan(self.response)
         return 2 * self.game.explicit.num_nodes
 
-    def _plan(self, strategy: Floats) -> Floats:
+    def _plan(self, strategy: Doubles) -> Doubles:
         """The realization plan of a strategy without the empty sequences, [K, L]."""
         form = self.game.sequences
-        plan: Floats = realization(strategy, form.parent, form.num_actions)[EMPTY:].reshape(strategy.shape)
+        plan: Doubles = realization(strategy, form.parent, form.num_actions)[EMPTY:].reshape(strategy.shape)
         return plan
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -63,7 +64,7 @@ class FictitiousPlay(FullWidthSolver):
 
 
 @nb.njit(cache=True, nogil=True)
-def best_responses(values: Floats, parent: Ints, num_actions: Ints, width: int) -> Floats:
+def best_responses(values: Doubles, parent: Ints, num_actions: Ints, width: int) -> Doubles:
     """Pure best responses of both players, [K, L]; ties go to the first action.
 
     `values` [S] are those of the sequences where the game ends right after them, and become those of all that follows.

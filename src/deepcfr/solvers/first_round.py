@@ -19,9 +19,7 @@ from deepcfr.ranges.kernels import match_regrets
 from deepcfr.solvers.bootstrap import kept_share
 from deepcfr.solvers.memories import Found
 from deepcfr.solvers.tabular import DISCOUNTED
-from deepcfr.types import Samples
-
-Floats = npt.NDArray[np.float64]
+from deepcfr.types import Doubles, Samples
 
 
 class FirstRoundTable:
@@ -63,7 +61,7 @@ class FirstRoundTable:
             self.add_strategy(player, t)
             self.add_values(found.first_values, player, t)
 
-    def add_values(self, values: Floats, player: int, t: int) -> None:
+    def add_values(self, values: Doubles, player: int, t: int) -> None:
         """Add the regrets of iteration t from the player's counterfactual values at all slots, [S, U]."""
         positive, negative, weight = self._factors(t)
         for edge in np.flatnonzero(self.tree.actor[self.tree.edge_node] == player):
@@ -103,6 +101,6 @@ class FirstRoundTable:
             np.add.at(sums, (node, column), samples.target.cpu().numpy().astype(np.float64))
             table += iteration_weight(t, weighting) * sums[self.tree.edge_node, :, self.tree.edge_action]
 
-    def arrays(self) -> dict[str, Floats]:
+    def arrays(self) -> dict[str, Doubles]:
         """The live state; a checkpoint saves it and restores by copying into it."""
         return {"first-round-regret": self.regret, "first-round-average": self.average}

@@ -29,7 +29,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import lossless, round_classes
 from deepcfr.abstraction.texture import Buckets
@@ -55,8 +54,7 @@ from deepcfr.sampling.traversal_tree import (
     table_layout,
 )
 from deepcfr.solvers.sampled import EXPLORATION, UNIFORM, Chunk, SampledSolver, Table, require_supported
-
-Floats = npt.NDArray[np.float64]
+from deepcfr.types import Doubles
 
 
 def memory_bytes(
@@ -194,7 +192,7 @@ def _shaped_tree(tree: TraversalTree, player: int, shape: str) -> TraversalTree:
     return tree._replace(payoff=np.array(felt).reshape(tree.payoff.shape))
 
 
-def _strategies(tree: ExplicitTree, flat: Table) -> Floats:
+def _strategies(tree: ExplicitTree, flat: Table) -> Doubles:
     """Strategies [K, L] in proportion to the positive entries of a flat table, uniform where none is."""
     table = np.zeros(tree.legal.shape)
     table[tree.legal] = np.maximum(flat, 0)

@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from deepcfr.compiled import nb
 from deepcfr.config import TabularConfig
-from deepcfr.games.explicit import EMPTY, Floats, Ints, realization, terminal_values
+from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.solvers.tabular import MatchingSolver
+from deepcfr.types import Doubles, Ints
 
 PLAYERS = (0, 1)
 
@@ -56,12 +57,12 @@ class TreeCFR(MatchingSolver):
             _update(*tables, strategy, values, plan, mine, form.parent, form.num_actions, *factors)
         return 2 * self.game.explicit.num_nodes
 
-    def _policy(self, weights: Floats, name: str) -> TreePolicy:
+    def _policy(self, weights: Doubles, name: str) -> TreePolicy:
         return TreePolicy(self.game, match_positive(weights, self.game.sequences.num_actions), name)
 
 
 @nb.njit(cache=True, nogil=True)
-def match_positive(weight: Floats, num_actions: Ints) -> Floats:
+def match_positive(weight: Doubles, num_actions: Ints) -> Doubles:
     """Probabilities in proportion to positive weights [K, L], uniform over the legal actions where there are none."""
     strategy = np.zeros_like(weight)
     for infoset in range(len(weight)):
@@ -76,13 +77,13 @@ def match_positive(weight: Floats, num_actions: Ints) -> Floats:
 
 @nb.njit(cache=True, nogil=True)
 def _update(
-    regret: Floats,
-    average: Floats,
-    matched: Floats,
+    regret: Doubles,
+    average: Doubles,
+    matched: Doubles,
     predictive: bool,
-    strategy: Floats,
-    values: Floats,
-    plan: Floats,
+    strategy: Doubles,
+    values: Doubles,
+    plan: Doubles,
     mine: npt.NDArray[np.bool_],
     parent: Ints,
     num_actions: Ints,

@@ -30,9 +30,9 @@ from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import Int16Table, Table
 from deepcfr.rng import key
 from deepcfr.solvers.tabular import Discounting, FullWidthSolver, discounting
+from deepcfr.types import Floats
 
 PLAYERS = (0, 1)
-Floats = npt.NDArray[np.floating]
 _BYTES = {"float64": 8, "float32": 4, "int16": 2}
 
 

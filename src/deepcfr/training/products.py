@@ -9,9 +9,9 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.compiled import nb
+from deepcfr.types import Ints
 
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 class PairedProducts(torch.autograd.Function):

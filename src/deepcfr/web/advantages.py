@@ -9,11 +9,11 @@ import numpy.typing as npt
 import torch
 
 from deepcfr.games.poker import PokerGame
-from deepcfr.play.hand import Cards, Floats
+from deepcfr.play.hand import Cards
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.types import Infosets
+from deepcfr.types import Doubles, Infosets
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Advantages:
     policy: RegretMatchingPolicy
     table: bool  # whether a table, not a network, has the first round's regrets
 
-    def at(self, game: PokerGame, node: int, holes: npt.NDArray[np.uint8], board: Cards) -> Floats | None:
+    def at(self, game: PokerGame, node: int, holes: npt.NDArray[np.uint8], board: Cards) -> Doubles | None:
         """The advantages at `node` with each of `holes` on `board`, [H, A] in units; None in a round of the table.
 
         In runs that compress targets, negative numbers are nearer to 0 than the true advantages.
@@ -36,7 +36,7 @@ class Advantages:
             outputs = network(Infosets(game.infoset[[node]].expand(len(holes)), cards)) * network.scale
         if self.policy.pot_units:
             outputs = outputs * game.pot[node]
-        found: Floats = outputs.double().cpu().numpy()
+        found: Doubles = outputs.double().cpu().numpy()
         return found
 
     def meaning(self, game: PokerGame, node: int) -> str:

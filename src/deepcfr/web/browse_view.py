@@ -9,7 +9,7 @@ import numpy as np
 
 from deepcfr.games.cards import card_text
 from deepcfr.games.poker import PokerGame
-from deepcfr.play.hand import Floats
+from deepcfr.types import Doubles
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.position import Position, address, seat_name
 from deepcfr.web.ranges import HandTable, Range, by_name, grid_labels
@@ -114,8 +114,8 @@ def difference(first: HandTable, second: HandTable, link: Link, selected: str = 
 
 
 def value_difference(
-    first: tuple[HandTable, Mapping[str, Floats]],
-    second: tuple[HandTable, Mapping[str, Floats]],
+    first: tuple[HandTable, Mapping[str, Doubles]],
+    second: tuple[HandTable, Mapping[str, Doubles]],
     link: Link,
     selected: str,
     places: int,

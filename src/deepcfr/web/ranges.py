@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from deepcfr.games.cards import card_text, cards_text, hand_class
 from deepcfr.games.rules import PokerRules
-from deepcfr.play.hand import Floats, free_holes
+from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy
 from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
+from deepcfr.types import Doubles
 from deepcfr.web.advantages import Advantages
 from deepcfr.web.position import Position
 from deepcfr.web.site import Refusal
@@ -31,7 +32,7 @@ class Cell:
     column: int
     members: npt.NDArray[np.int64]  # indices of its hands
     reach: float  # mean reach of its hands
-    shares: Floats  # [A] mean strategy of its hands, by their weight
+    shares: Doubles  # [A] mean strategy of its hands, by their weight
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class HandTable:
     rules: PokerRules
     names: list[str]  # of the A actions
     holes: npt.NDArray[np.uint8]  # [H, hole cards]
-    reach: Floats  # [H] probability of the player's own actions up to here
-    weight: Floats  # [H] chance of the hand here, up to a factor (`ranges.kernels.pair_weights`)
-    strategy: Floats  # [H, A]
+    reach: Doubles  # [H] probability of the player's own actions up to here
+    weight: Doubles  # [H] chance of the hand here, up to a factor (`ranges.kernels.pair_weights`)
+    strategy: Doubles  # [H, A]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -54,16 +55,16 @@ class HandTable:
         """A hand as text, the higher card first."""
         return cards_text(self.rules, self.holes[index][::-1])
 
-    def mean(self, members: npt.NDArray[np.int64]) -> Floats:
+    def mean(self, members: npt.NDArray[np.int64]) -> Doubles:
         """The mean strategy of some hands, [A], by their weight; unweighted if none of them gets here."""
         weight = self.weight[members]
         if weight.sum() <= 0:
             weight = np.ones(len(members))
-        mean: Floats = weight @ self.strategy[members] / weight.sum()
+        mean: Doubles = weight @ self.strategy[members] / weight.sum()
         return mean
 
     @cached_property
-    def whole(self) -> Floats:
+    def whole(self) -> Doubles:
         """The mean strategy of all hands, [A]."""
         return self.mean(np.arange(len(self.holes)))
 
@@ -92,7 +93,7 @@ class Range(HandTable):
 
     position: Position
     reached: bool  # False if no pair of hands gets here
-    advantages: Floats | None  # [H, A] of the legal actions; explained by `meaning`
+    advantages: Doubles | None  # [H, A] of the legal actions; explained by `meaning`
     meaning: str | None  # explains the advantages, or why they are missing here; None without advantage networks
 
     @property
@@ -194,7 +195,7 @@ def hand_facts(found: Range, index: int) -> dict[str, Any]:
     }
 
 
-def by_name(names: list[str], numbers: Floats) -> dict[str, float]:
+def by_name(names: list[str], numbers: Doubles) -> dict[str, float]:
     """A number for each action, by name."""
     return dict(zip(names, numbers.tolist(), strict=True))
 

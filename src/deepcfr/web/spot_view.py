@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcfr.games.cards import all_hands
-from deepcfr.play.hand import Floats
 from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
+from deepcfr.types import Doubles
 from deepcfr.web.browse_view import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.ranges import HandTable, by_name
@@ -82,7 +82,7 @@ def _place(name: str) -> int:
     return int(hand_rows(np.array([sorted(parse_board(name))], np.uint8))[0])
 
 
-def worth(decision: SpotDecision, player: Seat, names: list[str], strategy: Floats) -> dict[str, Floats]:
+def worth(decision: SpotDecision, player: Seat, names: list[str], strategy: Doubles) -> dict[str, Doubles]:
     """The worth of the hands `names` of a player at a decision, [H], by the title of the column; nan where it is unknown.
 
     EVs are from here on, of the player to act by its `strategy` [H, A]; equities are in percent of the pot.
@@ -97,7 +97,7 @@ def worth(decision: SpotDecision, player: Seat, names: list[str], strategy: Floa
     return columns | {EQUITY: 100 * _numbers(decision.hand_equities, player, names)}
 
 
-def _numbers(of: Mapping[Seat, Mapping[str, float]], player: Seat, names: list[str]) -> Floats:
+def _numbers(of: Mapping[Seat, Mapping[str, float]], player: Seat, names: list[str]) -> Doubles:
     return np.array([of.get(player, {}).get(name, np.nan) for name in names])
 
 
@@ -202,13 +202,13 @@ def page_of(
     }
 
 
-def _valued(spot: SpotFacts, line: str, player: Seat) -> tuple[HandTable, dict[str, Floats]]:
+def _valued(spot: SpotFacts, line: str, player: Seat) -> tuple[HandTable, dict[str, Doubles]]:
     """A player's hands at a decision, and what they are worth."""
     table = table_at(spot, line, player)
     return table, worth(decision_at(spot, line), player, _names(table), table.strategy)
 
 
-def _texts(columns: Mapping[str, Floats], places: int) -> dict[str, list[str]]:
+def _texts(columns: Mapping[str, Doubles], places: int) -> dict[str, list[str]]:
     """Columns of numbers [H] as text, with `places` decimal places but for equities, which are in percent."""
     digits = {title: 3 if title == EQUITY else places for title in columns}
     return {
@@ -222,10 +222,10 @@ def _names(table: HandTable) -> list[str]:
     return [table.hand(h).replace(" ", "") for h in range(len(table.holes))]
 
 
-def _more(table: HandTable, columns: Mapping[str, Floats], other: HandTable, others: Mapping[str, Floats]) -> Floats:
+def _more(table: HandTable, columns: Mapping[str, Doubles], other: HandTable, others: Mapping[str, Doubles]) -> Doubles:
     """The EV of each hand of a table less its EV in another one, [H]."""
     there = dict(zip(_names(other), others["EV"].tolist(), strict=True))
-    more: Floats = columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
+    more: Doubles = columns["EV"] - np.array([there.get(name, np.nan) for name in _names(table)])
     return more
 
 

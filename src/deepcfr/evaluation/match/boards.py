@@ -14,11 +14,10 @@ from functools import cache
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import student_t_95
-from deepcfr.evaluation.match.exact import Floats, ProfilePass, common_game, strategy_on
+from deepcfr.evaluation.match.exact import ProfilePass, common_game, strategy_on
 from deepcfr.evaluation.match.record import Match, in_both_seats, match_record, require_same_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
@@ -27,11 +26,10 @@ from deepcfr.ranges.kernels import add_up
 from deepcfr.ranges.public_chance import systematic
 from deepcfr.ranges.rounds import Lines
 from deepcfr.rng import key
+from deepcfr.types import Doubles, Floats, Ints
 
 LINES = 256  # public action sequences of a round that are played on a runout; docs/matches.md has the cost of fewer
 _TOGETHER = 32  # entries of the last round in memory at once: a few megabytes
-Ints = npt.NDArray[np.int64]
-Doubles = npt.NDArray[np.float64]
 OnLines = Callable[[Lines], Floats]
 """Part of a round to the probability of each of its edges with each view of a board, [E, U]."""
 
@@ -182,9 +180,7 @@ class Runouts:
         whole = self._whole[round_]
         return whole if len(entries) == len(whole.tree.entries) else self._boards.rounds[round_].only(entries)
 
-    def _choose(
-        self, pot: Ints, reach: Floats, board: Board, draw: np.random.Generator
-    ) -> tuple[Ints, npt.NDArray[np.float64]]:
+    def _choose(self, pot: Ints, reach: Floats, board: Board, draw: np.random.Generator) -> tuple[Ints, Doubles]:
         """The entries to play, as ascending positions, and the probability with which each was chosen.
 
         An entry is chosen in proportion to the pot times both players' reach, in either profile. Entries with reach 0

@@ -28,6 +28,7 @@ from deepcfr.policies.tables import table_of
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.types import Floats
 
 
 def exact_match(first: Policy, second: Policy, threads: int = 1, on_board: OnBoard | None = None) -> Match:
@@ -68,7 +69,7 @@ def _gains_on_boards(first: Policy, second: Policy, threads: int, on_board: OnBo
     mine, theirs = strategy_on(boards, first), strategy_on(boards, second)
     passes = ProfilePass()
 
-    def visit(board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> npt.NDArray[np.floating]:
+    def visit(board: Board, reach: Floats, deal: Deal) -> Floats:
         # `visit_all` carries player 1's reach in both profiles; no value of player 0 needs its own
         tree = boards.rounds[board.round]
         both = np.broadcast_to(reach[:, None], (2, 2, *reach.shape[1:]))
@@ -92,7 +93,6 @@ def _common_boards(first: Policy, second: Policy) -> Boards:
     return Boards(game, merge=game.suits == "canonical")
 
 
-Floats = npt.NDArray[np.floating]
 Later = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 """Both players' reach at a round's exits in both profiles, [2, P, X, U], to player 0's values there, [2, X, U]."""
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from deepcfr.errors import ConfigError
@@ -27,10 +26,9 @@ from deepcfr.rng import key
 from deepcfr.sampling.control_variate import BoardControlVariate
 from deepcfr.sampling.external import Strategy
 from deepcfr.sampling.selfplay import last_nodes
-from deepcfr.types import Infosets
+from deepcfr.types import Doubles, Infosets
 
 CHUNK = 16_384  # deals played together
-Floats = npt.NDArray[np.float64]
 
 
 def sampled_match(
@@ -63,7 +61,7 @@ def sampled_match(
         BoardControlVariate(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
     )
 
-    def play(begin: int) -> Floats:
+    def play(begin: int) -> Doubles:
         count = min(chunk, hands - begin)
         return _play_deals(first, second, control_variate, count, seed, begin)
 
@@ -81,7 +79,7 @@ def sampled_match(
 
 def _play_deals(
     first: Policy, second: Policy, control_variate: BoardControlVariate | None, count: int, seed: int, begin: int
-) -> npt.NDArray[np.float64]:
+) -> Doubles:
     """The first policy's gains as player 0 and as player 1 in the deals `begin` .. `begin + count - 1`, [P, count]."""
     game, dealt = first.game, key(seed, "match", "deal")
     deals = game.deal(count, dealt, begin)
