@@ -36,7 +36,7 @@ from deepcfr.play.hand import Hand
 from deepcfr.policies.base import Policy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import styled
-from deepcfr.report.matches import Terms
+from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.cards import recipe
 from deepcfr.runs.folder import RunFolder
 
@@ -122,7 +122,7 @@ def _by_matches(path: Path, policy: Policy, options: argparse.Namespace) -> Iter
 
 
 def _of_ladder(path: Path, policy: Policy, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    unit, terms = policy.game.milli_unit, Terms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
+    unit, terms = policy.game.milli_unit, TournamentTerms(hands=LADDER_DEALS, seed=SEED, threads=THREADS)
     found: dict[str, Any] = {"environment": json.loads((path / "environment.json").read_text()), "matches": {}}
     found["answers"] = answers = _answer_times(policy)
     found["resident_bytes"] = resident_memory()  # before rivals are loaded

@@ -7,7 +7,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.config import SearchConfig
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.protocols.agent import Agent
+from deepcfr.protocols.agent import ProtocolAgent
 from deepcfr.protocols.host import seat_players
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy
@@ -63,7 +63,7 @@ def test_pages_and_dealers_take_the_settings() -> None:
     served = open_site([NAME], "own", pytest.fail, (), search)
     (run,) = served.runs.values()
     (seated, _) = seat_players((NAME, "-"), None, "own", pytest.fail, search).bots
-    assert isinstance(seated, Agent)
+    assert isinstance(seated, ProtocolAgent)
     for policy in (run.agent().policy, seated.policy):
         assert isinstance(policy, ResolvingPolicy)
         assert policy.settings == search

@@ -27,7 +27,7 @@ from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.protocols.acpc import parse_match_state, parse_move
-from deepcfr.protocols.agent import Agent
+from deepcfr.protocols.agent import ProtocolAgent
 from deepcfr.protocols.hand_history import parse_histories
 from deepcfr.protocols.record import gain_of
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
@@ -164,7 +164,7 @@ def test_hand_histories(amount: int) -> None:
 
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_lines_of_the_dealer_protocol(amount: int) -> None:
-    limit = Agent(UniformPolicy(load_game("fhp")), 0)
+    limit = ProtocolAgent(UniformPolicy(load_game("fhp")), 0)
     free = TranslatingAgent(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])), 0)
 
     def read(text: str) -> None:

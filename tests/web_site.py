@@ -13,7 +13,7 @@ from deepcfr.play.costs import Costs
 from deepcfr.policies.base import Policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.app import build_app
-from deepcfr.web.site import Agent, NamedRun, Site
+from deepcfr.web.site import NamedRun, ServedAgent, Site
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -27,7 +27,7 @@ def agent(name: str, game: str, make: Callable[[PokerGame], Policy]) -> NamedRun
     """An agent made for a test, under the folder of a shipped model of its game."""
     run = model(game)
     policy = make(run.folder.game())  # type: ignore[arg-type]
-    run.name, run._agent = name, Agent(policy, Costs(policy.game, policy), None)  # type: ignore[arg-type]
+    run.name, run._agent = name, ServedAgent(policy, Costs(policy.game, policy), None)  # type: ignore[arg-type]
     return run
 
 

@@ -18,7 +18,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import STYLES
-from deepcfr.report.matches import Terms
+from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.players import load_players
 from experiments.grid import Job, Observing, Say, run_grid
 from experiments.kept_results import read_record, write_record
@@ -140,7 +140,7 @@ def _measure(players: list[Policy], seed: int, plan: LinPlan) -> dict[str, Any]:
     threads = int(plan.settings["runtime.threads"])
     policy = players[0]
     if len(players) == 2:
-        return Terms(hands=plan.deals, seed=seed, threads=threads).play(policy, players[1]).facts()
+        return TournamentTerms(hands=plan.deals, seed=seed, threads=threads).play(policy, players[1]).facts()
     if isinstance(policy.game, LadderGame):
         raise GameError(f"The exact exploitability of {policy.game.name} is out of reach.")
     return asdict(exploitability(policy, threads=threads))

@@ -40,7 +40,7 @@ from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.ranges.kernels import TREMBLE, pair_weights
-from deepcfr.report.matches import Terms
+from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game, make_solver
 from deepcfr.runs.players import load_players
@@ -254,7 +254,7 @@ def match(
 
     Raises ConfigError and GameError as `deepcfr match` does.
     """
-    return Terms(boards, hands, None, seed, threads).play(_policy_of(first), _policy_of(second))
+    return TournamentTerms(boards, hands, None, seed, threads).play(_policy_of(first), _policy_of(second))
 
 
 def solve_spot(

@@ -15,7 +15,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.intervals import interval_of
 from deepcfr.ladder.policies import LadderTable
 from deepcfr.policies.styles import STYLES
-from deepcfr.report.matches import Terms
+from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.players import load_players
 from experiments.lin.figures import lin_picture
@@ -105,7 +105,7 @@ def test_what_is_there_is_not_made_again(place: tuple[Path, dict[str, LinStudy]]
 def test_what_is_recorded_is_what_the_players_gain(place: tuple[Path, dict[str, LinStudy]]) -> None:
     root, studies = place
     lin = root / "lin" / "quick"
-    five, seven, eight = (Terms(hands=DEALS, seed=seed) for seed in (1, 1, 6))  # that of the bots
+    five, seven, eight = (TournamentTerms(hands=DEALS, seed=seed) for seed in (1, 1, 6))  # that of the bots
     y2, y4 = load_players([str(lin / f"{name}-s1") for name in ("y2", "y4")], "average", pytest.fail)
     found = recorded(root, studies["lin-fig5"], "quick", 1, ("y2", "y4"))
     assert found is not None

@@ -35,7 +35,7 @@ from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.policies.styles import StyledPolicy, styled
-from deepcfr.report.matches import Terms
+from deepcfr.report.matches import TournamentTerms
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
@@ -159,7 +159,7 @@ def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
     settings = SearchConfig(kind="unsafe", iterations=30)
     rival = scripted_policy("uniform", table.game)
     matches: list[Match] = [
-        Terms(hands=400).play(policy, rival)
+        TournamentTerms(hands=400).play(policy, rival)
         for policy in (
             LadderSearch(table, settings),
             SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(TWO_ROUNDS)), settings)),
@@ -186,7 +186,7 @@ def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.Monke
 
         with monkeypatch.context() as patch:
             patch.setattr(policy.game, "deal", count)
-            Terms(hands=150, threads=1).play(UniformPolicy(policy.game), policy)
+            TournamentTerms(hands=150, threads=1).play(UniformPolicy(policy.game), policy)
         assert dealt == expected
 
 

@@ -18,7 +18,7 @@ from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.scripted import scripted_policy
-from deepcfr.report.matches import LADDER_DEALS, Terms
+from deepcfr.report.matches import LADDER_DEALS, TournamentTerms
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import TERMINAL, Infosets
@@ -182,15 +182,15 @@ def test_matches_take_either_form() -> None:
     table = random_table(1)
     other = UniformPolicy(ListedLadder(TWO_ROUNDS))
     values = [
-        Terms(hands=2_000).play(first, second).value
+        TournamentTerms(hands=2_000).play(first, second).value
         for first in (table, listed(table))
         for second in (other, stepped(other))
     ]
     assert len(set(values)) == 1
-    assert Terms().play(listed(table), other).hands == LADDER_DEALS
+    assert TournamentTerms().play(listed(table), other).hands == LADDER_DEALS
     rivals = replace(TWO_ROUNDS, ladder=((4, 6), (50, 100)))
     with pytest.raises(GameError, match="differ in ladder"):
-        Terms(boards="all").play(table, UniformPolicy(ListedLadder(rivals)))
+        TournamentTerms(boards="all").play(table, UniformPolicy(ListedLadder(rivals)))
 
 
 def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:

@@ -22,11 +22,11 @@ from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.scripted import scripted_policy
 from deepcfr.protocols import client as client_module
 from deepcfr.protocols.acpc import ProtocolError, parse_match_state
-from deepcfr.protocols.agent import Agent
+from deepcfr.protocols.agent import ProtocolAgent
 from deepcfr.protocols.client import Client, Visit
-from deepcfr.protocols.dealer import Dealer, Result, Terms
+from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.protocols.hand_history import load_histories
-from deepcfr.protocols.host import Records, Table, host_match, seat_names, seat_players, seated
+from deepcfr.protocols.host import HostedTable, Records, host_match, seat_names, seat_players, seated
 from deepcfr.protocols.record import log_line
 from deepcfr.rng import key
 
@@ -38,9 +38,9 @@ def nothing(text: str) -> None:
     raise AssertionError(text)
 
 
-def host(game: PokerGame, policies: tuple[Policy, Policy], terms: Terms, records: Records = Records()) -> Result:  # noqa: B008
+def host(game: PokerGame, policies: tuple[Policy, Policy], terms: Terms, records: Records = Records()) -> DealtResult:  # noqa: B008
     first, second = (seated(p, key(terms.seed, "dealer", "agent", i), game.rules) for i, p in enumerate(policies))
-    return host_match(Table(game.rules, ("ann", "bob"), (first, second)), terms, records, nothing)
+    return host_match(HostedTable(game.rules, ("ann", "bob"), (first, second)), terms, records, nothing)
 
 
 def states(log: Path) -> list[list[str]]:
@@ -137,14 +137,14 @@ def test_only_a_showdown_shows_the_opponents_cards(moves: str, ended: int) -> No
 Bot = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def play_against(bot: Bot, hands: int = 3, seconds: float = 20.0) -> Result:
+def play_against(bot: Bot, hands: int = 3, seconds: float = 20.0) -> DealtResult:
     """A match of leduc between an agent that calls and `bot`, which is called for every connection that it asks for."""
 
-    async def match() -> Result:
+    async def match() -> DealtResult:
         dealer = Dealer(LEDUC.rules, ("ann", "bob"), Terms(hands, seconds=seconds))
         for seat in dealer.seats:
             await seat.open(HOST, 0)
-        agent = Agent(scripted_policy("call", LEDUC), 0)
+        agent = ProtocolAgent(scripted_policy("call", LEDUC), 0)
         tasks = [asyncio.create_task(Client(agent, HOST, dealer.seats[0].port, 0, 9.0, nothing).play())]
         tasks.append(asyncio.create_task(connect(bot, dealer.seats[1].port)))
         try:
@@ -170,7 +170,7 @@ def caller(change: Callable[[str], str] = lambda line: line) -> Bot:
     """Answers every state in which it is its turn with `c`, after `change` of the line that it sends."""
 
     async def bot(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        agent = Agent(scripted_policy("call", LEDUC), 0)
+        agent = ProtocolAgent(scripted_policy("call", LEDUC), 0)
         writer.write(b"\r\n# I am a bot\r\nVERSION:2.0.0\r\n")
         while line := (await reader.readline()).decode().strip():
             if agent.answer(parse_match_state(line)):
@@ -236,7 +236,7 @@ def test_a_bot_may_come_back_in_the_middle_of_a_hand() -> None:
     asked: list[str] = []
 
     async def bot(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        agent = Agent(scripted_policy("call", LEDUC), 0)
+        agent = ProtocolAgent(scripted_policy("call", LEDUC), 0)
         writer.write(b"VERSION:2.0.0\r\n")
         while line := (await reader.readline()).decode().strip():
             if agent.answer(parse_match_state(line)):
@@ -294,7 +294,7 @@ def visit(lines: list[list[str]], retries: int = 2) -> tuple[Visit, list[str]]:
 
         server = await asyncio.start_server(accept, HOST, 0)
         port = server.sockets[0].getsockname()[1]
-        agent = Agent(scripted_policy("raise", MINI), 0)
+        agent = ProtocolAgent(scripted_policy("raise", MINI), 0)
         try:
             return await Client(agent, HOST, port, retries, 9.0, nothing).play()
         finally:
@@ -365,11 +365,11 @@ def test_the_client_refuses_a_foreign_game(line: str, sentence: str) -> None:
 def test_an_agent_decides_by_hand_and_node() -> None:
     """Whatever it was asked before; another seed decides otherwise somewhere."""
     asked = [parse_match_state(f"MATCHSTATE:1:{hand}::|AcKc") for hand in range(40)]
-    agent = Agent(UniformPolicy(MINI), 7)
+    agent = ProtocolAgent(UniformPolicy(MINI), 7)
     answers = [agent.answer(state) for state in asked]
     assert [agent.answer(state) for state in reversed(asked)] == answers[::-1]
     assert {move.letter for move in answers if move} == set(ACTION_LETTERS)
-    assert [Agent(UniformPolicy(MINI), 8).answer(state) for state in asked] != answers
+    assert [ProtocolAgent(UniformPolicy(MINI), 8).answer(state) for state in asked] != answers
 
 
 # The commands
@@ -389,7 +389,7 @@ def test_the_dealer_command(tmp_path: Path) -> None:
 
 def test_the_client_command_names_its_player() -> None:
     policy = scripted_policy("raise", LEDUC)
-    table = Table(LEDUC.rules, ("bot", "ann"), (None, seated(policy, 0, LEDUC.rules)))
+    table = HostedTable(LEDUC.rules, ("bot", "ann"), (None, seated(policy, 0, LEDUC.rules)))
     addresses: Queue[str] = Queue()
     with ThreadPoolExecutor(1) as pool:
         for as_json in (("--json",), ()):

@@ -32,7 +32,7 @@ from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_
 from deepcfr.protocols.acpc_game import action_of, betting_of, move_of, position_of, read_betting
 from deepcfr.protocols.dealer import Terms
 from deepcfr.protocols.hand_history import load_histories
-from deepcfr.protocols.host import Records, Table, host_match
+from deepcfr.protocols.host import HostedTable, Records, host_match
 from deepcfr.protocols.record import log_line
 from deepcfr.protocols.translation import TranslatingAgent
 
@@ -255,7 +255,7 @@ def test_hands_against_random_raises_end_without_an_error(tmp_path: Path) -> Non
     """Each hand is refereed by pokerkit; most have a bet that the agent's game does not have."""
     agent = TranslatingAgent(UNIFORM, 3)
     records = Records(log=tmp_path / "log", phh=tmp_path)
-    host_match(Table(RULES, ("agent", "raiser"), (agent, RandomRaiser())), Terms(150, 3), records, print)
+    host_match(HostedTable(RULES, ("agent", "raiser"), (agent, RandomRaiser())), Terms(150, 3), records, print)
     logged = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("STATE:")]
     assert [log_line(RULES, hand) for hand in load_histories(tmp_path / "hands.phhs", RULES)] == logged
     assert len(logged) == 150

@@ -13,13 +13,13 @@ from deepcfr.games.cards import card_text
 from deepcfr.search import spot_solver
 from deepcfr.search.spot import NAMES
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
-from deepcfr.search.spot_solution import Decision, Solution
+from deepcfr.search.spot_solution import Solution, SolvedDecision
 
 ROYAL = "As Ks Qs Js Ts"
 LIMIT = 1e-30  # a probability that stands for the limit of 0
 
 
-def at(found: Solution, line: str) -> Decision:
+def at(found: Solution, line: str) -> SolvedDecision:
     return next(decision for decision in found.decisions if decision.line == line)
 
 

@@ -30,7 +30,7 @@ from deepcfr.rng import key
 from deepcfr.solvers import board_collector, deep_cfr, histories
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.memories import Found, HandMemories, InfosetMemories
+from deepcfr.solvers.memories import HandMemories, InfosetMemories, TraversalResult
 from deepcfr.types import HandSamples, Infosets
 
 LEDUC = load_game("leduc")
@@ -172,7 +172,7 @@ def test_a_panel_keeps_the_means_of_what_iterations_said_with_their_weights(
 ) -> None:
     add, said = HandMemories.add, defaultdict(list)
 
-    def watched(self: HandMemories, player: int, found: Found) -> None:
+    def watched(self: HandMemories, player: int, found: TraversalResult) -> None:
         for name, batches in (("advantages", found.advantages), ("strategies", found.strategies)):
             for batch in batches:
                 said[name, player, batch.round].append(batch.samples)

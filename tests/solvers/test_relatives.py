@@ -32,9 +32,9 @@ from deepcfr.solvers import deep_cfr
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
 from deepcfr.solvers.collector import Job
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.histories import Chunk, Traversals
+from deepcfr.solvers.histories import Chunk, HistoryTraversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
-from deepcfr.solvers.memories import Found, InfosetMemories, memory_bytes
+from deepcfr.solvers.memories import InfosetMemories, TraversalResult, memory_bytes
 from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
 from deepcfr.training.fit import FitResult
 from deepcfr.training.losses import advantage_loss, value_loss
@@ -154,7 +154,7 @@ def test_learnt_values_approach_those_of_the_profile(name: NamedSolver) -> None:
     solver = DeepCFR(KUHN, config)
     assert solver.values is not None
     for t in range(1, 5):
-        for found in (Traversals(KUHN, config, Job(t, 0), solver.current()).run((0, 3_000)),):
+        for found in (HistoryTraversals(KUHN, config, Job(t, 0), solver.current()).run((0, 3_000)),):
             solver.values.add(found)
         solver.values.fit(t, 0, Workers(1))
     deals = KUHN.deal(400, 5)
@@ -176,13 +176,13 @@ def uniform_value(game: PokerGame, deals: object, node: int) -> torch.Tensor:
 
 def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    run, fit, advantages = Traversals.run, HistoryValues.fit, DeepCFR.fit_advantages
+    run, fit, advantages = HistoryTraversals.run, HistoryValues.fit, DeepCFR.fit_advantages
 
-    def noted_run(self: Traversals, chunk: Chunk) -> Found:
+    def noted_run(self: HistoryTraversals, chunk: Chunk) -> TraversalResult:
         events.append("own" if self._purpose else "histories")
         return run(self, chunk)
 
-    monkeypatch.setattr(Traversals, "run", noted_run)
+    monkeypatch.setattr(HistoryTraversals, "run", noted_run)
     monkeypatch.setattr(HistoryValues, "fit", lambda *a: (events.append("values"), fit(*a))[1])
     monkeypatch.setattr(DeepCFR, "fit_advantages", lambda *a: (events.append("advantages"), advantages(*a))[1])
     next(DeepCFR(KUHN, brief("dream")).iterations())
@@ -195,10 +195,10 @@ def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkey
 def test_values_are_learnt_from_other_histories_than_the_advantages() -> None:
     config = brief("escher")
     current = DeepCFR(KUHN, config).current()
-    own, others = (Traversals(KUHN, config, Job(1, 0, purpose), current) for purpose in ("values", ""))
+    own, others = (HistoryTraversals(KUHN, config, Job(1, 0, purpose), current) for purpose in ("values", ""))
     for name in ("deal", "action"):
         assert own.stream(name) != others.stream(name)
-    plain = Traversals(KUHN, config, Job(1, 0), current)
+    plain = HistoryTraversals(KUHN, config, Job(1, 0), current)
     assert plain.stream("deal") == others.stream("deal") == key(config.seed, "deal", 1, 0)
 
 

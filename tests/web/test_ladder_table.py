@@ -20,7 +20,7 @@ from deepcfr.policies.scripted import scripted_policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.play_view import action_keys, size_steps
 from deepcfr.web.serve import warm_up
-from deepcfr.web.site import Agent, NamedRun
+from deepcfr.web.site import NamedRun, ServedAgent
 from ladder_games import TWO_ROUNDS, write_game
 from web_site import client, site
 
@@ -104,7 +104,7 @@ def test_stacks_and_seats_are_shown(person: TestClient) -> None:
 
 
 def test_a_call_of_all_in_is_all_in(bot: NamedRun) -> None:
-    raiser = Agent(scripted_policy("raise", LadderGame(RULES)), None, None)
+    raiser = ServedAgent(scripted_policy("raise", LadderGame(RULES)), None, None)
     with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=raiser)) as person:
         state, seen = person.post("/api/play/bot", json={"seed": 1}).json(), set()
         while not state["over"]:
@@ -227,7 +227,7 @@ def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_h
 @pytest.mark.parametrize("path", ["/play/bot", "/api/play/bot"])
 def test_until_the_end_no_answer_depends_on_what_is_hidden(bot: NamedRun, path: str) -> None:
     """Hands that look alike to the person so far have the same answers, byte for byte, whatever the agent holds."""
-    caller = Agent(scripted_policy("call", LadderGame(RULES)), None, None)
+    caller = ServedAgent(scripted_policy("call", LadderGame(RULES)), None, None)
     seen: dict[tuple[str, ...], set[bytes]] = {}
     hidden: dict[tuple[str, ...], set[str]] = {}
     with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=caller)) as person:

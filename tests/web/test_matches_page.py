@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deepcfr.errors import CheckpointError
-from deepcfr.web.matches_page import Cell, cross_table, find_tables
+from deepcfr.web.matches_page import MatchCell, cross_table, find_tables
 from deepcfr.web.pages import render
 
 FACTS: dict[str, Any] = {
@@ -57,8 +57,8 @@ def test_marks_and_colours_are_for_gains_beyond_their_intervals() -> None:
 
 
 def test_exact_gains_need_no_interval_and_nothing_is_no_gain() -> None:
-    assert (Cell(0.2, 0.0).sign, Cell(-0.2, 0.0).sign, Cell(0.0, 0.0).sign) == ("▲", "▼", "")
-    assert (Cell(0.2, 0.0).margin, Cell(-0.01, 0.0).text) == ("", "0.0")
+    assert (MatchCell(0.2, 0.0).sign, MatchCell(-0.2, 0.0).sign, MatchCell(0.0, 0.0).sign) == ("▲", "▼", "")
+    assert (MatchCell(0.2, 0.0).margin, MatchCell(-0.01, 0.0).text) == ("", "0.0")
 
 
 def test_the_interval_of_an_average_holds_for_matches_on_the_same_deals() -> None:

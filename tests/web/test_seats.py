@@ -13,7 +13,7 @@ from deepcfr.web.app import build_app
 from deepcfr.web.play import COOKIE
 from deepcfr.web.seats import Seats
 from deepcfr.web.site import NamedRun
-from deepcfr.web.table import Seat
+from deepcfr.web.table import WebSeat
 from web_site import agent, client, model, site
 
 Begin = Callable[..., TestClient]
@@ -168,7 +168,7 @@ def test_files_of_seats_that_were_not_used_for_longest_are_removed(tmp_path: Pat
     policy = agent("even", "kuhn", UniformPolicy).agent().policy
     seats = Seats(tmp_path, pytest.fail, most=2)
     for token in "abc":
-        seats.put(token, Seat("even", policy, None, seed=1))
+        seats.put(token, WebSeat("even", policy, None, seed=1))
     assert len(list(tmp_path.iterdir())) == 2
     assert [seats.known(token) for token in "abc"] == [False, True, True]
     Seats(tmp_path, pytest.fail, most=1)

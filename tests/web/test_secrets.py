@@ -18,7 +18,7 @@ from deepcfr.play.hand import Hand
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import round_name
 from deepcfr.web.play import COOKIE
-from deepcfr.web.table import Seat
+from deepcfr.web.table import WebSeat
 from web_site import agent, client
 
 Cards = npt.NDArray[np.uint8]
@@ -170,7 +170,7 @@ def test_until_the_end_no_answer_depends_on_what_is_hidden(person: TestClient, d
 def test_a_seed_that_was_shown_does_not_give_away_other_hands() -> None:
     folder = agent("even", "fhp", UniformPolicy)
     policy = folder.agent().policy
-    first, second = (Seat("even", policy, None) for _ in range(2))
+    first, second = (WebSeat("even", policy, None) for _ in range(2))
     for number in range(3):
         while not first.hand.over:
             first.act(number, len(first.hand.steps), "c")

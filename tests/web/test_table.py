@@ -25,7 +25,7 @@ from deepcfr.web import schema, table
 from deepcfr.web.play import COOKIE
 from deepcfr.web.seats import Seats
 from deepcfr.web.site import Refusal
-from deepcfr.web.table import Seat, Tally
+from deepcfr.web.table import SeatScore, WebSeat
 from web_site import agent, client, model
 
 PAGES = "text/html; charset=utf-8"
@@ -58,11 +58,11 @@ def act(person: TestClient, state: dict[str, Any], token: str) -> Any:
 
 def finish(person: TestClient, state: dict[str, Any], token: str = "c") -> dict[str, Any]:
     """Play a hand to its end with one action as long as it is legal, and calls."""
-    schema.State.model_validate(state)
+    schema.TableFacts.model_validate(state)
     while not state["over"]:
         legal = [action["token"] for action in state["actions"]]
         state = act(person, state, token if token in legal else "c").json()
-        schema.State.model_validate(state)
+        schema.TableFacts.model_validate(state)
     return state
 
 
@@ -247,7 +247,7 @@ def test_any_body_is_taken_or_refused_with_a_sentence(person: TestClient, where:
 
 
 def test_means_and_intervals_without_the_numbers() -> None:
-    tally = Tally()
+    tally = SeatScore()
     assert (tally.half, tally.facts()["mean_milli"]) == (None, None)
     for value in (1.0, 2.0, 6.0):
         tally.add(value)
@@ -259,9 +259,9 @@ def test_seats_that_were_not_used_for_longest_are_forgotten() -> None:
     game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
     seats = Seats(most=3)
     for token in "abc":
-        seats.put(token, Seat("kuhn", UniformPolicy(game), None))
+        seats.put(token, WebSeat("kuhn", UniformPolicy(game), None))
     assert seats.find("a", "kuhn") is not None
-    seats.put("d", Seat("kuhn", UniformPolicy(game), None))
+    seats.put("d", WebSeat("kuhn", UniformPolicy(game), None))
     assert [token for token in "abcd" if seats.find(token, "kuhn")] == ["a", "c", "d"]
     assert len(seats) == 3
     assert not seats.known("b")
@@ -269,7 +269,7 @@ def test_seats_that_were_not_used_for_longest_are_forgotten() -> None:
 
 def test_a_seat_keeps_no_more_after_hundreds_of_hands() -> None:
     game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
-    seat = Seat("kuhn", UniformPolicy(game), None, seed=1)
+    seat = WebSeat("kuhn", UniformPolicy(game), None, seed=1)
     won = 0.0
     for number in range(400):
         while not seat.hand.over:
@@ -308,14 +308,14 @@ def test_an_agent_that_failed_plays_on_and_the_person_never_for_it(
     assert again["session"]["raw"]["hands"] == state["session"]["raw"]["hands"] + 1
 
 
-def call_down(seat: Seat) -> None:
+def call_down(seat: WebSeat) -> None:
     while not seat.hand.over:
         seat.act(seat.hand.number, len(seat.hand.steps), "c")
 
 
 def test_a_hand_whose_count_failed_is_counted_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     game = PokerGame(model("kuhn").folder.source)  # type: ignore[arg-type]
-    seat, count = Seat("kuhn", UniformPolicy(game), None, seed=1), table.adjusted_result
+    seat, count = WebSeat("kuhn", UniformPolicy(game), None, seed=1), table.adjusted_result
     failures = [GameError("No memory.")]
 
     def failing(hand: Hand) -> float:
@@ -332,15 +332,15 @@ def test_a_hand_whose_count_failed_is_counted_before_the_next_one(monkeypatch: p
 
 
 def test_people_who_act_do_not_wait_for_reviews(person: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    go, review = Event(), Seat.review
+    go, review = Event(), WebSeat.review
 
-    def slow(self: Seat, number: int, exact: bool) -> dict[str, Any]:
+    def slow(self: WebSeat, number: int, exact: bool) -> dict[str, Any]:
         assert go.wait(60)
         return review(self, number, exact)
 
     finish(person, sit(person, "leduc", seed=1))
     state = sit(person, "kuhn", seed=1)
-    monkeypatch.setattr(Seat, "review", slow)
+    monkeypatch.setattr(WebSeat, "review", slow)
     with ThreadPoolExecutor(MANY + 1) as pool:
         reviews = [pool.submit(person.get, "/api/play/leduc/review", params={"hand": 0}) for _ in range(MANY)]
         acted = pool.submit(act, person, state, "c").result(30)

@@ -217,10 +217,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def match_command(command: MatchUp) -> None:
     from rich.progress import Progress
 
-    from deepcfr.report.matches import Terms, describe_match
+    from deepcfr.report.matches import TournamentTerms, describe_match
     from deepcfr.runs.players import load_players
 
-    terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
+    terms = TournamentTerms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = (command.first, command.second)
     first, second = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(first)
@@ -237,10 +237,10 @@ def match_command(command: MatchUp) -> None:
 def tournament_command(command: Rivals) -> None:
     from rich.progress import Progress
 
-    from deepcfr.report.matches import Terms, play_tournament, show_tournament
+    from deepcfr.report.matches import TournamentTerms, play_tournament, show_tournament
     from deepcfr.runs.players import load_players, with_styles
 
-    terms = Terms(command.boards, command.hands, command.lines, command.seed, command.threads)
+    terms = TournamentTerms(command.boards, command.hands, command.lines, command.seed, command.threads)
     names = with_styles(command.runs, command.styles)
     policies = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(policies[0])

@@ -20,7 +20,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class State:
+class SolverState:
     """The state that a checkpoint stores. `facts["memories"]` is empty if training cannot be resumed from it."""
 
     facts: dict[str, Any]  # counters, as JSON

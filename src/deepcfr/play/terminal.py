@@ -43,9 +43,9 @@ def play(
     game = policy.game
     if isinstance(policy, Policy) and isinstance(game, TreeGame):
         rules: Paid = game
-        table: Table = HistoryTable(policy, console, read, seed, game)
+        table: TerminalTable = HistoryTable(policy, console, read, seed, game)
     else:
-        rules, table = Hand(policy, seed, 0).rules, Table(policy, console, read, seed)
+        rules, table = Hand(policy, seed, 0).rules, TerminalTable(policy, console, read, seed)
     results: list[float] = []
     try:
         while hands is None or len(results) < hands:
@@ -58,7 +58,7 @@ def play(
     return score
 
 
-class Table:
+class TerminalTable:
     """A table where a person and an agent play one hand after the other."""
 
     def __init__(self, policy: Policy, console: Console, read: Callable[[str], str], seed: int) -> None:
@@ -123,7 +123,7 @@ class Table:
         return won
 
 
-class HistoryTable(Table):
+class HistoryTable(TerminalTable):
     """A table of a game whose histories are listed: a player is told its infoset's name, and nothing else of the play."""
 
     policy: Policy

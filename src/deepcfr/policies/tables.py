@@ -19,7 +19,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.tables import Table
+from deepcfr.ranges.tables import BoardTables
 from deepcfr.types import Doubles, Infosets
 
 _ROWS = 65_536  # infosets in one query of a policy
@@ -94,7 +94,7 @@ class RangePolicy(Policy):
     game: PokerGame
     whole_rounds = True
 
-    def __init__(self, boards: Boards, tables: list[Table], kind: str) -> None:
+    def __init__(self, boards: Boards, tables: list[BoardTables], kind: str) -> None:
         self.boards, self.game, self.kind = boards, boards.game, kind
         self._tables = tables
         local = np.zeros(self.game.tree.num_decisions, np.int64)

@@ -30,7 +30,7 @@ from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
 
 
-class Agent:
+class ProtocolAgent:
     """The player of one seat. Raises GameError for policies of games that the protocol cannot express."""
 
     def __init__(self, policy: Policy, seed: int) -> None:

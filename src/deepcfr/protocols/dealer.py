@@ -79,7 +79,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Result:
+class DealtResult:
     """A match from the first bot's side."""
 
     names: Names  # of the bots
@@ -208,7 +208,7 @@ class Dealer:
         for seat in self.seats:
             await seat.close()
 
-    async def play(self, on_hand: OnHand) -> Result:
+    async def play(self, on_hand: OnHand) -> DealtResult:
         """Play the whole match; `on_hand` gets every hand when it is over.
 
         Raises ProtocolError for a bot that breaks protocol or rules, naming the bot.
@@ -221,7 +221,7 @@ class Dealer:
             won.append(gains(self.rules, hand)[first] / self.rules.unit_chips)
             on_hand(hand)
         score = score_of(won, self.rules, self.terms.duplicate)
-        return Result(self.names, score, self.terms, time.perf_counter() - start)
+        return DealtResult(self.names, score, self.terms, time.perf_counter() - start)
 
     async def _play_hand(self, number: int) -> tuple[PlayedHand, int]:
         """Hand `number`, and which player the first bot is in it."""

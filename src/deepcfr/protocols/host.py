@@ -19,9 +19,9 @@ from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
-from deepcfr.protocols.agent import Agent
+from deepcfr.protocols.agent import ProtocolAgent
 from deepcfr.protocols.client import Bot, Client, Say
-from deepcfr.protocols.dealer import Dealer, Result, Terms
+from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.protocols.record import Names, PlayedHand, log_line
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.rng import key
@@ -34,7 +34,7 @@ OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Table:
+class HostedTable:
     """The players of a game; None stands for a bot that connects from outside."""
 
     rules: PokerRules
@@ -57,7 +57,7 @@ def seat_players(
     warn: Say,
     search: SearchConfig = DEFAULT_SEARCH,
     seed: int = 0,
-) -> Table:
+) -> HostedTable:
     """The table for two of: a player as `load_players` names it, or `-` for a bot from outside; `seed` is of the match.
 
     `game` is needed if neither name mentions a run. Raises ConfigError without it, GameError for different games and for
@@ -75,7 +75,7 @@ def seat_players(
         seated(policies[name], key(seed, "dealer", "agent", index), rules) if name in policies else None
         for index, name in enumerate(players)
     )
-    return Table(rules, seat_names(players), (first, second))
+    return HostedTable(rules, seat_names(players), (first, second))
 
 
 def _game_of(name: str) -> Game:
@@ -98,14 +98,14 @@ def seat_names(players: tuple[str, str]) -> Names:
 
 
 def host_match(
-    table: Table,
+    table: HostedTable,
     terms: Terms,
     records: Records,
     say: Say,
     host: str = LOOPBACK,
     port: int = 0,
     on_progress: OnProgress | None = None,
-) -> Result:
+) -> DealtResult:
     """Play a match and return the first player's result.
 
     Bots from outside connect to `port`, the second of two to the next one, or to free ports if it is 0; `say` gets a line
@@ -131,8 +131,8 @@ def host_match(
 
 
 async def _host(
-    table: Table, terms: Terms, say: Say, host: str, port: int, on_hand: Callable[[PlayedHand], None]
-) -> Result:
+    table: HostedTable, terms: Terms, say: Say, host: str, port: int, on_hand: Callable[[PlayedHand], None]
+) -> DealtResult:
     dealer = Dealer(table.rules, table.names, terms)
     tasks: list[asyncio.Task[object]] = []
     try:
@@ -155,7 +155,7 @@ async def _host(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _finish(match: asyncio.Task[Result], clients: Sequence[asyncio.Task[object]]) -> None:
+async def _finish(match: asyncio.Task[DealtResult], clients: Sequence[asyncio.Task[object]]) -> None:
     """Wait for the end of the match; an agent that fails ends it with its own error."""
     waiting: set[asyncio.Task[object]] = {match, *clients}
     try:
@@ -172,7 +172,7 @@ def seated(policy: Policy, seed: int, rules: PokerRules) -> Bot:
     """The player of a policy at a table with these rules; in no-limit poker it translates bets. Raises GameError."""
     if rules.betting == "no-limit":
         return TranslatingAgent(policy, seed, rules)
-    return Agent(policy, seed)
+    return ProtocolAgent(policy, seed)
 
 
 @contextmanager
@@ -271,6 +271,6 @@ def _guest(policy: Policy, seed: int, stack: int | None) -> Bot:
     if stack is not None and limit:
         raise ConfigError(f"--stack is for no-limit games, and {policy.game.name} is none.")
     if limit or not isinstance(policy.game, Poker):
-        return Agent(policy, seed)
+        return ProtocolAgent(policy, seed)
     rules = real_rules(policy)
     return TranslatingAgent(policy, seed, no_limit(rules, stack) if stack is not None else rules)

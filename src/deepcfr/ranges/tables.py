@@ -20,7 +20,7 @@ from deepcfr.ranges.rounds import RoundTree
 from deepcfr.types import Ints
 
 
-class Table:
+class BoardTables:
     """The numbers of one round, uncompressed."""
 
     rounded = False  # if `store` rounds, which it does at random with a stream
@@ -42,7 +42,7 @@ class Table:
         return {"values": self.values}
 
 
-class Int16Table(Table):
+class Int16Table(BoardTables):
     """16-bit numbers with one float32 scale for every node and board."""
 
     rounded = True

@@ -18,7 +18,7 @@ import torch
 from deepcfr.config import NFSPConfig
 from deepcfr.games.base import Deals, Game
 from deepcfr.memory.reservoir import Memory, Store, bytes_per_sample
-from deepcfr.memory.state import SavedState, State, Tensors, load_weights, memory_arrays, restore_memories
+from deepcfr.memory.state import SavedState, SolverState, Tensors, load_weights, memory_arrays, restore_memories
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
@@ -235,7 +235,7 @@ class NFSP(SelfPlay):
             self.game, networks, (epsilon_greedy, epsilon_greedy), "greedy in NFSP's action-value networks"
         )
 
-    def state(self, memories: bool) -> State:
+    def state(self, memories: bool) -> SolverState:
         """The state for a checkpoint, with or without `memories`."""
         tensors: Tensors = {}
         for player in PLAYERS:
@@ -245,7 +245,7 @@ class NFSP(SelfPlay):
                 tensors |= {f"{kind}-{player}.{name}": tensor.cpu().contiguous() for name, tensor in items.items()}
         kept = self.memories.named() if memories else []
         facts = self._facts({name: memory.seen for name, memory in kept})
-        return State(facts, tensors, memory_arrays(kept))
+        return SolverState(facts, tensors, memory_arrays(kept))
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         """Restore the state of a checkpoint, with or without `memories`."""

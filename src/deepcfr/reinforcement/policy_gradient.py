@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 
 from deepcfr.config import PPOConfig
-from deepcfr.memory.state import SavedState, State, Tensors
+from deepcfr.memory.state import SavedState, SolverState, Tensors
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
@@ -185,7 +185,7 @@ class PolicyGradient(SelfPlay):
         """The same: there is no average."""
         return self.current_policy()
 
-    def state(self, memories: bool) -> State:
+    def state(self, memories: bool) -> SolverState:
         """The state for a checkpoint; without `memories` it can be played but not trained."""
         tensors: Tensors = {
             f"{name}.{part}": tensor.cpu().contiguous()
@@ -193,7 +193,7 @@ class PolicyGradient(SelfPlay):
             for part, tensor in learner.tensors(training=memories).items()
         }
         facts = self._facts({name: learner.updates for name, learner in self._learners(memories).items() if memories})
-        return State(facts, tensors, {})
+        return SolverState(facts, tensors, {})
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         """Restore the state of a checkpoint; without `memories` only what play needs."""

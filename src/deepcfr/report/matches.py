@@ -1,4 +1,4 @@
-"""Terms of matches, tournaments in a cross table, and the text of their results."""
+"""TournamentTerms of matches, tournaments in a cross table, and the text of their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Terms:
+class TournamentTerms:
     """The terms of matches. Without boards and hands matches are exact, or over LADDER_DEALS deals in a raise-ladder game.
 
     Raises ConfigError for impossible values.
@@ -56,7 +56,7 @@ class Terms:
         if self.lines is not None and not isinstance(self.boards, int):
             raise ConfigError("A number of lines is for matches over sampled boards: give a number of boards with it.")
 
-    def settled(self, player: Policy) -> Terms:
+    def settled(self, player: Policy) -> TournamentTerms:
         """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""
         if not isinstance(stepped(player).game, LadderGame) or self.boards is not None or self.hands is not None:
             return self
@@ -86,7 +86,7 @@ class Terms:
         return "exact"
 
 
-def describe_match(match: Match, names: tuple[str, str], terms: Terms) -> str:
+def describe_match(match: Match, names: tuple[str, str], terms: TournamentTerms) -> str:
     """A match in one sentence."""
     margin = "" if match.exact else f" +- {match.interval:.3f} (95 %)"
     return (
@@ -119,7 +119,11 @@ class Tournament:
 
 
 def play_tournament(
-    names: Sequence[str], policies: Sequence[Policy], terms: Terms, on_match: OnProgress, against_first: bool = False
+    names: Sequence[str],
+    policies: Sequence[Policy],
+    terms: TournamentTerms,
+    on_match: OnProgress,
+    against_first: bool = False,
 ) -> Tournament:
     """The cross table of `policies` under `names`: matches of all pairs, or of the first policy with all others.
 
@@ -161,7 +165,7 @@ def _average(row: Sequence[float | None]) -> float:
     return sum(met) / (len(met) - 1)
 
 
-def show_tournament(result: Tournament, terms: Terms, console: Console) -> None:
+def show_tournament(result: Tournament, terms: TournamentTerms, console: Console) -> None:
     """Print the cross table of gains of rows against columns, or the gains of the first player."""
     complete = all(gain is not None for row in result.mean for gain in row)
     table = _cross_table(result, terms) if complete else _gains_of_first(result, terms)
@@ -172,7 +176,7 @@ def show_tournament(result: Tournament, terms: Terms, console: Console) -> None:
         console.print("The number after +- is half of the match's 95 % confidence interval.")
 
 
-def _cross_table(result: Tournament, terms: Terms) -> Table:
+def _cross_table(result: Tournament, terms: TournamentTerms) -> Table:
     table = Table(title=f"{result.game}, {result.unit}, the row's gain against the column ({terms.describe()})")
     table.add_column("")
     for number in range(1, len(result.names) + 1):  # names of runs are paths, too long for column heads
@@ -184,7 +188,7 @@ def _cross_table(result: Tournament, terms: Terms) -> Table:
     return table
 
 
-def _gains_of_first(result: Tournament, terms: Terms) -> Table:
+def _gains_of_first(result: Tournament, terms: TournamentTerms) -> Table:
     """One row for each opponent of the first player."""
     table = Table(title=f"{result.game}, {result.unit} ({terms.describe()})")
     table.add_column(f"{result.names[0]} against")

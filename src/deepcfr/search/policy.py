@@ -23,9 +23,9 @@ from deepcfr.ranges.rounds import Lines, RoundTree
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.search.subgame import (
     PLAYERS,
-    Entrance,
     Gadget,
     MaxMargin,
+    SafeGame,
     SubgameSolver,
     against,
     subgame,
@@ -211,7 +211,7 @@ class ResolvingPolicy(Policy):
         solver.run(self.settings.iterations)
         return solver.on_first_board(plain)
 
-    def _entrance(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> Entrance | None:
+    def _entrance(self, inside: Boards, as_trained: BoardStrategy, reach: Floats, resolver: int) -> SafeGame | None:
         """The opponent's choice before a subgame that is to be safe; `as_trained` is the plain policy inside."""
         if self.settings.kind == "unsafe":
             return None

@@ -22,7 +22,7 @@ _PLACES = 6  # of probabilities and equities
 
 
 @dataclass(frozen=True)
-class Decision:
+class SolvedDecision:
     """A decision on the spot's board, with the strategy of all hands there."""
 
     line: str  # the actions that lead to it
@@ -71,7 +71,7 @@ class Solution:
     holes: Cards  # [H, 2] the hands
     hand_values: Doubles  # [P, H] each hand's share of the pot against the other range
     hand_equities: Doubles  # [P, H] the same if both check to the end
-    decisions: tuple[Decision, ...]  # of the round of the board
+    decisions: tuple[SolvedDecision, ...]  # of the round of the board
     locks: tuple[dict[str, Any], ...]  # decisions that were played as given
 
     @property

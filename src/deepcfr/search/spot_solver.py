@@ -23,7 +23,7 @@ from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
 from deepcfr.search.spot import NAMES, Spot
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
 from deepcfr.search.spot_sizes import amount_text
-from deepcfr.search.spot_solution import Decision, Solution
+from deepcfr.search.spot_solution import Solution, SolvedDecision
 from deepcfr.search.subgame import (
     IF_ABSENT,
     PLAYERS,
@@ -286,7 +286,7 @@ class SpotSolver:
 
     def _decisions(
         self, tree: RoundTree, strategy: Floats, values: Floats, reach: Doubles, equities: Doubles
-    ) -> Iterator[Decision]:
+    ) -> Iterator[SolvedDecision]:
         """The decisions of the board's round, parents first.
 
         They have a strategy [E, U], its values [P, S, U], and each decision's reach and equities [P, n, U].
@@ -305,7 +305,7 @@ class SpotSolver:
             here = values[:, node] / met + chips[:, None]
             weights = own[:, node] * np.nan_to_num(met / most[::-1, node])[:, board.view]
             weight, may_meet, reached = pair_weights(board.holes, reach[:, node][:, board.view], player)
-            yield Decision(
+            yield SolvedDecision(
                 line=line,
                 player=player,
                 actions=tuple(names),

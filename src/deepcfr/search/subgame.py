@@ -28,7 +28,7 @@ from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, Visit
 from deepcfr.ranges.kernels import TREMBLE, best_replies, drop_rare, fade, reach_against
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
-from deepcfr.ranges.tables import Int16Table, Table
+from deepcfr.ranges.tables import BoardTables, Int16Table
 from deepcfr.solvers.tabular import DISCOUNTED, Discounting
 from deepcfr.solvers.vector_cfr import update
 from deepcfr.types import Bools, Doubles, Floats, Ints
@@ -167,7 +167,7 @@ def _visit_root(
     return visit(boards.root, reach, lambda at_exits: boards.deal(visit, boards.root, at_exits, workers, on_board))
 
 
-class Entrance(ABC):
+class SafeGame(ABC):
     """The opponent's choice before a subgame: it enters with each hand as often as that pays against its alternative.
 
     `alternative` [X, U] are the values that `player`, the opponent, has without search at each entry; `size` [U] is the
@@ -206,7 +206,7 @@ class Entrance(ABC):
         """Multiply positive and negative regrets by their factors, and add those of this iteration."""
 
 
-class Gadget(Entrance):
+class Gadget(SafeGame):
     """With every hand the opponent chooses between the subgame and its alternative."""
 
     def __init__(self, player: int, alternative: Doubles, size: Ints) -> None:
@@ -230,7 +230,7 @@ class Gadget(Entrance):
         self._regret += np.stack([values, self.alternative]) - mean
 
 
-class MaxMargin(Entrance):
+class MaxMargin(SafeGame):
     """The opponent chooses the hand with which it gains most over its alternative, one of the `possible` ones [X, U].
 
     Those meet a hand of the resolver's. Others gain nothing, and entering with them would teach the resolver nothing.
@@ -273,7 +273,7 @@ class SubgameSolver:
         self,
         boards: Boards,
         reach: Floats,
-        entrance: Entrance | None = None,
+        entrance: SafeGame | None = None,
         workers: Workers | None = None,
         *,
         compact: bool = False,
@@ -284,11 +284,11 @@ class SubgameSolver:
         self.iteration = 0
         self._reach = np.array(reach, np.float64)
         self._workers, self._scratch = workers, Scratch(np.float32)
-        self._tables: tuple[list[Table], list[Table]] = ([], [])  # regrets and averages, by round
+        self._tables: tuple[list[BoardTables], list[BoardTables]] = ([], [])  # regrets and averages, by round
         for round_, (tree, kept) in enumerate(zip(boards.rounds, boards.kept, strict=True)):
             small = compact and round_ > boards.root.round
             for tables in self._tables:
-                tables.append(Int16Table(tree, kept) if small else Table(tree, kept, np.float32))
+                tables.append(Int16Table(tree, kept) if small else BoardTables(tree, kept, np.float32))
         root = boards.root
         self.locked = np.zeros((len(boards.rounds[root.round].nodes), len(root)), np.bool_)
         self._locks: list[tuple[int, Floats]] = []

@@ -14,9 +14,9 @@ from deepcfr.ranges.public_chance import BoardTraversal, Piece, Records, travers
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.rng import key
-from deepcfr.solvers.collector import Current, Elsewhere, Job
+from deepcfr.solvers.collector import CurrentStrategy, Elsewhere, Job
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import Batch, Found, HandMemories, InfosetMemories, Memories, panel_rows
+from deepcfr.solvers.memories import Batch, HandMemories, InfosetMemories, Memories, TraversalResult, panel_rows
 from deepcfr.types import Floats, HandSamples, Samples
 
 
@@ -57,7 +57,7 @@ class BoardCollector:
         """Call after a player's network changes; drops cached strategies."""
         self.remembered.changed(player)
 
-    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
+    def traverse(self, t: int, traverser: int, current: CurrentStrategy) -> Iterator[TraversalResult]:
         """Iteration t's traversals for one player, all at once."""
         settings, job = self._sampling, Job(t, traverser)
         strategy, stream = self._strategy(current), self._boards_stream(job)
@@ -72,7 +72,7 @@ class BoardCollector:
         found = traverse_boards(*arguments, elsewhere if self._elsewhere else None)
         rounds = range(self._first_round, len(self.boards.rounds))
         acting = [r for r in rounds if (self.boards.rounds[r].actor == traverser).any()]
-        yield Found(
+        yield TraversalResult(
             traversals=found.boards,
             nodes_touched=found.nodes_touched,
             evaluated=self.remembered.asked() if settings.panel else found.evaluated,
@@ -81,13 +81,13 @@ class BoardCollector:
             first_values=found.first_values if self._table else None,
         )
 
-    def work(self, job: Job, current: Current) -> Callable[[Entry], tuple[Floats, Records, int]]:
+    def work(self, job: Job, current: CurrentStrategy) -> Callable[[Entry], tuple[Floats, Records, int]]:
         """The function that plays a board and those after it; it also returns `RememberedStrategies.asked`."""
         strategy, stream = self._strategy(current), self._boards_stream(job)
         traversal = BoardTraversal(self.boards, strategy, job.traverser, self._sampling, job.t, stream)
         return lambda entry: (*traversal.piece(entry), self.remembered.asked())
 
-    def _strategy(self, current: Current) -> BoardStrategy:
+    def _strategy(self, current: CurrentStrategy) -> BoardStrategy:
         policy = current.policy()
         return self.remembered.of(policy, current.matching) if self._sampling.panel else policy.on_board
 

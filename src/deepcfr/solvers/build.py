@@ -12,7 +12,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.memory.state import SavedState, State
+from deepcfr.memory.state import SavedState, SolverState
 from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.solvers.collector import Outside
@@ -66,7 +66,7 @@ class Solver(Protocol):
         Raises NoPolicy if there is none (yet).
         """
 
-    def state(self, memories: bool) -> State:
+    def state(self, memories: bool) -> SolverState:
         """The state that a checkpoint stores; without `memories` it can be played but not trained."""
 
     def restore(self, saved: SavedState, memories: bool) -> None:

@@ -14,14 +14,14 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.solvers.history_values import HistoryValues
-from deepcfr.solvers.memories import Found, Memories
+from deepcfr.solvers.memories import Memories, TraversalResult
 from deepcfr.training.fit import FitResult
 
 Weights = dict[str, npt.NDArray[np.generic]]  # of a network, by name
 
 
 @dataclass(frozen=True)
-class Current:
+class CurrentStrategy:
     """sigma^t: regret matching on a network for each player, and a table for the first round where there is one.
 
     `values` are the values of its histories where the run learns them.
@@ -57,10 +57,10 @@ class Collector(Protocol):
 
     memories: Memories
 
-    def traverse(self, t: int, traverser: int, current: Current) -> Iterator[Found]:
+    def traverse(self, t: int, traverser: int, current: CurrentStrategy) -> Iterator[TraversalResult]:
         """All of iteration t's traversals for one player, in their order; they run while the caller reads the results."""
 
-    def work(self, job: Job, current: Current) -> Callable[[Any], Any]:
+    def work(self, job: Job, current: CurrentStrategy) -> Callable[[Any], Any]:
         """The function that runs a piece of the job."""
 
     def changed(self, player: int) -> None:
@@ -110,7 +110,7 @@ class IterationRecord:
 
 
 @dataclass
-class Tally:
+class IterationStats:
     """Counts and times of an iteration so far; its clock starts at construction."""
 
     traversals: int = 0
@@ -121,7 +121,7 @@ class Tally:
     losses: list[float] = field(default_factory=list)  # of the players' networks, in their order
     _start: float = field(default_factory=time.perf_counter)
 
-    def add(self, found: Found) -> None:
+    def add(self, found: TraversalResult) -> None:
         """Count traversals."""
         self.traversals += found.traversals
         self.nodes_touched += found.nodes_touched

@@ -8,7 +8,7 @@ from typing import Any
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.games.base import Game
 from deepcfr.solvers.bootstrap import bootstrapped, kept_share
-from deepcfr.solvers.collector import Iterate, IterationRecord, Job, Tally
+from deepcfr.solvers.collector import Iterate, IterationRecord, IterationStats, Job
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
@@ -31,7 +31,7 @@ class DeepCFR(DeepCFRState):
         for t in range(self.iteration + 1, self.config.cfr.iterations + 1):
             if self.snapshots.is_due(t):
                 self.snapshots.keep(t, self.advantage_networks, self.first_round_strategy())
-            tally = Tally()
+            tally = IterationStats()
             for player in PLAYERS:
                 if self.values and self.values.come_first:
                     self._learn_values(self.values, t, player, tally)
@@ -49,7 +49,7 @@ class DeepCFR(DeepCFRState):
             self.nodes_touched += tally.nodes_touched
             yield tally.record(t, self.memories)
 
-    def _learn_values(self, values: HistoryValues, t: int, player: int, tally: Tally) -> None:
+    def _learn_values(self, values: HistoryValues, t: int, player: int, tally: IterationStats) -> None:
         """Fit the values to histories of their own, before those of a player's advantages."""
         assert isinstance(self.collector, HistoryCollector)
         for found in self.collector.traverse(t, player, self.current(), "values"):

@@ -13,7 +13,7 @@ from deepcfr.errors import CheckpointError, NoPolicy
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
 from deepcfr.memory.reservoir import Stored
-from deepcfr.memory.state import SavedState, State, Tensors, load_weights, memory_arrays, restore_memories
+from deepcfr.memory.state import SavedState, SolverState, Tensors, load_weights, memory_arrays, restore_memories
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
@@ -22,7 +22,7 @@ from deepcfr.policies.snapshots import compact
 from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
-from deepcfr.solvers.collector import Collector, Current, Iterate, Job, Outside
+from deepcfr.solvers.collector import Collector, CurrentStrategy, Iterate, Job, Outside
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
@@ -83,12 +83,12 @@ class DeepCFRState:
         """sigma^t in the first betting round where a table plays it, else None."""
         return self.table.strategy() if self.table else None
 
-    def current(self) -> Current:
+    def current(self) -> CurrentStrategy:
         """sigma^t, from the networks and the table as they are."""
         fit, networks = self.config.advantage, (self.advantage_networks[0], self.advantage_networks[1])
         compressed = self.memories.compression(fit) > 0
         matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
-        return Current(matching, self.first_round_strategy(), self.values)
+        return CurrentStrategy(matching, self.first_round_strategy(), self.values)
 
     def _elsewhere(self, job: Job, pieces: Iterable[Any]) -> Iterator[Any]:
         assert self.outside
@@ -162,7 +162,7 @@ class DeepCFRState:
     def seconds_per_iteration(self) -> None:
         """None: unknown before an iteration has run."""
 
-    def state(self, memories: bool) -> State:
+    def state(self, memories: bool) -> SolverState:
         """The state that a checkpoint stores; without `memories` it can be played but not trained.
 
         The weights of networks are then in the form of `compact`, as those of snapshots.
@@ -186,7 +186,7 @@ class DeepCFRState:
             "memories": {name: memory.seen for name, memory in kept},
             "average_iteration": self.average_iteration,
         }
-        return State(facts, weights | self.snapshots.tensors() | self._tables(), memory_arrays(kept))
+        return SolverState(facts, weights | self.snapshots.tensors() | self._tables(), memory_arrays(kept))
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         """Restore the result of `state`; without `memories` only what play needs.

@@ -17,7 +17,7 @@ from deepcfr.policies.matching import regret_matching
 from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.solvers.bootstrap import kept_share
-from deepcfr.solvers.memories import Found
+from deepcfr.solvers.memories import TraversalResult
 from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.types import Doubles, Samples
 
@@ -53,7 +53,7 @@ class FirstRoundTable:
     def _table(self, probabilities: npt.NDArray[np.floating]) -> FirstRound:
         return FirstRound(self.tree, self.board.view_cards, probabilities.astype(np.float32))
 
-    def add(self, player: int, t: int, found: Found) -> None:
+    def add(self, player: int, t: int, found: TraversalResult) -> None:
         """Add the results in the first round of one player's traversals of iteration t."""
         if found.first_round is not None:
             self.add_samples(*found.first_round, t)

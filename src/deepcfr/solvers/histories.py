@@ -14,8 +14,8 @@ from deepcfr.policies.matching import regret_matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
-from deepcfr.solvers.collector import Current, Elsewhere, Job
-from deepcfr.solvers.memories import Batch, Found, InfosetMemories, Memories
+from deepcfr.solvers.collector import CurrentStrategy, Elsewhere, Job
+from deepcfr.solvers.memories import Batch, InfosetMemories, Memories, TraversalResult
 from deepcfr.training.networks import SplitNetwork
 
 PLAYERS = (0, 1)
@@ -29,7 +29,9 @@ class HistoryCollector:
         self._game, self._config, self._workers, self._elsewhere = game, config, workers, elsewhere
         self.memories: Memories = InfosetMemories(game, config.memory)
 
-    def traverse(self, t: int, traverser: int, current: Current, purpose: str = "") -> Iterator[Found]:
+    def traverse(
+        self, t: int, traverser: int, current: CurrentStrategy, purpose: str = ""
+    ) -> Iterator[TraversalResult]:
         """Iteration t's traversals for one player, chunk by chunk in their order (Algorithm 2).
 
         Another `purpose` has random streams of its own.
@@ -39,9 +41,9 @@ class HistoryCollector:
             return self._elsewhere(job, chunks)
         return self._workers.map(self.work(job, current), chunks)
 
-    def work(self, job: Job, current: Current) -> Callable[[Chunk], Found]:
+    def work(self, job: Job, current: CurrentStrategy) -> Callable[[Chunk], TraversalResult]:
         """The function that runs a chunk of a job."""
-        return Traversals(self._game, self._config, job, current).run
+        return HistoryTraversals(self._game, self._config, job, current).run
 
     def changed(self, player: int) -> None:
         """Does nothing: no strategies are cached."""
@@ -63,10 +65,10 @@ def chunks_of(sampling: HistorySampling) -> Iterator[Chunk]:
         yield first, min(_CHUNK, sampling.traversals - first)
 
 
-class Traversals:
+class HistoryTraversals:
     """One player's traversals in one iteration; any part of them can be run, in any order and by any thread."""
 
-    def __init__(self, game: Game, config: RunConfig, job: Job, current: Current) -> None:
+    def __init__(self, game: Game, config: RunConfig, job: Job, current: CurrentStrategy) -> None:
         self._purpose = (job.purpose,) if job.purpose else ()
         self._game, self._config, self._t, self._traverser, self._current = game, config, job.t, job.traverser, current
         self._sampling = history_sampling(config)
@@ -75,7 +77,7 @@ class Traversals:
         """The random stream for one purpose in these traversals."""
         return key(self._config.seed, *self._purpose, purpose, self._t, self._traverser, *more)
 
-    def run(self, chunk: Chunk) -> Found:
+    def run(self, chunk: Chunk) -> TraversalResult:
         """Run some traversals. Samples of the first round are apart if a table plays it."""
         first, count = chunk
         game, sampling, current = self._game, self._sampling, self._current
@@ -94,7 +96,7 @@ class Traversals:
             for_table = (advantages[early[0]], strategies[early[1]])
             advantages, strategies = advantages[~early[0]], strategies[~early[1]]
             decisions = decisions[1:]  # a table is not a network
-        return Found(
+        return TraversalResult(
             traversals=count,
             nodes_touched=found.nodes_touched,
             evaluated=int(decisions.sum()),

@@ -21,7 +21,7 @@ from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import TERMINAL, Encoding
 
 if TYPE_CHECKING:
-    from deepcfr.solvers.memories import Found
+    from deepcfr.solvers.memories import TraversalResult
 
 
 def history_encoding(game: Game) -> Encoding:
@@ -91,7 +91,7 @@ class HistoryValues:
 
         return values
 
-    def add(self, found: Found) -> None:
+    def add(self, found: TraversalResult) -> None:
         """Remember the steps of sampled histories in place of the oldest ones."""
         assert found.histories is not None
         self.memory.add(found.histories, stream=0)  # a window needs no random numbers

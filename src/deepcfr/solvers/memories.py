@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class TraversalResult:
     """The results of some of one player's traversals."""
 
     traversals: int  # histories from a deal, or boards
@@ -56,7 +56,7 @@ class Found:
 class Memories(Protocol):
     """The memories of a run: advantages of each player, and strategies."""
 
-    def add(self, player: int, found: Found, /) -> None:
+    def add(self, player: int, found: TraversalResult, /) -> None:
         """Add the samples of a player's traversals: its advantages to M_p and strategies to M_Pi (Algorithm 2)."""
 
     def named(self) -> Sequence[tuple[str, Stored]]:
@@ -94,7 +94,7 @@ class InfosetMemories:
         files = Path(self.config.files) / (name + self.suffix) if self.config.files else None
         return Memory(self.game.encoding, capacity, self.config.kind, self.game.device, files, self.decisions)
 
-    def add(self, player: int, found: Found, /) -> None:
+    def add(self, player: int, found: TraversalResult, /) -> None:
         """Add the samples of a player's traversals."""
         for batch in found.advantages:
             self.advantages[player].add(batch.samples, batch.stream)
@@ -175,7 +175,7 @@ class HandMemories:
             self.advantages[player, round_] = HandMemory(*shape, rows[0], kind, device, dtype)
             self.strategies[player, round_] = HandMemory(*shape, rows[1], kind, device, dtype)
 
-    def add(self, player: int, found: Found, /) -> None:
+    def add(self, player: int, found: TraversalResult, /) -> None:
         """Add the samples of a player's traversals."""
         for batch in found.advantages:
             self._add(self.advantages[player, batch.round], batch, self.cfr.weighting)

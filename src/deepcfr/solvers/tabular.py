@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, NoPolicy
-from deepcfr.memory.state import Array, SavedState, State
+from deepcfr.memory.state import Array, SavedState, SolverState
 from deepcfr.types import require_like
 
 
@@ -70,7 +70,7 @@ class TabularSolver(ABC):
             )
         return self.current_policy() if name == "current" else self.average_policy()
 
-    def state(self, memories: bool) -> State:
+    def state(self, memories: bool) -> SolverState:
         """The state that a checkpoint stores; without `memories` there are no regrets."""
         regrets = {name: array.size for name, array in self.arrays().items() if name.startswith("regret")}
         facts = {
@@ -80,7 +80,7 @@ class TabularSolver(ABC):
             "nodes_touched": self.nodes_touched,
             "memories": regrets if memories else {},
         }
-        return State(facts, {}, self._saved_arrays(memories).items())
+        return SolverState(facts, {}, self._saved_arrays(memories).items())
 
     def restore(self, saved: SavedState, memories: bool) -> None:
         """Restore the result of `state`; without `memories` only what play needs."""

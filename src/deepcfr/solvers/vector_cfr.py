@@ -27,7 +27,7 @@ from deepcfr.ranges.boards import Board, Boards, Deal, Visit, kept_bytes
 from deepcfr.ranges.kernels import add_regrets, descend, predict_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
-from deepcfr.ranges.tables import Int16Table, Table
+from deepcfr.ranges.tables import BoardTables, Int16Table
 from deepcfr.rng import key
 from deepcfr.solvers.tabular import Discounting, FullWidthSolver, discounting
 from deepcfr.types import Floats
@@ -73,10 +73,10 @@ class VectorCFR(FullWidthSolver):
         # decisions and ends of every board, once for each view and traversing player
         self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
 
-    def _table(self, tree: RoundTree, boards: list[Board]) -> Table:
+    def _table(self, tree: RoundTree, boards: list[Board]) -> BoardTables:
         if self.config.precision == "int16":
             return Int16Table(tree, boards)
-        return Table(tree, boards, self.config.precision)
+        return BoardTables(tree, boards, self.config.precision)
 
     @property
     def precision(self) -> str:
@@ -105,7 +105,9 @@ class VectorCFR(FullWidthSolver):
                     seconds += repetition * (time.perf_counter() - start)
         return seconds * sum(map(len, boards)) / sum(map(len, few)) / self.workers.count
 
-    def _update(self, t: int, player: int, regrets: list[Table], averages: list[Table], matched: list[Table]) -> Visit:
+    def _update(
+        self, t: int, player: int, regrets: list[BoardTables], averages: list[BoardTables], matched: list[BoardTables]
+    ) -> Visit:
         tables, variant = (regrets, averages), self._discounting
         return update(self.boards.rounds, tables, player, variant, t, self._scratch, self.seed, matched)
 
@@ -129,13 +131,13 @@ class VectorCFR(FullWidthSolver):
 
 def update(
     rounds: list[RoundTree],
-    tables: tuple[list[Table], list[Table]],
+    tables: tuple[list[BoardTables], list[BoardTables]],
     player: int,
     variant: Discounting,
     t: int,
     scratch: Scratch,
     seed: int = 0,
-    matched: Sequence[Table] = (),
+    matched: Sequence[BoardTables] = (),
     tremble: float = 0.0,
 ) -> Visit:
     """Iteration t of CFR on a board for one player; a visit returns the player's values at the entries, [1, X', U].

@@ -190,7 +190,7 @@ def _grids(site: Site, name: str, position: Position, cell: str, other: str) -> 
 
 
 def _add_api(routes: APIRouter, site: Site) -> None:
-    @routes.get("/api/agents/{name}/strategy", response_model=schema.Answer, responses=PROBLEMS, tags=["query"])
+    @routes.get("/api/agents/{name}/strategy", response_model=schema.StrategyFacts, responses=PROBLEMS, tags=["query"])
     def strategy(
         name: str,
         situation: Annotated[str, Query(max_length=300, description="as for `deepcfr strategy`: As Kd / r / Qs 7h 2c")],

@@ -26,7 +26,7 @@ _SHADES = (1 / 3, 2 / 3)  # shares of a table's largest gain from which cells ar
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatchCell:
     """The gain of a row's player against a column's player."""
 
     mean: float
@@ -72,8 +72,8 @@ class Entry:
     number: int
     name: str
     kind: str
-    average: Cell
-    cells: tuple[Cell | None, ...]
+    average: MatchCell
+    cells: tuple[MatchCell | None, ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class CrossTable:
     def _largest(self) -> float:
         return max(abs(cell.mean) for entry in self.entries for cell in entry.cells if cell)
 
-    def shade(self, cell: Cell) -> str:
+    def shade(self, cell: MatchCell) -> str:
         """The class of a cell: gain or loss, in three shades by size, or open."""
         if not cell.sure:
             return "open"
@@ -148,19 +148,19 @@ def _require_pairs(mean: Matrix, interval: Matrix) -> None:
         raise ValueError("a match is missing")
 
 
-def _row(i: int, order: Sequence[int], mean: Matrix, interval: Matrix) -> tuple[Cell | None, ...]:
+def _row(i: int, order: Sequence[int], mean: Matrix, interval: Matrix) -> tuple[MatchCell | None, ...]:
     return tuple(None if i == j else _cell(mean[i][j], interval[i][j]) for j in order)
 
 
-def _cell(mean: float | None, interval: float | None) -> Cell | None:
-    return None if mean is None or interval is None else Cell(mean, interval)
+def _cell(mean: float | None, interval: float | None) -> MatchCell | None:
+    return None if mean is None or interval is None else MatchCell(mean, interval)
 
 
-def _average(mean: Sequence[float | None], interval: Sequence[float | None]) -> Cell:
+def _average(mean: Sequence[float | None], interval: Sequence[float | None]) -> MatchCell:
     """The mean gain over opponents, and the mean of intervals, which is valid also for matches that share deals."""
     gains, halves = ([item for item in row if item is not None] for row in (mean, interval))
     opponents = len(gains) - 1  # the gains include the player's 0 against itself
-    return Cell(sum(gains) / opponents, sum(halves) / opponents)
+    return MatchCell(sum(gains) / opponents, sum(halves) / opponents)
 
 
 def _terms(boards: int, hands: int) -> str:

@@ -17,7 +17,7 @@ from deepcfr.web.pages import render
 from deepcfr.web.play_view import review_view, table_view
 from deepcfr.web.seats import Seats, new_token
 from deepcfr.web.site import NamedRun, Refusal, Site, shorten
-from deepcfr.web.table import Seat
+from deepcfr.web.table import WebSeat
 
 COOKIE = "deepcfr_seat"  # its name on the standard port
 _YEAR = 365 * 24 * 3600  # seconds that a browser keeps the key to its seats
@@ -74,16 +74,16 @@ class Players:
         self.site, self.seats = site, Seats(site.seats, site.warn)
         self.reviewing = CapacityLimiter(AT_ONCE)
 
-    def find(self, token: str | None, run: NamedRun) -> Seat | None:
+    def find(self, token: str | None, run: NamedRun) -> WebSeat | None:
         """The person's seat at an agent's table, if there is one, also from before a restart."""
 
-        def go_on(kept: dict[str, Any]) -> Seat:
+        def go_on(kept: dict[str, Any]) -> WebSeat:
             agent = run.agent()
-            return Seat(run.name, agent.policy, agent.costs, kept=kept)
+            return WebSeat(run.name, agent.policy, agent.costs, kept=kept)
 
         return self.seats.find(token, run.name, go_on)
 
-    def seat(self, token: str | None, name: str) -> Seat:
+    def seat(self, token: str | None, name: str) -> WebSeat:
         """The person's seat at an agent's table. Raises Refusal if there is none."""
         seat = self.find(token, self.site.run(name))
         if seat is None:
@@ -92,14 +92,14 @@ class Players:
 
     def sit_down(
         self, token: str | None, run: NamedRun, seed: int | None = None, again: int | None = None
-    ) -> tuple[str, Seat]:
+    ) -> tuple[str, WebSeat]:
         """A new seat for a person, who gets a token unless it has a known one.
 
         With `again`, hand `again` of `seed` comes first, outside the session.
         """
         agent = run.agent()
         first = None if seed is None or again is None else (seed, again)
-        seat = Seat(run.name, agent.policy, agent.costs, None if first else seed, first=first)
+        seat = WebSeat(run.name, agent.policy, agent.costs, None if first else seed, first=first)
         own = token if token and self.seats.known(token) else new_token()
         self.seats.put(own, seat)
         return own, seat
@@ -177,7 +177,7 @@ def _add_pages(routes: APIRouter, players: Players) -> None:
         return render("review_page.html", page="play", name=name, review=review_view(shown, seat.state()))
 
 
-def _changed(site: Site, seat: Seat, change: Callable[[], None]) -> Response:
+def _changed(site: Site, seat: WebSeat, change: Callable[[], None]) -> Response:
     """Apply a change and lead back to the table; one that comes late gets the table as it is, with the reason."""
     try:
         change()
@@ -186,14 +186,14 @@ def _changed(site: Site, seat: Seat, change: Callable[[], None]) -> Response:
     return RedirectResponse(f"/play/{seat.agent}", 303)
 
 
-def _table_page(site: Site, seat: Seat, notice: str = "", status: int = 200) -> HTMLResponse:
+def _table_page(site: Site, seat: WebSeat, notice: str = "", status: int = 200) -> HTMLResponse:
     state = seat.state()
     review = review_view(seat.review(state["hand"], False), state) if state["over"] else None
     values = {"table": table_view(state), "review": review, "agents": list(site.runs), "notice": notice}
     return render("play.html", status, page="play", **values)
 
 
-def _review(seat: Seat, hand: int, exact: bool) -> dict[str, Any]:
+def _review(seat: WebSeat, hand: int, exact: bool) -> dict[str, Any]:
     costs = seat.costs
     if exact and costs and costs.needs_all_boards(0) and not costs.ready:
         costs.prepare_soon()
@@ -213,7 +213,9 @@ def _add_api(routes: APIRouter, players: Players) -> None:
         """The agents of this server."""
         return schema.Agents(agents=cards(site))
 
-    @routes.post("/api/play/{name}", status_code=201, response_model=schema.State, responses=PROBLEMS, tags=["play"])
+    @routes.post(
+        "/api/play/{name}", status_code=201, response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"]
+    )
     def sit_down(name: str, wish: schema.SitDown, request: Request, seat_token: Token = None) -> JSONResponse:
         """Sit down against an agent; a cookie identifies the seat."""
         token, seat = players.sit_down(seat_token, site.run(name), wish.seed, wish.hand)
@@ -221,19 +223,19 @@ def _add_api(routes: APIRouter, players: Players) -> None:
         _give(request, answer, token)
         return answer
 
-    @routes.get("/api/play/{name}", response_model=schema.State, responses=PROBLEMS, tags=["play"])
+    @routes.get("/api/play/{name}", response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"])
     def state(name: str, seat_token: Token = None) -> JSONResponse:
         """The table as the person sees it; also resumes after a lost connection."""
         return JSONResponse(players.seat(seat_token, name).state())
 
-    @routes.post("/api/play/{name}/act", response_model=schema.State, responses=PROBLEMS, tags=["play"])
+    @routes.post("/api/play/{name}/act", response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"])
     def act(name: str, action: schema.Action, seat_token: Token = None) -> JSONResponse:
         """Act; the result includes the agent's actions up to the person's next turn."""
         seat = players.seat(seat_token, name)
         seat.act(action.hand, action.decision, action.action)
         return JSONResponse(seat.state())
 
-    @routes.post("/api/play/{name}/next", response_model=schema.State, responses=PROBLEMS, tags=["play"])
+    @routes.post("/api/play/{name}/next", response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"])
     def next_hand(name: str, wish: schema.NextHand, seat_token: Token = None) -> JSONResponse:
         """Deal the next hand after the last one has ended."""
         seat = players.seat(seat_token, name)

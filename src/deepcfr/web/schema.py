@@ -63,7 +63,7 @@ class Problem(BaseModel):
     error: str = Field(description="one sentence")
 
 
-class Agent(BaseModel):
+class AgentFacts(BaseModel):
     """An agent of this server."""
 
     name: str
@@ -79,10 +79,10 @@ class Agent(BaseModel):
 class Agents(BaseModel):
     """The agents of this server."""
 
-    agents: list[Agent]
+    agents: list[AgentFacts]
 
 
-class Choice(BaseModel):
+class ChoiceFacts(BaseModel):
     """A legal action."""
 
     token: str
@@ -98,7 +98,7 @@ class Chips(BaseModel):
     agent: float
 
 
-class Step(BaseModel):
+class StepFacts(BaseModel):
     """An action that was taken."""
 
     who: Literal["you", "agent"]
@@ -108,7 +108,7 @@ class Step(BaseModel):
     token: str
 
 
-class Result(BaseModel):
+class ResultFacts(BaseModel):
     """The result of a hand, in units for the person; cards and seed are not sent before."""
 
     won: float
@@ -118,7 +118,7 @@ class Result(BaseModel):
     seed: str
 
 
-class Tally(BaseModel):
+class ScoreFacts(BaseModel):
     """Results of the session; the half-width of the mean's 95 % interval is null before the second hand."""
 
     hands: int
@@ -130,11 +130,11 @@ class Tally(BaseModel):
 class Session(BaseModel):
     """The person's results, and the results with a control variate for the agent's cards."""
 
-    raw: Tally
-    adjusted: Tally
+    raw: ScoreFacts
+    adjusted: ScoreFacts
 
 
-class Sizes(BaseModel):
+class SizeFacts(BaseModel):
     """The totals that a raise may lead to in this round, in units."""
 
     least: float
@@ -142,7 +142,7 @@ class Sizes(BaseModel):
     chip: float = Field(description="sizes are rounded to multiples of this")
 
 
-class State(BaseModel):
+class TableFacts(BaseModel):
     """The table as the person may see it; amounts are in units."""
 
     agent: str
@@ -164,13 +164,13 @@ class State(BaseModel):
     stacks: Chips | None = Field(description="what each side has left; null in games without stacks")
     chips: Chips
     to_call: float
-    actions: list[Choice]
-    sizes: Sizes | None = Field(
+    actions: list[ChoiceFacts]
+    sizes: SizeFacts | None = Field(
         description="of a raise of any size, the action `r` with its total; null without free sizes"
     )
-    steps: list[Step]
+    steps: list[StepFacts]
     over: bool
-    result: Result | None
+    result: ResultFacts | None
     session: Session
 
 
@@ -206,7 +206,7 @@ class Review(BaseModel):
     note: str | None
 
 
-class Answer(BaseModel):
+class StrategyFacts(BaseModel):
     """An agent's strategy in a situation; amounts are in units."""
 
     game: str

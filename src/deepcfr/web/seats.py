@@ -13,7 +13,7 @@ from typing import Any
 
 from deepcfr.errors import CheckpointError
 from deepcfr.files import cannot_write, json_bytes, read_json, write_atomically
-from deepcfr.web.table import Seat
+from deepcfr.web.table import WebSeat
 
 MOST_SEATS = 2_000  # the least recently used are dropped
 LOST_SEATS = "Seats and results are lost when the server stops"
@@ -29,7 +29,7 @@ class Seats:
 
     def __init__(self, folder: Path | None = None, warn: Callable[[str], None] = print, most: int = MOST_SEATS) -> None:
         self._folder, self._warn, self._most = folder, warn, most
-        self._seats: OrderedDict[tuple[str, str], Seat] = OrderedDict()
+        self._seats: OrderedDict[tuple[str, str], WebSeat] = OrderedDict()
         self._lock, self._writing = threading.RLock(), threading.Lock()  # the latter is taken last
         if folder is None:
             return
@@ -41,7 +41,9 @@ class Seats:
         except OSError as error:
             self._keep_no_more(cannot_write(folder, error))
 
-    def find(self, token: str | None, agent: str, go_on: Callable[[dict[str, Any]], Seat] | None = None) -> Seat | None:
+    def find(
+        self, token: str | None, agent: str, go_on: Callable[[dict[str, Any]], WebSeat] | None = None
+    ) -> WebSeat | None:
         """Return the seat of a person against an agent; None if there is none.
 
         `go_on` makes a seat from the facts of one that was kept; a CheckpointError that it raises is told.
@@ -61,7 +63,7 @@ class Seats:
                     self.put(token, seat)
             return seat
 
-    def put(self, token: str, seat: Seat) -> None:
+    def put(self, token: str, seat: WebSeat) -> None:
         """Store a seat; it replaces the person's earlier one against the same agent."""
         with self._lock:
             seat.changed = partial(self._keep, token, seat)
@@ -85,7 +87,7 @@ class Seats:
     def _path(self, token: str, agent: str) -> Path | None:
         return self._folder / f"{_hashed(token)}-{agent}.json" if self._folder else None
 
-    def _keep(self, token: str, seat: Seat) -> None:
+    def _keep(self, token: str, seat: WebSeat) -> None:
         """Write the file of a seat, unless another one has taken its place."""
         path = self._path(token, seat.agent)
         if path is None:

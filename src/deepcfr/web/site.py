@@ -36,7 +36,7 @@ class Refusal(DeepCFRError):
 
 
 @dataclass(frozen=True)
-class Agent:
+class ServedAgent:
     """A run's policy, with the costs of actions against it and its advantages."""
 
     policy: Policy
@@ -54,7 +54,7 @@ class NamedRun:
     warn: Warn
     player: str | None = None  # a player's name of `runs.players`, such as tight:RUN; None for the run itself
     search: SearchConfig = DEFAULT_SEARCH  # of a searching player
-    _agent: Agent | None = None
+    _agent: ServedAgent | None = None
     _seen: int | None = None  # time of the agent's checkpoint; None without one
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,7 +73,7 @@ class NamedRun:
         """A sentence for pages of the run where its player is not the run itself; empty where it is."""
         return f"{self.player} plays another strategy; these figures are those of its run." if self.player else ""
 
-    def agent(self) -> Agent:
+    def agent(self) -> ServedAgent:
         """The agent of the newest checkpoint. Raises Refusal if the run has no such policy (yet)."""
         with self._lock:
             newest = self._newest()
@@ -95,13 +95,13 @@ class NamedRun:
         except OSError:
             return 0
 
-    def _load(self) -> Agent:
+    def _load(self) -> ServedAgent:
         plain, solver = self.folder.load_player(self.which, self.warn)
         policy = made_of(self.player, plain, self.search) if self.player else plain
         game = policy.game
         costs = Costs(game, policy) if isinstance(game, Poker) else None
         newest = solver.current_policy() if isinstance(solver, DeepCFR) and policy is plain else None
-        return Agent(policy, costs, advantages_of(newest) if newest else None)
+        return ServedAgent(policy, costs, advantages_of(newest) if newest else None)
 
     def listed(self) -> tuple[Policy, PokerGame]:
         """The agent and its game with a list of nodes, which must be poker. Raises Refusal otherwise."""

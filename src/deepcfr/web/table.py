@@ -31,7 +31,7 @@ LIKELIEST = 8  # hands of the agent's range in a review
 
 
 @dataclass
-class Tally:
+class SeatScore:
     """Running mean and variance (Welford 1962)."""
 
     count: int = 0
@@ -64,15 +64,15 @@ class Tally:
 
 
 @dataclass
-class Seat:
+class WebSeat:
     """One person against one agent, hand after hand in alternating positions."""
 
     agent: str  # the run's name
     policy: Policy
     costs: Costs | None  # None if the game has none
     seed: int | None = None  # the person's seed, as for `deepcfr play --seed`; None: a new seed for every hand
-    raw: Tally = field(default_factory=Tally)
-    adjusted: Tally = field(default_factory=Tally)
+    raw: SeatScore = field(default_factory=SeatScore)
+    adjusted: SeatScore = field(default_factory=SeatScore)
     lock: threading.RLock = field(default_factory=threading.RLock)
     kept: dict[str, Any] | None = None  # the facts of a seat that goes on
     first: tuple[int, int] | None = None  # seed and number of a hand that is dealt again before the session begins
@@ -124,7 +124,7 @@ class Seat:
             self.seed, self._secret, self.number, self.counts = (
                 kept[k] for k in ("seed", "secret", "number", "counts")
             )
-            self.raw, self.adjusted = Tally(**kept["raw"]), Tally(**kept["adjusted"])
+            self.raw, self.adjusted = SeatScore(**kept["raw"]), SeatScore(**kept["adjusted"])
             self.hand = begin(self.policy, kept["hand"]["seed"], kept["hand"]["number"])
             fits = kept["game"] == self.hand.rules.name
             for token in kept["hand"]["steps"] if fits else ():
