@@ -21,9 +21,8 @@ from deepcfr.games.betting import build_tree
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.ranges.rounds import round_trees
-from deepcfr.report.charts import Line, Point, picture
+from deepcfr.report.charts import SAMPLED, SWEPT, Line, Method, Point, method_of, picture
 from deepcfr.report.charts import curve as points_of
-from deepcfr.report.methods import SAMPLED, SWEPT, Method, method_of
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.sampling.traversal_tree import table_layout

@@ -34,8 +34,7 @@ from deepcfr.ladder.listed import listed
 from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
 from deepcfr.policies.base import Policy
-from deepcfr.policies.scripted import scripted_policy
-from deepcfr.policies.styles import styled
+from deepcfr.policies.styles import scripted_policy, styled
 from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.cards import recipe
 from deepcfr.runs.folder import RunFolder

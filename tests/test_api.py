@@ -30,7 +30,7 @@ from deepcfr.config import SearchConfig
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.policies.query import query
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 
 LADDER = Agent(scripted_policy("call", LadderGame(LADDERS["hunl-ladder"])))
 

@@ -11,11 +11,11 @@ from command_line import deepcfr, problem
 from deepcfr.cli import parse_command
 from deepcfr.config import load_any_config
 from deepcfr.games.ladder import LADDERS
-from deepcfr.runs import models
+from deepcfr.runs import record
 from deepcfr.runs.cards import model_facts, read_card
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.models import shipped_agents
+from deepcfr.runs.record import shipped_agents
 from deepcfr.web.site import open_site
 
 MODELS = Path(__file__).parents[1] / "models"
@@ -72,19 +72,19 @@ def test_shipped_agents_have_names_that_need_no_path(tmp_path: Path, monkeypatch
 def test_an_agent_of_the_larger_package_is_named_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("deepcfr.runs.record.shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
-    monkeypatch.setattr(models, "shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
-    for name in models.LARGER:
+    monkeypatch.setattr(record, "shipped_agents", lambda: {"kuhn": MODELS / "kuhn"})
+    for name in record.LARGER:
         refused = problem(deepcfr("exploitability", name))
         assert f"'{name}' is in the package of larger agents: pip install ./packages/agents in a clone." in refused
     assert "larger" not in problem(deepcfr("exploitability", "nobody"))
     made = (MODELS.parent / "packages/agents/setup.py").read_text()
-    assert f"AGENTS = {models.LARGER!r}".replace("'", '"') in made
+    assert f"AGENTS = {record.LARGER!r}".replace("'", '"') in made
 
 
 def test_agents_of_other_packages_are_added_and_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("kuhn", "another"):
         shutil.copytree(MODELS / "leduc", tmp_path / name)
-    monkeypatch.setattr(models, "_other_folders", lambda: [tmp_path, tmp_path / "nowhere"])
+    monkeypatch.setattr(record, "_other_folders", lambda: [tmp_path, tmp_path / "nowhere"])
     found = shipped_agents()
     assert list(found) == sorted([*NAMES, "another"])
     assert (found["another"], found["kuhn"]) == (tmp_path / "another", MODELS / "kuhn")

@@ -15,11 +15,10 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.play.costs import Costs
+from deepcfr.play.costs import Costs, review_seats
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes, played
-from deepcfr.play.review import review_seats
 from deepcfr.policies.base import Policy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols.hand_history import parse_histories
 from deepcfr.types import Infosets
 from ladder_games import TWO_ROUNDS, random_table

@@ -7,7 +7,7 @@ import pytest
 from command_line import deepcfr, problem
 from deepcfr.config import SearchConfig
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.protocols.agent import ProtocolAgent
+from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.host import seat_players
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy

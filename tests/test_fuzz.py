@@ -25,11 +25,11 @@ from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols.acpc import parse_match_state, parse_move
-from deepcfr.protocols.agent import ProtocolAgent
+from deepcfr.protocols.acpc_game import gain_of
+from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.hand_history import parse_histories
-from deepcfr.protocols.record import gain_of
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.runs.folder import RunFolder

@@ -56,7 +56,7 @@ def test_a_package_of_larger_agents_is_found(built: Path, larger: Path, tmp_path
         with zipfile.ZipFile(wheel) as files:
             files.extractall(site)
     show = (
-        "import json, deepcfr.runs.models as m; print(json.dumps({k: str(v) for k, v in m.shipped_agents().items()}))"
+        "import json, deepcfr.runs.record as m; print(json.dumps({k: str(v) for k, v in m.shipped_agents().items()}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", show],

@@ -28,7 +28,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.training.muon import orthogonalised
+from deepcfr.training.fit import orthogonalised
 from experiments.grid import Say
 
 _EVALUATE_EVERY = 5  # iterations between exact evaluations, to find when OpenSpiel's NashConv is reached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.policies.styles import STYLES
-from deepcfr.report.figure import Mark, rows
+from deepcfr.report.charts import Mark, rows
 from experiments.lin.page import LinResult, bot_gains, exact_values, gain, labels_of
 from experiments.studies.lin import PROFITS, WIN_RATES
 

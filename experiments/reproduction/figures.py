@@ -13,7 +13,7 @@ import numpy as np
 
 from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.chart import Chart, Curve
-from deepcfr.report.figure import beside, positive_band
+from deepcfr.report.charts import beside, positive_band
 from experiments.grid import flat_settings
 from experiments.reproduction.results import WHOLE_BOARDS, ArmResult, StudyResult, final
 from experiments.studies import arm_config

@@ -25,7 +25,7 @@ from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.base import Policy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs.costs import tables_refusal
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers import mccfr

@@ -25,7 +25,7 @@ from deepcfr.evaluation.error_budget import SKIPPABLE
 from deepcfr.evaluation.fit_noise import FitNoise, fit_noise
 from deepcfr.games.base import by_infoset
 from deepcfr.games.presets import load_game
-from deepcfr.policies.matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.examples import WEIGHTS

@@ -30,7 +30,7 @@ from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.scripted import ScriptedPolicy, scripted_policy
+from deepcfr.policies.styles import ScriptedPolicy, scripted_policy
 from deepcfr.policies.tables import TablePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.runs.folder import RunFolder

@@ -21,12 +21,12 @@ from deepcfr.evaluation.match.boards import Runouts, half_interval
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
+from deepcfr.policies.initial import AbstractPolicy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.network import AveragePolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.ranges.boards import RunoutSampler
 from deepcfr.rng import generator
 from deepcfr.sampling.traversal_tree import table_layout

@@ -33,7 +33,7 @@ from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs import costs
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics

@@ -36,8 +36,7 @@ from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.scripted import scripted_policy
-from deepcfr.policies.styles import styled
+from deepcfr.policies.styles import scripted_policy, styled
 from deepcfr.rng import addressed_uniforms
 from deepcfr.sampling.traversal_tree import showdowns
 from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, rows_at

@@ -17,8 +17,7 @@ from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import RULES, ensemble
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import query
-from deepcfr.policies.scripted import scripted_policy
-from deepcfr.policies.styles import STYLES, styled
+from deepcfr.policies.styles import STYLES, scripted_policy, styled
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 
 HUNL = LadderGame(LADDERS["hunl-ladder"])

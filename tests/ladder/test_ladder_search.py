@@ -33,8 +33,7 @@ from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
 from deepcfr.ladder.search import LadderSearch
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.ensemble import ensemble
-from deepcfr.policies.scripted import scripted_policy
-from deepcfr.policies.styles import StyledPolicy, styled
+from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled
 from deepcfr.report.matches import TournamentTerms
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.types import Infosets

@@ -17,7 +17,7 @@ from deepcfr.games.ladder_betting import CHIPS, ENDED, HISTORY, count_positions,
 from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
 from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.report.matches import LADDER_DEALS, TournamentTerms
 from deepcfr.search.policy import ResolvingPolicy
 from deepcfr.solvers.deep_cfr import DeepCFR

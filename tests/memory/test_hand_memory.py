@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from deepcfr.errors import TrainingError
-from deepcfr.memory.hands import HandMemory, bytes_per_hand
+from deepcfr.memory.reservoir import HandMemory, bytes_per_hand
 from deepcfr.rng import generator
 from deepcfr.solvers.memories import discounted_rates
 from deepcfr.types import HandSamples

@@ -11,7 +11,7 @@ from deepcfr.games.rules import PRESETS
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import hand_strategy, query
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from ladder_games import TWO_ROUNDS
 
 LADDER = LadderGame(TWO_ROUNDS)

@@ -19,13 +19,12 @@ from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import RULES, AveragedPolicy, SumPolicy, ensemble
+from deepcfr.policies.initial import AbstractPolicy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.styles import styled
+from deepcfr.policies.styles import ThresholdPolicy, styled
 from deepcfr.policies.tables import TreePolicy, table_of
-from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.policies.matching import regret_matching
-from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.policies.network import RegretMatchingPolicy, regret_matching
 from deepcfr.ranges.boards import SampledBoards
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network

@@ -11,7 +11,7 @@ from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.scripted import STYLES, scripted_policy
+from deepcfr.policies.styles import SCRIPTS, scripted_policy
 from deepcfr.types import Infosets
 
 GAMES = [PRESETS["kuhn"], PRESETS["hulh"], replace(PRESETS["fhp"], max_raises=(0, 1))]
@@ -24,7 +24,7 @@ def rows(style: str, game: PokerGame) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("rules", GAMES, ids=lambda rules: rules.name)
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", SCRIPTS)
 def test_a_style_is_a_policy(style: str, rules: object) -> None:
     game = PokerGame(rules)
     table = rows(style, game)

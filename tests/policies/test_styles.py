@@ -22,8 +22,8 @@ from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.abstract import AbstractPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
+from deepcfr.policies.initial import AbstractPolicy
 from deepcfr.policies.styles import STYLES, StyledPolicy, play_style, styled
 from deepcfr.policies.tables import table_of
 from deepcfr.sampling.traversal_tree import table_layout

@@ -23,9 +23,8 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy
-from deepcfr.policies.styles import styled
+from deepcfr.policies.styles import ThresholdPolicy, styled, without_rare
 from deepcfr.policies.tables import TablePolicy, round_views
-from deepcfr.policies.threshold import ThresholdPolicy, without_rare
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets

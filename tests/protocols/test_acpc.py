@@ -23,18 +23,20 @@ from deepcfr.protocols.acpc import (
     parse_move,
 )
 from deepcfr.protocols.acpc_game import (
+    PlayedHand,
     betting_of,
     board_by_round,
     card_name,
     card_names,
     card_number,
+    gains,
+    log_line,
     position_of,
     read_betting,
     require_protocol,
     seen_cards,
 )
 from deepcfr.protocols.hand_history import history_of
-from deepcfr.protocols.record import PlayedHand, gains, log_line
 
 CARDS = [rank + suit for rank in RANK_SYMBOLS for suit in SUIT_SYMBOLS]
 MOVES = st.builds(Move, st.sampled_from("fcr")) | st.builds(Move, st.just("r"), st.integers(0, 9_999_999_999))

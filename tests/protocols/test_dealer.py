@@ -19,15 +19,14 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols import client as client_module
 from deepcfr.protocols.acpc import ProtocolError, parse_match_state
-from deepcfr.protocols.agent import ProtocolAgent
-from deepcfr.protocols.client import Client, Visit
+from deepcfr.protocols.acpc_game import log_line
+from deepcfr.protocols.client import Client, ProtocolAgent, Visit
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match, seat_names, seat_players, seated
-from deepcfr.protocols.record import log_line
 from deepcfr.rng import key
 
 LEDUC, MINI, POT = (PokerGame(PRESETS[name]) for name in ("leduc", "fhp-mini", "fhp-pot"))

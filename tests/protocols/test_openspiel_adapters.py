@@ -22,7 +22,7 @@ from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.policies.tables import TablePolicy, TreePolicy, round_views, table_of
 from deepcfr.protocols.openspiel import from_openspiel, to_openspiel, to_openspiel_bot
 from deepcfr.types import Infosets

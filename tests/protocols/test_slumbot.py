@@ -19,7 +19,7 @@ from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols.acpc import ProtocolError
 from deepcfr.protocols.slumbot import Slumbot, read_answer, slumbot_rules
 from slumbot_server import Table, serving

@@ -26,14 +26,13 @@ from deepcfr.games.presets import load_game
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, no_limit
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.policies.translation import Translation, harmonic, real_rules
 from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_state
-from deepcfr.protocols.acpc_game import action_of, betting_of, move_of, position_of, read_betting
+from deepcfr.protocols.acpc_game import action_of, betting_of, log_line, move_of, position_of, read_betting
 from deepcfr.protocols.dealer import Terms
 from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match
-from deepcfr.protocols.record import log_line
 from deepcfr.protocols.translation import TranslatingAgent
 
 GAME = LadderGame(LADDERS["hunl-ladder"])

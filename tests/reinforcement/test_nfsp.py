@@ -30,15 +30,14 @@ from deepcfr.games.base import Game, infosets_at
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
-from deepcfr.reinforcement.learner import cosine
+from deepcfr.reinforcement.learner import cosine, epsilon_greedy, outputs_at, q_targets
 from deepcfr.reinforcement.nfsp import AVERAGE, NFSP, RESPONSE, exploration, memory_bytes
-from deepcfr.reinforcement.players import EXPLORE, NetworkPlayer, mixed
-from deepcfr.reinforcement.q_learning import epsilon_greedy, outputs_at, q_targets
+from deepcfr.reinforcement.self_play import EXPLORE, NetworkPlayer, mixed
 from deepcfr.rng import addressed_uniforms, generator, key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
 from deepcfr.solvers.build import build_solver
-from deepcfr.training.losses import masked_softmax
+from deepcfr.training.fit import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import NO_CARD, Infosets
 

@@ -16,13 +16,13 @@ from deepcfr.errors import ConfigError, NoPolicy
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game, load_rules
-from deepcfr.memory.state import SavedState
+from deepcfr.memory.reservoir import SavedState
 from deepcfr.reinforcement import policy_gradient
-from deepcfr.reinforcement.objective import Objective, entropy_weight, generalised_advantages, regularised_loss
+from deepcfr.reinforcement.learner import Objective, entropy_weight, generalised_advantages, regularised_loss
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.build import build_solver
-from deepcfr.training.losses import masked_log_softmax
+from deepcfr.training.fit import masked_log_softmax
 from deepcfr.types import Infosets, joined
 
 KUHN = load_game("kuhn")

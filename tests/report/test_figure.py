@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from deepcfr.report.chart import Chart, Curve, panel
-from deepcfr.report.figure import Mark, beside, positive_band, rows
+from deepcfr.report.charts import Mark, beside, positive_band, rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 

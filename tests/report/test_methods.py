@@ -11,7 +11,7 @@ from deepcfr.abstraction.files import save_abstraction
 from deepcfr.config import AnyConfig, ExternalSampling, RunConfig, SolveConfig, TabularConfig, load_config
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules
-from deepcfr.report.methods import method_of, methods_of
+from deepcfr.report.charts import method_of, methods_of
 from deepcfr.runs.folder import RunFolder
 from experiments.bench.tabular import random_abstraction
 

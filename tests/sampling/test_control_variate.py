@@ -10,7 +10,7 @@ from deepcfr.games.betting import FOLDED, SHOWDOWN
 from deepcfr.games.hands import strength
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.sampling.control_variate import BoardControlVariate, mean_results, stakes
 from evaluation.test_match import LEDUC, random_policy
 from evaluation.test_match_boards import COUSIN, agree

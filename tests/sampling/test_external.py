@@ -16,7 +16,7 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.rng import addressed_uniforms, generator, key
 from deepcfr.sampling import external
 from deepcfr.sampling.external import Strategy, Traversals, sample_actions, traverse

@@ -13,8 +13,7 @@ from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.rng import key
-from deepcfr.sampling.external import Strategy
-from deepcfr.sampling.selfplay import play_games
+from deepcfr.sampling.external import Strategy, play_games
 from deepcfr.types import TERMINAL
 
 JACK, QUEEN, KING = 0, 1, 2

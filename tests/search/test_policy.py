@@ -20,7 +20,7 @@ from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PRESETS
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.ranges.boards import Boards, SampledBoards
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.search import policy

@@ -24,7 +24,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import query
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, Spot, parse_board

@@ -22,8 +22,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import build_game, load_game, load_source
 from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.matching import regret_matching
-from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.policies.network import RegretMatchingPolicy, regret_matching
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import memory_bytes

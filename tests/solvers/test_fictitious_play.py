@@ -7,7 +7,7 @@ from open_spiel.python.algorithms import fictitious_play
 from deepcfr.config import SolveConfig, TabularConfig, config_problems
 from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
-from deepcfr.memory.state import SavedState
+from deepcfr.memory.reservoir import SavedState
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.tables import TreePolicy, table_of
 from deepcfr.protocols.openspiel import from_openspiel

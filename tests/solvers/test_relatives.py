@@ -23,8 +23,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game, load_rules
-from deepcfr.memory.reservoir import Memory
-from deepcfr.memory.state import SavedState
+from deepcfr.memory.reservoir import Memory, SavedState
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
@@ -36,8 +35,7 @@ from deepcfr.solvers.histories import Chunk, HistoryTraversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
 from deepcfr.solvers.memories import InfosetMemories, TraversalResult, memory_bytes
 from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
-from deepcfr.training.fit import FitResult
-from deepcfr.training.losses import advantage_loss, value_loss
+from deepcfr.training.fit import FitResult, advantage_loss, value_loss
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import TERMINAL, Infosets, Samples
 

@@ -9,7 +9,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
-from deepcfr.training.losses import advantage_loss
+from deepcfr.training.fit import advantage_loss
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets, Samples
 from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network

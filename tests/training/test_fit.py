@@ -12,8 +12,7 @@ from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights, quadratic_weights, uniform_weights
-from deepcfr.training.fit import FitResult, fit
-from deepcfr.training.losses import advantage_loss, strategy_loss
+from deepcfr.training.fit import FitResult, advantage_loss, fit, strategy_loss
 from deepcfr.training.networks import SplitNetwork
 from fit_data import (
     EVERY,
@@ -188,7 +187,7 @@ def downhill(predicted: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
 def test_the_rate_is_constant_or_a_half_cosine_down_to_zero(
     schedule: str, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepcfr.training.step._CLIP", 1e9)  # it would change the direction from step to step
+    monkeypatch.setattr("deepcfr.training.fit._CLIP", 1e9)  # it would change the direction from step to step
     config = FitConfig(steps=steps, batch_size=8, learning_rate=0.01, schedule=schedule)  # type: ignore[arg-type]
     start = new_network().state_dict()["head.bias"].clone()
     network, _ = fitted(advantages(count=200), config, loss=downhill)

@@ -5,13 +5,13 @@ import torch
 
 from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.memory.hands import HandMemory
+from deepcfr.memory.reservoir import HandMemory
 from deepcfr.parallel import Workers
 from deepcfr.ranges.public_chance import RoundPart
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.rng import generator
 from deepcfr.training.examples import linear_weights
-from deepcfr.training.fit import fit
+from deepcfr.training.fit import fit, masked_softmax
 from deepcfr.training.hand_examples import (
     HandExamples,
     HandLoss,
@@ -19,7 +19,6 @@ from deepcfr.training.hand_examples import (
     hand_advantage_loss,
     hand_strategy_loss,
 )
-from deepcfr.training.losses import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import HandSamples, Infosets
 

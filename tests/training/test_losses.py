@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepcfr.training.losses import advantage_loss, masked_softmax, strategy_loss
+from deepcfr.training.fit import advantage_loss, masked_softmax, strategy_loss
 
 LEGAL = torch.tensor([[True, True, False], [True, True, True]])
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from deepcfr.parallel import Workers
-from deepcfr.training.muon import Muon, TorchMuon, orthogonalised
+from deepcfr.training.fit import Muon, TorchMuon, orthogonalised
 
 SHAPES = [(64, 64), (192, 192), (64, 192), (192, 64), (5, 3)]
 

@@ -14,10 +14,8 @@ from deepcfr.parallel import Workers
 from deepcfr.reinforcement.learner import Learner
 from deepcfr.rng import generator
 from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, _batch_loss, linear_weights
-from deepcfr.training.fit import fit
-from deepcfr.training.losses import advantage_loss, gradients, strategy_loss
+from deepcfr.training.fit import Descent, advantage_loss, fit, gradients, strategy_loss
 from deepcfr.training.networks import build_network
-from deepcfr.training.step import Descent
 from deepcfr.types import Infosets, Samples
 from fit_data import LEGAL, NEWEST, Downhill, advantages, new_network
 
@@ -52,7 +50,7 @@ def test_a_step_reads_nothing_back_from_the_device(loss: Loss, draw: Any) -> Non
 
 
 def test_a_step_takes_its_examples_and_rates_by_the_counter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepcfr.training.step._CLIP", 1e9)  # it would change the direction from step to step
+    monkeypatch.setattr("deepcfr.training.fit._CLIP", 1e9)  # it would change the direction from step to step
     examples, network = Downhill(), new_network()
     start = network.head.bias.detach().clone()
     config = FitConfig(batch_size=32)

@@ -16,7 +16,7 @@ from rich.console import Console
 from command_line import deepcfr
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.play.terminal import play
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.play_view import action_keys, size_steps
 from deepcfr.web.serve import warm_up

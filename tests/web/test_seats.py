@@ -10,8 +10,7 @@ from fastapi.testclient import TestClient
 
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.web.app import build_app
-from deepcfr.web.play import COOKIE
-from deepcfr.web.seats import Seats
+from deepcfr.web.play import COOKIE, Seats
 from deepcfr.web.site import NamedRun
 from deepcfr.web.table import WebSeat
 from web_site import agent, client, model, site

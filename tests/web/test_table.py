@@ -22,8 +22,7 @@ from deepcfr.play.hand import Hand
 from deepcfr.play.terminal import play
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.web import schema, table
-from deepcfr.web.play import COOKIE
-from deepcfr.web.seats import Seats
+from deepcfr.web.play import COOKIE, Seats
 from deepcfr.web.site import Refusal
 from deepcfr.web.table import SeatScore, WebSeat
 from web_site import agent, client, model

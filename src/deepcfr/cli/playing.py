@@ -24,9 +24,8 @@ def play_command(command: Play) -> None:
 def review_command(command: ReviewHands) -> None:
     from rich.progress import track
 
-    from deepcfr.play.costs import Costs
+    from deepcfr.play.costs import Costs, describe, review_seats
     from deepcfr.play.hand import Hand
-    from deepcfr.play.review import describe, review_seats
     from deepcfr.protocols.hand_history import hands_to_review
     from deepcfr.runs.players import load_players
 

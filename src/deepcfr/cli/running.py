@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def games_command(command: Games) -> None:
-    from deepcfr.runs.listing import game_facts, show_games
+    from deepcfr.runs.cards import game_facts, show_games
 
     facts = game_facts([str(path) for path in command.definition])
     if command.json:
@@ -48,7 +48,7 @@ def models_command(command: Models) -> None:
 
 
 def runs_command(command: Runs) -> None:
-    from deepcfr.report.run_list import run_facts, show_runs
+    from deepcfr.report.run_data import run_facts, show_runs
 
     facts = run_facts(command.folder)
     if command.json:

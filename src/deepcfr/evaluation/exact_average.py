@@ -27,7 +27,7 @@ from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples, Objective
-from deepcfr.training.losses import strategy_loss
+from deepcfr.training.fit import strategy_loss
 from deepcfr.types import NO_CARD, Cards, Doubles, Floats, HandSamples, Infosets, Ints, Samples
 
 MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # default numbers of examples

@@ -15,7 +15,7 @@ from deepcfr.errors import TrainingError
 from deepcfr.evaluation.deviations import round_name
 from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import PLAYERS

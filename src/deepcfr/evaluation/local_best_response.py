@@ -29,7 +29,7 @@ from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, boards_for
-from deepcfr.policies.scripted import scripted_policy
+from deepcfr.policies.styles import scripted_policy
 from deepcfr.ranges.boards import Board, Deal, OnBoard
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch

@@ -14,7 +14,7 @@ from deepcfr.errors import CheckpointError, GameError
 from deepcfr.games.ladder_betting import ROUND, LadderGame
 from deepcfr.ladder.traversals import LadderLayout, Table, ladder_layout, table_strategies
 from deepcfr.policies.base import Policy
-from deepcfr.policies.threshold import without_rare
+from deepcfr.policies.styles import without_rare
 from deepcfr.sampling.traversal_tree import seen_buckets
 from deepcfr.types import Cards, Infosets, Ints
 

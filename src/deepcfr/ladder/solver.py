@@ -19,7 +19,7 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.policies import LadderTable, compact, expand
 from deepcfr.ladder.traversals import Run, ladder_layout, ladder_traversals
-from deepcfr.memory.state import Array, SavedState
+from deepcfr.memory.reservoir import Array, SavedState
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.initial import RANGES, RangeBuckets, range_buckets, shares, start_round
 from deepcfr.sampling.mccfr import SHAPES

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import nn
 
+from deepcfr.errors import CheckpointError, TrainingError
 from deepcfr.games.base import card_codes
 from deepcfr.rng import generator
-from deepcfr.types import Encoding, Infosets, Samples, require_like
+from deepcfr.types import Encoding, HandSamples, Infosets, Samples, require_like
 
 MemoryKind = Literal["reservoir", "window"]
 INFOSET_COLUMNS = ("node", "cards", "iteration", "target")
@@ -200,3 +204,126 @@ def _last_writers(slot: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torc
     last = torch.ones_like(wanted, dtype=torch.bool)
     last[:-1] = wanted[1:] != wanted[:-1]
     return source[order][last], wanted[last]
+
+
+Array = npt.NDArray[np.generic]
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class SolverState:
+    """The state that a checkpoint stores. `facts["memories"]` is empty if training cannot be resumed from it."""
+
+    facts: dict[str, Any]  # counters, as JSON
+    tensors: Tensors  # networks' weights, on the CPU
+    arrays: Iterable[tuple[str, Array]]  # large arrays, made one after the other
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The state that a checkpoint restores."""
+
+    facts: dict[str, Any]
+    tensors: Tensors  # on the solver's device
+    array: Callable[[str], Array]  # reads a large array by its name; the array is read-only
+
+    def part(self, prefix: str) -> Tensors:
+        """The tensors whose names begin with `prefix`, without it."""
+        return part(self.tensors, prefix)
+
+
+def part(tensors: Tensors, prefix: str) -> Tensors:
+    """The tensors whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def memory_arrays(memories: Iterable[tuple[str, Stored]]) -> Iterator[tuple[str, Array]]:
+    """The filled columns of memories of samples."""
+    for name, memory in memories:
+        for column, tensor in memory.contents().items():
+            yield f"memory-{name}-{column}", tensor.cpu().numpy()
+
+
+def restore_memories(memories: Iterable[tuple[str, Stored]], saved: SavedState) -> None:
+    """Restore the columns that `memory_arrays` returned. Raises CheckpointError for other shapes and types."""
+    for name, memory in memories:
+        columns = {column: np.array(saved.array(f"memory-{name}-{column}")) for column in memory.column_names}
+        seen = int(saved.facts["memories"][name])
+        try:
+            memory.restore({column: torch.from_numpy(array) for column, array in columns.items()}, seen)
+        except CheckpointError as error:
+            raise CheckpointError(f"'memory-{name}-" + str(error).removeprefix("'")) from error
+
+
+def load_weights(network: nn.Module, weights: Tensors, name: str) -> None:
+    """Put weights into a network, which may be stored in 16 bits. Raises CheckpointError for other shapes and types."""
+    own = network.state_dict()
+    if own.keys() != weights.keys():
+        raise CheckpointError(f"'{name}' has the weights {', '.join(weights)} in place of {', '.join(own)}.")
+    for key, tensor in own.items():
+        found = weights[key]
+        require_like(f"{name}{key}", found.float() if found.dtype == torch.float16 else found, tensor)
+    network.load_state_dict(weights)
+
+
+_PIECE = 4096  # rows at a time, so that temporaries stay in the cache
+
+
+def bytes_per_hand(cards: int, edges: int, nodes: int, dtype: torch.dtype) -> int:
+    """Bytes of each row of a memory."""
+    return cards + 4 + dtype.itemsize * (edges + nodes)
+
+
+class HandMemory(Store):
+    """A store of `HandSamples` in 16 bits (relative error 2^-11, least number 6e-8), or in 32 bits if rows are averaged."""
+
+    def __init__(
+        self,
+        cards: int,
+        edges: int,
+        nodes: int,
+        capacity: int,
+        kind: MemoryKind = "reservoir",
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float16,
+    ) -> None:
+        columns = {
+            "cards": torch.empty(capacity, cards, dtype=torch.uint8, device=device),
+            "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
+            "values": torch.empty(capacity, edges, dtype=dtype, device=device),
+            "reach": torch.empty(capacity, nodes, dtype=dtype, device=device),
+        }
+        super().__init__(columns, capacity, kind)
+
+    def add(self, samples: HandSamples, stream: int) -> None:
+        """Add `samples` in order by the rule of `put`."""
+        self.put(vars(samples), stream)
+
+    def average(self, samples: HandSamples, rate: float, negative: float = 1.0) -> None:
+        """Move every row towards the sample of the same hand by `rate`: a running mean, for samples of a panel.
+
+        Values below 0 are multiplied by `negative` before.
+        The first samples are stored unchanged, and all must fit. Raises TrainingError if later samples are not of the same
+        hands in the same order.
+        """
+        count = len(samples)
+        if self.seen and not torch.equal(self.filled("cards").cpu(), samples.cards.cpu()):
+            raise TrainingError("The hands of the panel are not those in the memory: were its settings changed?")
+        if self.seen == 0:
+            self.columns["cards"][:count] = samples.cards
+            self.seen = count
+            rate = 1.0
+        for name, new in (("values", samples.values), ("reach", samples.reach)):
+            column = self.filled(name)
+            for start in range(0, len(self), _PIECE):
+                piece = column[start : start + _PIECE]
+                if negative != 1 and name == "values":
+                    piece.mul_(torch.where(piece < 0, negative, 1.0))
+                piece.lerp_(new[start : start + len(piece)].to(piece), rate) if rate < 1 else piece.copy_(
+                    new[start : start + len(piece)]
+                )
+        self.columns["iteration"].fill_(int(samples.iteration[0]))
+
+    def __getitem__(self, index: torch.Tensor | slice) -> HandSamples:
+        columns = {name: self.rows(name, index) for name in self.columns}
+        return HandSamples(columns["cards"], columns["values"].float(), columns["reach"].float(), columns["iteration"])

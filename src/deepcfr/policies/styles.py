@@ -19,12 +19,12 @@ from deepcfr.abstraction.buckets import lossless
 from deepcfr.abstraction.texture import Buckets, TextureBuckets
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
-from deepcfr.games.betting import CALL
+from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
 from deepcfr.games.strength_kernels import UNIT
-from deepcfr.policies.base import Policy, UniformPolicy, legal_at
+from deepcfr.policies.base import Policy, RowStrategy, UniformPolicy, legal_at
 from deepcfr.policies.initial import win_rates
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
@@ -161,3 +161,69 @@ def _step(plain: Floats, legal: Bools) -> Floats:
         moved[..., action] += np.where(legal[..., action], carried, 0.0) - np.where(after, leaves, 0.0)
         carried = np.where(legal[..., action], leaves, carried)
     return moved
+
+
+# each style plays the first of its actions that is legal
+_PREFERENCES: dict[str, tuple[int, ...]] = {"call": (CALL, RAISE, FOLD), "raise": (RAISE, CALL, FOLD)}
+SCRIPTS = ("uniform", *_PREFERENCES)
+
+
+class ScriptedPolicy(Policy):
+    """Plays one action with probability 1 at every decision of a poker game: the first legal one of `preference`."""
+
+    def __init__(self, game: Poker, preference: tuple[int, ...], kind: str) -> None:
+        self.game, self.preference, self.kind = game, preference, kind
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        legal = legal_at(self.game, infosets.node.long())
+        lowest = RAISE + legal[:, RAISE:].int().argmax(1)  # of several raises
+        order = torch.stack([lowest if a == RAISE else torch.full_like(lowest, a) for a in self.preference], 1)
+        first = legal.gather(1, order).int().argmax(1, keepdim=True)
+        return torch.zeros(legal.shape, dtype=torch.float64, device=legal.device).scatter_(
+            1, order.gather(1, first), 1.0
+        )
+
+    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.floating]:
+        node = torch.from_numpy(nodes).to(self.game.device)
+        rows = self.probabilities(Infosets(node, torch.empty(len(nodes), 0))).cpu().numpy()
+        return np.broadcast_to(rows[:, None], (len(nodes), len(cards), rows.shape[1]))
+
+
+def scripted_policy(style: str, game: Game) -> Policy:
+    """The policy of a style: `uniform` plays all legal actions equally, `call` always calls, `raise` raises if legal.
+
+    Raises GameError for unknown styles, and for games other than poker.
+    """
+    if style not in SCRIPTS:
+        raise GameError(f"'{style}' is not a scripted style. Choose one of {', '.join(SCRIPTS)}.")
+    if not isinstance(game, Poker):
+        raise GameError(f"Scripted styles play poker games only, but '{game.name}' is not one.")
+    if style == "uniform":
+        return UniformPolicy(game)
+    return ScriptedPolicy(game, _PREFERENCES[style], f"always {style}")
+
+
+def without_rare(strategies: torch.Tensor, threshold: float) -> torch.Tensor:
+    """Strategies [..., A] without actions below `threshold`, unless no action of a row is as probable."""
+    least = strategies.amax(-1, keepdim=True).clamp(max=threshold)
+    kept = torch.where(strategies >= least, strategies, 0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+class ThresholdPolicy(Policy):
+    """A policy without the actions that it plays less often than `threshold`."""
+
+    def __init__(self, policy: Policy, threshold: float) -> None:
+        self.game, self.policy, self.threshold = policy.game, policy, threshold
+        self.kind = f"{policy.kind}, threshold {threshold:g}"
+        self.initial, self.boards, self.most_deals = policy.initial, policy.boards, policy.most_deals
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        return without_rare(self.policy.probabilities(infosets), self.threshold)
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        return without_rare(torch.from_numpy(self.policy.on_hands(nodes, cards)), self.threshold).numpy()
+
+    def row_strategy(self, player: int, round_: int, cards: Cards) -> RowStrategy:
+        ask = self.policy.row_strategy(player, round_, cards)
+        return lambda node, hand: without_rare(torch.from_numpy(ask(node, hand)), self.threshold).numpy()

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import torch
+
+from deepcfr.errors import GameError
 from deepcfr.evaluation.intervals import Score, score_of
+from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
+from deepcfr.policies.base import Policy
+from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.query import hand_strategy
 from deepcfr.protocols.acpc import (
     MOST_CHARACTERS,
     VERSION,
@@ -20,7 +29,16 @@ from deepcfr.protocols.acpc import (
     parse_match_state,
     send_line,
 )
-from deepcfr.protocols.record import gain_of
+from deepcfr.protocols.acpc_game import (
+    gain_of,
+    move_of,
+    position_of,
+    read_betting,
+    require_protocol,
+    seen_cards,
+)
+from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.external import sample_actions
 
 FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
 LONGEST_PAUSE = 5.0
@@ -120,3 +138,49 @@ class Client:
         if gain is not None:
             self._gains[state.hand] = gain / self.agent.rules.unit_chips
         return move.text if move else None
+
+
+class ProtocolAgent:
+    """The player of one seat. Raises GameError for policies of games that the protocol cannot express."""
+
+    def __init__(self, policy: Policy, seed: int) -> None:
+        if not isinstance(policy.game, PokerGame):
+            raise GameError(f"The dealer protocol is for poker games, and '{policy.game.name}' is not one.")
+        require_protocol(policy.game.rules)
+        self.game, self.policy, self.seed = policy.game, policy, seed
+        self.rules = self.game.rules
+
+    def answer(self, state: MatchState) -> Move | None:
+        """The action in `state`; None if it is not this position's turn.
+
+        Raises ProtocolError if `state` is not one of the agent's game.
+        """
+        rules = self.game.rules
+        betting, actions = read_betting(rules, state.betting)
+        hole, board = seen_cards(rules, state)
+        player = position_of(rules, state.position)
+        if betting.ended != NOT_TERMINAL or betting.actor != player:
+            return None
+        node = 0
+        for action in actions:
+            node = int(self.game.tree.child[node, action])
+        action = self._choose(node, hole, board, state.hand)
+        return move_of(rules, betting, action)
+
+    def warm_up(self) -> None:
+        """Decide once in every round, so that no hand waits for the compiler."""
+        rules, tree = self.game.rules, self.game.tree
+        deal = tuple(range(rules.hole_cards + sum(rules.board_cards)))
+        rounds = tree.round[: tree.num_decisions]
+        for round_ in sorted(set(rounds.tolist())):
+            node = int((rounds == round_).argmax())
+            board = deal[rules.hole_cards :][: sum(rules.board_cards[: round_ + 1])]
+            self._choose(node, deal[: rules.hole_cards], board, hand=0)
+
+    def _choose(self, node: int, hole: Sequence[int], board: Sequence[int], hand: int) -> int:
+        policy, number = self.policy, torch.tensor([hand])
+        if isinstance(policy, MixturePolicy):
+            policy = policy.draw(key(self.seed, "acpc", "draw"), hand)
+        row = hand_strategy(policy, self.game.state(node), np.array([hole], np.uint8), board)
+        chance = addressed_uniforms(key(self.seed, "acpc", "action"), number, torch.tensor([node]))
+        return int(sample_actions(torch.from_numpy(row), chance)[0])

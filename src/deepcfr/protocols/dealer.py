@@ -36,14 +36,16 @@ from deepcfr.protocols.acpc import (
     send_line,
 )
 from deepcfr.protocols.acpc_game import (
+    Names,
+    PlayedHand,
     action_of,
     betting_of,
     board_by_round,
     card_names,
+    gains,
     position_of,
     require_protocol,
 )
-from deepcfr.protocols.record import Names, PlayedHand, gains
 from deepcfr.rng import key
 
 OnHand = Callable[[PlayedHand], None]

@@ -19,10 +19,9 @@ from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
-from deepcfr.protocols.agent import ProtocolAgent
-from deepcfr.protocols.client import Bot, Client, Say
+from deepcfr.protocols.acpc_game import Names, PlayedHand, log_line
+from deepcfr.protocols.client import Bot, Client, ProtocolAgent, Say
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
-from deepcfr.protocols.record import Names, PlayedHand, log_line
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.rng import key
 from deepcfr.runs.players import load_players, runs_of

@@ -25,8 +25,7 @@ from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, quote
-from deepcfr.protocols.acpc_game import action_of, read_betting
-from deepcfr.protocols.record import gain_of
+from deepcfr.protocols.acpc_game import action_of, gain_of, read_betting
 from deepcfr.protocols.translation import TranslatingAgent
 
 STACK = 20_000

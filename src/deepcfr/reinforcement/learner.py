@@ -5,17 +5,21 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from deepcfr.errors import TrainingError
-from deepcfr.memory.state import load_weights, part
+from deepcfr.games.base import card_codes, distinct
+from deepcfr.memory.reservoir import load_weights, part
 from deepcfr.parallel import flushed_denormals
+from deepcfr.reinforcement.episodes import Transitions
 from deepcfr.rng import generator
-from deepcfr.training.losses import gradients
+from deepcfr.training.fit import gradients, masked_log_softmax
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.types import require_like
+from deepcfr.types import Encoding, Infosets, require_like
 
 _LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns an average would drift
 _CLIP = 1.0  # largest norm of a gradient
@@ -104,3 +108,119 @@ class Learner:
                 like = torch.tensor(0.0) if name == "step" else self._parameters[position]
                 require_like(f"optimizer.{position}.{name}", tensor, like)
         self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": moments})
+
+
+def outputs_at(network: SplitNetwork, infosets: Infosets, encoding: Encoding) -> torch.Tensor:
+    """The network's outputs in units of its `scale`, float32 [I, A]; a CPU computes each distinct infoset once.
+
+    In small games most infosets occur many times in a mini-batch. On a GPU finding the repetitions costs more than it
+    saves.
+    """
+    if infosets.cards.device.type != "cpu":
+        return network(infosets)  # type: ignore[no-any-return]
+    code = card_codes(infosets.cards, encoding) * len(encoding.legal) + infosets.node
+    example, place = distinct(code)
+    return functional.embedding(place, network(infosets[example]))
+
+
+@torch.no_grad()
+def q_targets(target: SplitNetwork, transitions: Transitions, encoding: Encoding) -> torch.Tensor:
+    """r + max over legal a' of Q(s', a' | theta^Q'), or r without a further decision; float32 [I].
+
+    `target` is the target network; the result is in units of `target.scale`. There is no discount.
+    Source: Algorithm 1, the loss of theta^Q.
+    """
+    following = transitions.following
+    illegal = ~encoding.legal[following.node]
+    values = outputs_at(target, following, encoding).masked_fill(illegal, -torch.inf).amax(1)
+    return transitions.reward / target.scale + values.masked_fill(transitions.terminal, 0.0)
+
+
+def q_loss(network: SplitNetwork, target: SplitNetwork, transitions: Transitions, encoding: Encoding) -> torch.Tensor:
+    """Mean over transitions of (Q(s, a | theta^Q) - target)^2; Algorithm 1, the loss of theta^Q."""
+    values = outputs_at(network, transitions.infosets, encoding).gather(1, transitions.action[:, None])[:, 0]
+    return (values - q_targets(target, transitions, encoding)).square().mean()
+
+
+def imitation_loss(logits: torch.Tensor, strategy: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Mean over samples of -sum over legal actions of strategy * log Pi; Algorithm 1, the loss of theta^Pi.
+
+    All are [I, A]; `strategy` is 1 for the chosen action.
+    """
+    return -(strategy * masked_log_softmax(logits, legal)).sum(1).mean()
+
+
+def epsilon_greedy(values: torch.Tensor, legal: torch.Tensor, epsilon: float = 0.0) -> torch.Tensor:
+    """The action of largest value with probability 1 - epsilon, otherwise a uniform legal action; [..., A].
+
+    `values` and `legal` are [I, A], or any shapes that broadcast. Ties go to the first action.
+    """
+    best = values.masked_fill(~legal, -torch.inf).argmax(-1)
+    greedy = functional.one_hot(best, values.shape[-1]).to(values.dtype)
+    return (1 - epsilon) * greedy + epsilon * legal / legal.sum(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The updates of a method; weights are in units of the root mean square payoff of the player's first episodes."""
+
+    steps: int  # updates of each policy network in an iteration
+    learning_rate: float  # of policy networks, which falls along a cosine to a tenth
+    entropy: float  # alpha in iteration 1
+    clip_ratio: float = 0.0  # c: up to this relative change of a probability in an iteration its gain counts; 0: always
+    kl: float = 0.0  # weight of the divergence from the iteration's first policy
+
+
+OBJECTIVES = {  # by trials on Leduc (docs/algorithms/ppo.md)
+    "ppo": Objective(steps=4, learning_rate=5e-4, entropy=0.2, clip_ratio=0.1),
+    "mmd": Objective(steps=8, learning_rate=0.003, entropy=0.3, kl=3.0),
+}
+_ENTROPY_END = 0.05  # alpha in the last iteration
+
+
+def entropy_weight(first: float, t: int, iterations: int) -> float:
+    """alpha in iteration t: from `first` to 0.05 by a constant factor for every iteration."""
+    done = (t - 1) / max(1, iterations - 1)
+    return float(first ** (1 - done) * _ENTROPY_END**done)
+
+
+def regularised_loss(
+    new: torch.Tensor,
+    old: torch.Tensor,
+    action: torch.Tensor,
+    advantage: torch.Tensor,
+    objective: Objective,
+    alpha: float,
+    legal: torch.Tensor,
+) -> torch.Tensor:
+    """The mean of the module's objective over decisions; `new` and `old` are log-probabilities [I, A], 0 if not legal."""
+    ratio = (new - old).gather(1, action[:, None])[:, 0].exp()
+    gain = ratio * advantage
+    if objective.clip_ratio:
+        clipped = ratio.clamp(1 - objective.clip_ratio, 1 + objective.clip_ratio)
+        gain = torch.minimum(gain, clipped * advantage)
+    probability = new.exp() * legal
+    regular = (probability * (alpha * new + objective.kl * (new - old))).sum(1)
+    return (regular - gain).mean()
+
+
+def generalised_advantages(
+    reward: torch.Tensor, value: torch.Tensor, terminal: torch.Tensor, trace: float
+) -> torch.Tensor:
+    """GAE with discount 1 (Schulman et al. 2016, equation 16) of decisions that stand game by game, float32 [I].
+
+    `value` is V at each decision, and `reward` what follows it before the next decision, or the end where `terminal`.
+    """
+    following = torch.cat([value[1:], value[:1]]).masked_fill(terminal, 0.0)
+    error = reward + following - value
+    advantage = error
+    for _ in range(_longest(terminal) - 1):
+        later = torch.cat([advantage[1:], advantage[:1]]).masked_fill(terminal, 0.0)
+        advantage = error + trace * later
+    return advantage
+
+
+def _longest(terminal: torch.Tensor) -> int:
+    """The most decisions of one game."""
+    ends = terminal.nonzero()[:, 0]
+    return int(torch.diff(ends, prepend=ends.new_tensor([-1])).max())

@@ -17,19 +17,25 @@ import torch
 
 from deepcfr.config import NFSPConfig
 from deepcfr.games.base import Deals, Game
-from deepcfr.memory.reservoir import Memory, Store, bytes_per_sample
-from deepcfr.memory.state import SavedState, SolverState, Tensors, load_weights, memory_arrays, restore_memories
+from deepcfr.memory.reservoir import (
+    Memory,
+    SavedState,
+    SolverState,
+    Store,
+    Tensors,
+    bytes_per_sample,
+    load_weights,
+    memory_arrays,
+    restore_memories,
+)
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
-from deepcfr.reinforcement.episodes import Episodes, payoff_unit, play_episodes
-from deepcfr.reinforcement.learner import Learner, copies, cosine
-from deepcfr.reinforcement.players import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, mixed
-from deepcfr.reinforcement.q_learning import epsilon_greedy, imitation_loss, outputs_at, q_loss
-from deepcfr.reinforcement.self_play import SelfPlay
-from deepcfr.reinforcement.transitions import TransitionMemory, bytes_per_transition
+from deepcfr.reinforcement.episodes import Episodes, TransitionMemory, bytes_per_transition, payoff_unit, play_episodes
+from deepcfr.reinforcement.learner import Learner, copies, cosine, epsilon_greedy, imitation_loss, outputs_at, q_loss
+from deepcfr.reinforcement.self_play import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, SelfPlay, mixed
 from deepcfr.rng import addressed_uniforms
-from deepcfr.training.losses import masked_softmax
+from deepcfr.training.fit import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Samples
 

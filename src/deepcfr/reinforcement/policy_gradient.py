@@ -13,23 +13,24 @@ from dataclasses import dataclass, field
 import torch
 
 from deepcfr.config import PPOConfig
-from deepcfr.memory.state import SavedState, SolverState, Tensors
+from deepcfr.memory.reservoir import SavedState, SolverState, Tensors
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
 from deepcfr.reinforcement.episodes import Episodes, Transitions, payoff_unit, play_episodes
-from deepcfr.reinforcement.learner import Learner, copies, cosine
-from deepcfr.reinforcement.objective import (
+from deepcfr.reinforcement.learner import (
     OBJECTIVES,
+    Learner,
     Objective,
+    copies,
+    cosine,
     entropy_weight,
     generalised_advantages,
+    outputs_at,
     regularised_loss,
 )
-from deepcfr.reinforcement.players import CHUNK, PLAYERS, NetworkPlayer, mixed
-from deepcfr.reinforcement.q_learning import outputs_at
-from deepcfr.reinforcement.self_play import SelfPlay
-from deepcfr.training.losses import masked_log_softmax, masked_softmax
+from deepcfr.reinforcement.self_play import CHUNK, PLAYERS, NetworkPlayer, SelfPlay, mixed
+from deepcfr.training.fit import masked_log_softmax, masked_softmax
 from deepcfr.types import Infosets, joined
 
 _BATCH = 4_096  # decisions in a mini-batch, drawn with replacement from the iteration's

@@ -28,7 +28,7 @@ from deepcfr.files import (
     sync_folder,
     write_atomically,
 )
-from deepcfr.memory.state import SavedState
+from deepcfr.memory.reservoir import SavedState
 from deepcfr.runs.record import STATE, checkpoint_folders
 from deepcfr.solvers.build import Solver
 

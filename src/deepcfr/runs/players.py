@@ -21,8 +21,7 @@ from deepcfr.ladder.listed import listed, stepped
 from deepcfr.ladder.search import LadderSearch
 from deepcfr.policies.base import Policy
 from deepcfr.policies.ensemble import ensemble
-from deepcfr.policies.scripted import scripted_policy
-from deepcfr.policies.styles import STYLES, styled
+from deepcfr.policies.styles import STYLES, scripted_policy, styled
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy
 

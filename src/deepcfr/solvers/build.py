@@ -12,7 +12,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.base import Game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.memory.state import SavedState, SolverState
+from deepcfr.memory.reservoir import SavedState, SolverState
 from deepcfr.reinforcement.nfsp import NFSP
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.solvers.collector import Outside

@@ -12,14 +12,21 @@ from deepcfr.config import RunConfig
 from deepcfr.errors import CheckpointError, NoPolicy
 from deepcfr.games.base import Game
 from deepcfr.games.poker import poker_game
-from deepcfr.memory.reservoir import Stored
-from deepcfr.memory.state import SavedState, SolverState, Tensors, load_weights, memory_arrays, restore_memories
+from deepcfr.memory.reservoir import (
+    SavedState,
+    SolverState,
+    Stored,
+    Tensors,
+    load_weights,
+    memory_arrays,
+    restore_memories,
+)
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound
 from deepcfr.policies.network import AveragePolicy, RegretMatchingPolicy
 from deepcfr.policies.snapshots import compact
-from deepcfr.policies.threshold import ThresholdPolicy
+from deepcfr.policies.styles import ThresholdPolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
 from deepcfr.solvers.collector import Collector, CurrentStrategy, Iterate, Job, Outside

@@ -13,7 +13,7 @@ import torch
 from deepcfr.config.records import CFRConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.first_round import FirstRound, first_board
-from deepcfr.policies.matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.policies.snapshots import iteration_weight
 from deepcfr.ranges.kernels import match_regrets
 from deepcfr.solvers.bootstrap import kept_share

@@ -10,7 +10,7 @@ from deepcfr.config import HistorySampling, RunConfig
 from deepcfr.games.base import Deals, Game, card_codes, distinct
 from deepcfr.parallel import Workers
 from deepcfr.policies.first_round import FirstRound
-from deepcfr.policies.matching import regret_matching
+from deepcfr.policies.network import regret_matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes

@@ -15,8 +15,7 @@ from deepcfr.parallel import Workers
 from deepcfr.rng import generator, key
 from deepcfr.sampling.outcome import Values, history_views
 from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
-from deepcfr.training.fit import FitResult, fit
-from deepcfr.training.losses import value_loss
+from deepcfr.training.fit import FitResult, fit, value_loss
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import TERMINAL, Encoding
 

@@ -37,12 +37,11 @@ from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.memory.state import Array
-from deepcfr.policies.abstract import AbstractPolicy
+from deepcfr.memory.reservoir import Array
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import RangeBuckets, poker_table, range_buckets, start_poker, tree_table
+from deepcfr.policies.initial import AbstractPolicy, RangeBuckets, poker_table, range_buckets, start_poker, tree_table
+from deepcfr.policies.styles import ThresholdPolicy
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.policies.threshold import ThresholdPolicy
 from deepcfr.sampling.mccfr import NO_BASELINE, SHAPES, Baseline, external_traversals, outcome_traversals, shaped
 from deepcfr.sampling.traversal_tree import (
     Situations,

@@ -16,8 +16,7 @@ from deepcfr.config import AdvantageFitConfig, CFRConfig, FitConfig, MemoryConfi
 from deepcfr.config.records import Weighting
 from deepcfr.games.base import Game, by_infoset
 from deepcfr.games.poker import PokerGame, poker_game
-from deepcfr.memory.hands import HandMemory, bytes_per_hand
-from deepcfr.memory.reservoir import Memory, Store, Stored, bytes_per_sample
+from deepcfr.memory.reservoir import HandMemory, Memory, Store, Stored, bytes_per_hand, bytes_per_sample
 from deepcfr.policies.network import BYTES_REMEMBERED
 from deepcfr.policies.snapshots import iteration_weight, snapshot_weight
 from deepcfr.ranges.boards import kept_bytes
@@ -26,8 +25,8 @@ from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.solvers.history_values import value_memory_bytes
 from deepcfr.solvers.tabular import DISCOUNTED
 from deepcfr.training.examples import Examples, InfosetExamples, Objective, Weights
+from deepcfr.training.fit import advantage_loss, strategy_loss
 from deepcfr.training.hand_examples import HandExamples, HandPart, hand_advantage_loss, hand_strategy_loss
-from deepcfr.training.losses import advantage_loss, strategy_loss
 from deepcfr.types import Samples
 
 

@@ -9,7 +9,7 @@ import torch
 from deepcfr.config import RunConfig
 from deepcfr.errors import NoPolicy
 from deepcfr.games.base import Game
-from deepcfr.memory.state import SavedState, Tensors
+from deepcfr.memory.reservoir import SavedState, Tensors
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
 from deepcfr.policies.mixture import MixturePolicy

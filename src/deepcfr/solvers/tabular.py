@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from deepcfr.config import TabularConfig
 from deepcfr.errors import ConfigError, NoPolicy
-from deepcfr.memory.state import Array, SavedState, SolverState
+from deepcfr.memory.reservoir import Array, SavedState, SolverState
 from deepcfr.types import require_like
 
 

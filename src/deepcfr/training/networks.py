@@ -16,8 +16,7 @@ from torch.nn import functional
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.strength import StrengthTables, has_spread, strength_tables
-from deepcfr.training.card_layers import CardCounts, Linear, StrengthLayer, with_strength
-from deepcfr.training.products import PairedProducts
+from deepcfr.training.products import CardCounts, Linear, PairedProducts, StrengthLayer, with_strength
 from deepcfr.types import Encoding, Infosets
 
 _EPSILON = 1e-5  # added to the variance of the last features

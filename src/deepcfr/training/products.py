@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
+from torch.nn import functional
 
 from deepcfr.compiled import nb
-from deepcfr.types import Ints
+from deepcfr.games.strength import SPREAD, STRENGTHS, HandStrengths, StrengthTables, hats
+from deepcfr.types import NO_CARD, Encoding, Ints
 
 Floats = npt.NDArray[np.float32]
 
@@ -68,3 +71,83 @@ def _add_gradients(
                     for d in range(len(hand)):
                         of_hand[d] += slope * vector[d]
                         of_node[d] += slope * hand[d]
+
+
+BUMPS = 24  # for each of a hand's strengths, 0.005 apart at the ends and 0.07 in the middle
+
+
+class Linear(nn.Module):
+    """A fully connected layer with torch's default initial distribution, drawn from a given generator."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = inputs**-0.5 if inputs else 0.0
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound, generator=generator))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+
+class CardCounts(nn.Module):
+    """Counts of cards: of each rank, of each suit, and optionally of each card, in every group: [I, C] to [I, counts]."""
+
+    table: torch.Tensor
+    offset: torch.Tensor
+
+    def __init__(self, encoding: Encoding, single_cards: bool) -> None:
+        super().__init__()
+        ranks, suits = encoding.num_ranks, encoding.num_suits
+        cards = torch.arange(ranks * suits)
+        one_hot = [functional.one_hot(cards // suits, ranks), functional.one_hot(cards % suits, suits)]
+        if single_cards:
+            one_hot.append(functional.one_hot(cards, ranks * suits))
+        block = torch.cat(one_hot, dim=1).float()
+        block = torch.cat([block, torch.zeros(1, block.shape[1])])  # the last row stands for NO_CARD
+        groups = len(encoding.card_groups)
+        self.width = block.shape[1]  # counts of each group
+        table = torch.zeros(groups, len(block), groups, self.width)
+        for group in range(groups):
+            table[group, :, group] = block
+        self.register_buffer("table", table.reshape(groups * len(block), groups * self.width), persistent=False)
+        group_of_slot = [group for group, size in enumerate(encoding.card_groups) for _ in range(size)]
+        self.register_buffer("offset", torch.tensor(group_of_slot, dtype=torch.int64) * len(block), persistent=False)
+        self.no_card = ranks * suits
+
+    def forward(self, cards: torch.Tensor) -> torch.Tensor:
+        index = cards.long().clamp(max=self.no_card) + self.offset
+        return functional.embedding_bag(index, self.table, mode="sum")
+
+
+class StrengthLayer(nn.Module):
+    """A layer on how strong hands are, smoothly encoded, uint8 [I, C] to [I, outputs]: domain knowledge, not the paper's.
+
+    Each strength (see `games.strength`) is given as it is and by `hats`, and indicators of the board cards in sight tell
+    the rounds apart. How strength is spread over the cards to come is added if the tables have it.
+    """
+
+    centre: torch.Tensor
+
+    def __init__(self, tables: StrengthTables, board_cards: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hands, self.board_cards = HandStrengths(tables), board_cards
+        self.register_buffer("centre", torch.arange(BUMPS, dtype=torch.float32), persistent=False)
+        inputs = len(STRENGTHS) * (BUMPS + 1) + board_cards + (0 if tables.spread is None else SPREAD)
+        # few inputs are other than 0 at a time, of each strength the number itself and two hats: only those count
+        bound = (3 * len(STRENGTHS)) ** -0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator))
+
+    def inputs(self, cards: torch.Tensor) -> torch.Tensor:
+        """The inputs of the linear layer, float32 [I, inputs]: the strengths, their hats, the indicators, the spread."""
+        found = self.hands(cards) if self.hands.spread is None else self.hands.with_spread(cards)
+        strength, spread = found[:, : len(STRENGTHS)], found[:, len(STRENGTHS) :]
+        seen = (cards[:, cards.shape[1] - self.board_cards :] != NO_CARD).float()
+        return torch.cat([strength, hats(strength, self.centre).flatten(1), seen, spread], dim=1)
+
+    def forward(self, cards: torch.Tensor) -> torch.Tensor:
+        return functional.linear(self.inputs(cards), self.weight)
+
+
+def with_strength(x: torch.Tensor, layer: StrengthLayer | None, cards: torch.Tensor) -> torch.Tensor:
+    """The inputs x [I, D] of a layer's activation with the share of hand strength, if the network sees it."""
+    return x if layer is None else x + layer(cards)

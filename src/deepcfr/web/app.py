@@ -19,7 +19,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepcfr.errors import DeepCFRError
-from deepcfr.web import browse, home, matches_page, play, runs_routes, spots
+from deepcfr.web import browse, matches_page, pages, play, runs_routes, spots
 from deepcfr.web.pages import render
 from deepcfr.web.site import Refusal, Site, shorten
 
@@ -48,7 +48,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    for module in (home, play, browse, runs_routes, matches_page, spots):
+    for module in (pages, play, browse, runs_routes, matches_page, spots):
         app.include_router(module.router(site))
     app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.report", "static")]), name="static")
     _answer_errors(app)

@@ -17,8 +17,7 @@ from deepcfr.policies.query import query
 from deepcfr.types import Infosets
 from deepcfr.web import schema
 from deepcfr.web.browse_view import crumbs, deck, detail, difference, grid
-from deepcfr.web.home import cards
-from deepcfr.web.pages import render
+from deepcfr.web.pages import cards, render
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.play_view import bars
 from deepcfr.web.position import Position, address, read_position, seat_name

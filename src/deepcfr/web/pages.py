@@ -7,11 +7,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from deepcfr.report import run_report
+from deepcfr.runs.cards import run_facts
 from deepcfr.search.spot_sizes import amount_text
+from deepcfr.web.schema import AgentFacts
+from deepcfr.web.site import NamedRun, Site
 
 HERE = Path(__file__).parent
 STATIC = (HERE / "static", run_report.STATIC)  # the latter: styles that a report carries as well
@@ -42,3 +46,35 @@ def static(name: str) -> str:
 def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page of `templates` filled with `values`."""
     return HTMLResponse(_environment().get_template(template).render(status=status, **values), status)
+
+
+def cards(site: Site) -> list[AgentFacts]:
+    """Return what each agent of a site is, in the order of `deepcfr models`."""
+    facts = {name: run_facts(run.folder, name) for name, run in site.runs.items()}
+    return [card(site.runs[name], facts[name]) for name in sorted(facts, key=lambda name: facts[name]["rank"])]
+
+
+def card(run: NamedRun, facts: dict[str, Any] | None = None) -> AgentFacts:
+    """Return what an agent is; `facts` are those of its run, if they are there already."""
+    facts = facts or run_facts(run.folder, run.name)
+    return AgentFacts(
+        name=run.name,
+        game=run.folder.source.name,
+        title=facts["title"],
+        about=facts["about"],
+        strength=run.note or facts["strength"],
+        made=facts["made"],
+        method=run.folder.config.method,
+        browsable=run.browsable,
+    )
+
+
+def router(site: Site) -> APIRouter:
+    """The route of the first page."""
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/")
+    def home() -> HTMLResponse:
+        return render("home.html", cards=cards(site))
+
+    return routes

@@ -18,9 +18,8 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy
 from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.types import Doubles
-from deepcfr.web.advantages import Advantages
 from deepcfr.web.position import Position
-from deepcfr.web.site import Refusal
+from deepcfr.web.site import Advantages, Refusal
 
 
 @dataclass(frozen=True)

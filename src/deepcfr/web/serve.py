@@ -21,7 +21,7 @@ from deepcfr.files import state_folder
 from deepcfr.play.history import begin
 from deepcfr.policies.base import Policy
 from deepcfr.web.app import LOOPBACK, build_app
-from deepcfr.web.seats import LOST_SEATS
+from deepcfr.web.play import LOST_SEATS
 from deepcfr.web.site import Site
 from deepcfr.web.spot_shelf import Job, SpotShelf
 from deepcfr.web.table import results

@@ -17,10 +17,9 @@ from typing import Any
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
-from deepcfr.play.costs import Costs
+from deepcfr.play.costs import Costs, note, review
 from deepcfr.play.hand import Cards, Choice, Decision, Hand, Step, adjusted_result, agents_range, decisions
 from deepcfr.play.history import HistoryHand, begin, round_of
-from deepcfr.play.review import note, review
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key

@@ -24,8 +24,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.rng import key
 from deepcfr.sampling.control_variate import BoardControlVariate
-from deepcfr.sampling.external import Strategy
-from deepcfr.sampling.selfplay import last_nodes
+from deepcfr.sampling.external import Strategy, last_nodes
 from deepcfr.types import Doubles, Infosets
 
 CHUNK = 16_384  # deals played together
