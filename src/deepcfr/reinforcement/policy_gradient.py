@@ -95,7 +95,7 @@ class PolicyGradient(SelfPlay):
 
     @property
     def objective(self) -> Objective:
-        """What an update of policy networks descends on."""
+        """The objective that an update of policy networks descends on."""
         return OBJECTIVES[self.settings.method]
 
     def iterations(self) -> Iterator[PolicyGradientRecord]:

@@ -102,7 +102,7 @@ class DeepCFRState:
         return self.outside.run(job, self.iterate(), pieces)
 
     def iterate(self) -> Iterate:
-        """What traversals read of the state as it is, for processes that run some of them."""
+        """The part of the state that traversals read, for processes that run some of them."""
         networks = [*self.advantage_networks, *([self.values.network] if self.values else [])]
         return Iterate(
             [{name: weight.cpu().numpy() for name, weight in network.state_dict().items()} for network in networks],
