@@ -1,4 +1,9 @@
-"""Bounded memories of samples: a uniform reservoir (Vitter 1985, Algorithm R), and a sliding window as its ablation."""
+"""Bounded memories of samples: a uniform reservoir (Vitter 1985, Algorithm R), and a sliding window as its ablation.
+
+Memories of hands have in one row the targets of one private hand on one board at all decisions of a betting round: a pass
+over a whole board computes the advantages of every hand at every node (`ranges/public_chance.py`), a hand takes a few
+bytes for each action, and a fit encodes its cards once for all its decisions.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ mean gain that the person can reach after it. The mean is over the agent's range
 From then on the person plays a best response, which knows the agent's strategy but not its cards. At other decisions the
 value is an estimate from random deals: the mean gain if the person then plays on as the agent would. The cost of a
 decision is the best action's value minus the chosen action's value, in the game's unit.
+
+A review of a finished hand says what the agent would have done at each decision, and what each choice cost.
 """
 
 from __future__ import annotations

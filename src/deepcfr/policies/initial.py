@@ -8,6 +8,8 @@ all-in. We chose the numbers below.
 An initial strategy is a table over five buckets, the ranges of win rates (`RangeBuckets`). A solver's tables start with
 the rows of their bucket's range. Games without hands have no such buckets: there the win rate of every action is
 computed at every infoset.
+
+`AbstractPolicy` plays an abstract game's tables in the full game, where its exploitability can be computed.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ Lin (2024, "4 Improvements to Monte Carlo Counterfactual Regret Minimization for
 are ordered: fold, check or call, then raises, smallest first. A step up moves a share of every action's probability to
 the next legal action in this order, a step down to the previous one; the last action keeps its probability. So styles
 also change pure strategies, and rows remain distributions over legal actions.
+
+Scripted policies, reference opponents that ignore the cards, are here too, and thresholds, which leave out the actions that
+a strategy rarely plays (Ganzfried, Sandholm and Waugh 2012, section 3).
 """
 
 from __future__ import annotations

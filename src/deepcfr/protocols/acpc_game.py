@@ -4,6 +4,8 @@ Positions are those of the competition's game definitions. With unequal blinds p
 before the flop (its "reverse blinds"), so it is player 1 of `PokerRules`; with antes position 0 is player 0. Decks of fewer
 cards keep the highest ranks and the last suits: Leduc hold'em is played with queens, kings and aces of hearts and spades.
 Source: `dealCards` and the game definitions of project_acpc_server.
+
+A finished hand with the gains of its players is a `PlayedHand`.
 """
 
 from __future__ import annotations

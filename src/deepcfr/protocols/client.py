@@ -1,4 +1,9 @@
-"""A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer closes the connection."""
+"""A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer closes the connection.
+
+An action depends on the seed and on the match state alone, not on earlier questions: at a node of hand `h` it uses the
+uniform addressed by `(h, node)` in `key(seed, "acpc", "action")`. A mixture plays one of its policies through the whole
+hand, drawn in `key(seed, "acpc", "draw")`. So a client that reconnects plays on as before.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Self-play that records transitions for reinforcement learning.
+"""Self-play that records transitions for reinforcement learning, and the circular memory of the newest ones.
 
-All games of a batch advance together, as in `sampling.selfplay`. Then each player's decisions are sorted by game, so
+All games of a batch advance together, as in `sampling.external`. Then each player's decisions are sorted by game, so
 the memories are the same as if the games had been played one after another.
 """
 

@@ -1,4 +1,15 @@
-"""A network that is trained by a few gradient steps in every iteration."""
+"""A network that is trained by a few gradient steps in every iteration, and the losses of its methods.
+
+Neural Fictitious Self-Play has two (Heinrich and Silver 2016, Algorithm 1): action values and imitation. Policy
+gradients, with a policy pi and a value V of a player's own infosets, descend on
+
+    - min(rho A, clip(rho, 1 - c, 1 + c) A) - alpha H(pi(I)) + kl KL(pi(I) || pi_old(I)) ,    rho = pi(I, a) / pi_old(I, a),
+
+where A is the generalised advantage estimate (Schulman et al. 2016) and H the entropy. With a clip c > 0 it is PPO
+(Schulman et al. 2017); with kl = 1 / eta and no clip it is magnetic mirror descent towards uniform play (Sokota et al.
+2023). With alpha > 0 there is one equilibrium of the regularised game, and what is played in the end approaches it; alpha
+falls over the run (Rudolph et al. 2025).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of `solvers.build.Solver` that solvers by self-play share."""
+"""Networks as players of episodes, and the part of `solvers.build.Solver` that solvers by self-play share."""
 
 from __future__ import annotations
 

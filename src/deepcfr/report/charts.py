@@ -1,4 +1,8 @@
-"""Convergence curves of runs, drawn from their metrics files."""
+"""Convergence curves of runs from their metrics files, with labels from their configurations, as one SVG picture.
+
+Pictures for documents have charts side by side with one legend, and numbers with intervals in rows. They use the axes and
+lines of `report.chart`, a white background and their own style. The same data give the same bytes.
+"""
 
 from __future__ import annotations
 

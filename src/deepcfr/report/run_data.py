@@ -1,4 +1,7 @@
-"""Data of the page of a run: its configuration, its environment, and its metrics, thinned if they are long."""
+"""Data of runs: configuration, environment, and metrics, thinned if they are long; and the list of a folder's runs.
+
+The list has state, result and age, and the command that goes on with each, for `deepcfr runs`.
+"""
 
 from __future__ import annotations
 

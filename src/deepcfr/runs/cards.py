@@ -1,4 +1,7 @@
-"""The facts of trained models from their files and their cards: what they play, how strong they are, how they were made."""
+"""The facts of trained models from their files and their cards, and those of preset games for `deepcfr games`.
+
+A model's say what it plays, how strong it is, and how it was made.
+"""
 
 from __future__ import annotations
 

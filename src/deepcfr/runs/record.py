@@ -1,4 +1,4 @@
-"""A run folder as data: its configuration and its game, without what trains or plays."""
+"""A run folder as data, without what trains or plays: its configuration and its game; and the shipped agents' folders."""
 
 from __future__ import annotations
 

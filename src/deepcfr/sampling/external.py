@@ -7,6 +7,8 @@ In robust sampling (Li et al. 2020, "Double Neural Counterfactual Regret Minimiz
 of their n legal actions, drawn alike without replacement. The value of a drawn action is multiplied by n / k and that of
 another one is 0, so means stay as they are. The draw does not depend on the strategy: an infoset is visited as often in
 every iteration as without it, but for a factor that is the same in all of them.
+
+Whole games between two strategies are played in the same way: every live game takes one sampled action at each depth.
 """
 
 from __future__ import annotations

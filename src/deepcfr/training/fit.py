@@ -1,4 +1,12 @@
-"""Fitting a network to examples: mini-batch Adam as in section 5.2, with the variants of the configuration."""
+"""Fitting a network to examples: losses, mini-batch steps of Adam (section 5.2) or Muon, and their loop.
+
+The losses of Algorithm 1 are weighted and masked. Muon (Jordan et al. 2024) is here in float32: `torch.optim.Muon`
+orthogonalises in bfloat16, which processors without such instructions emulate and take many times longer, so only CUDA
+uses torch's; both make the same steps but for rounding. A step runs operation by operation or is replayed as a CUDA
+graph, which repeats its kernels on the same addresses. So everything that changes between steps is in tensors that are
+overwritten in place: the examples and the learning rates of the next steps are written in blocks, and a counter on the
+device says which of them is next. Nothing in a step is read back from the device.
+"""
 
 from __future__ import annotations
 

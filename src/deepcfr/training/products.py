@@ -1,4 +1,7 @@
-"""Inner products of hands with some of many nodes, without a copy of a node's vectors for every hand."""
+"""The first layers of networks, counts of cards and how strong hands are; and inner products of hands with nodes.
+
+A product is of hands with some of many nodes, without a copy of a node's vectors for every hand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Render pages from templates, which escape all values."""
+"""The first page, which says what the agents are and leads to spots; templates, which escape all values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Play against agents: the table as a page and as JSON."""
+"""Play against agents: the table as a page and as JSON, and the seats, which a folder keeps over a restart."""
 
 from __future__ import annotations
 

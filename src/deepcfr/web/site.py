@@ -1,4 +1,4 @@
-"""The named runs of a server; their agents are loaded on first use."""
+"""The named runs of a server, whose agents are loaded on first use, and the advantages by their newest networks."""
 
 from __future__ import annotations
 
