@@ -30,7 +30,7 @@ from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.rules import PokerRules
-from deepcfr.ladder.listed import listed
+from deepcfr.ladder.policies import listed
 from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
 from deepcfr.policies.base import Policy

@@ -292,7 +292,7 @@ def test_search_needs_no_list_of_the_whole_game(place: Path, monkeypatch: pytest
     name, spot = f"resolve:{place / 'a'}", "4c / r4 c / 2d"
     listed = deepcfr("strategy", name, spot, "--json").json["probabilities"]
     monkeypatch.setattr("deepcfr.runs.players.can_be_listed", lambda _: False)
-    monkeypatch.setattr("deepcfr.ladder.listed.listed_game", None)  # nothing lists the whole game
+    monkeypatch.setattr("deepcfr.ladder.policies.listed_game", None)  # nothing lists the whole game
     stepped = deepcfr("strategy", name, spot, "--json").json["probabilities"]
     assert stepped == pytest.approx(listed, abs=1e-3)
     assert stepped != deepcfr("strategy", place / "a", spot, "--json").json["probabilities"]

@@ -13,7 +13,7 @@ import torch
 
 from deepcfr.api import load, solve_spot
 from deepcfr.config import SearchConfig
-from deepcfr.ladder.listed import listed
+from deepcfr.ladder.policies import listed
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state
 from deepcfr.ranges.boards import SampledBoards

@@ -35,7 +35,7 @@ from deepcfr.evaluation.exploitability import exploitability as exact
 from deepcfr.evaluation.match import Match
 from deepcfr.games.cards import cards_text
 from deepcfr.games.presets import build_game, load_source
-from deepcfr.ladder.listed import listed, stepped
+from deepcfr.ladder.policies import listed, stepped
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board

@@ -32,7 +32,7 @@ from deepcfr.games.ladder_betting import (
 )
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.ladder.best_response import DEFAULT_HANDS, Hand, Odds, Responder, ladder_best_response
-from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
+from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.mixture import MixturePolicy

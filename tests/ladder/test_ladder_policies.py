@@ -12,7 +12,7 @@ from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import ENDED, LadderGame, advance, first_positions, legal_actions
 from deepcfr.games.listed_ladder import listed_game
-from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
+from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.ensemble import RULES, ensemble
 from deepcfr.policies.mixture import MixturePolicy

@@ -29,8 +29,7 @@ from deepcfr.games.ladder_betting import (
 )
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.best_response import ladder_best_response
-from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy
-from deepcfr.ladder.search import LadderSearch
+from deepcfr.ladder.policies import LadderSearch, ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled

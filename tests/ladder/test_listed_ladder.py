@@ -15,7 +15,7 @@ from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import CHIPS, ENDED, HISTORY, count_positions, gains
 from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
-from deepcfr.ladder.listed import ListedPolicy, SteppedPolicy, listed, stepped
+from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy, listed, stepped
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.report.matches import LADDER_DEALS, TournamentTerms

@@ -25,7 +25,7 @@ def exploitability_command(command: Exploit) -> None:
     from rich.progress import Progress
 
     from deepcfr.evaluation.exploitability import exploitability
-    from deepcfr.ladder.listed import listed
+    from deepcfr.ladder.policies import listed
     from deepcfr.runs.folder import RunFolder
     from deepcfr.runs.players import load_players, made_of, runs_of
 
@@ -267,7 +267,7 @@ def lbr_command(command: LowerBound) -> None:
     from rich.progress import Progress
 
     from deepcfr.games.ladder_betting import LadderGame
-    from deepcfr.ladder.listed import listed
+    from deepcfr.ladder.policies import listed
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)

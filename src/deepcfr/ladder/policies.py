@@ -1,8 +1,14 @@
-"""The policy of a raise-ladder game's tables, and their compact form."""
+"""The policy of a raise-ladder game's tables, and their compact form.
+
+Policies of raise-ladder games between their two forms: by listed nodes, as networks have them, and by computed ones.
+
+Search in raise-ladder games whose betting is too large to list: only what follows one line at a time is listed.
+"""
 
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +16,16 @@ import torch
 
 from deepcfr.abstraction.texture import Buckets
 from deepcfr.compiled import nb
+from deepcfr.config import SearchConfig
 from deepcfr.errors import CheckpointError, GameError
-from deepcfr.games.ladder_betting import ROUND, LadderGame
+from deepcfr.games.betting import CALL
+from deepcfr.games.ladder_betting import ROUND, LadderGame, round_starts
+from deepcfr.games.listed_ladder import ListedLadder, listed_game
 from deepcfr.ladder.traversals import LadderLayout, Table, ladder_layout, table_strategies
 from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import without_rare
 from deepcfr.sampling.traversal_tree import seen_buckets
+from deepcfr.search.policy import MOST_DEALS, ResolvingPolicy, searched_rounds
 from deepcfr.types import Cards, Infosets, Ints
 
 FULL = 255  # the largest probability of a row in the compact form
@@ -125,3 +135,101 @@ def _quantise(table: Table, widths: Ints) -> Cards:
         at += width
         row += 1
     return result
+
+
+_ROWS = 1 << 16  # decisions of single hands that are asked for at a time
+
+
+class SteppedPolicy(Policy):
+    """A policy of listed nodes at computed ones."""
+
+    def __init__(self, policy: Policy) -> None:
+        assert isinstance(policy.game, ListedLadder)
+        self.policy, self.listed = policy, policy.game
+        self.game, self.kind, self.most_deals = policy.game.stepped, policy.kind, policy.most_deals
+        before = policy.initial
+        self.initial = (lambda: SteppedPolicy(before())) if before else None
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        nodes = torch.from_numpy(self.listed.listed(infosets.node.numpy())).to(self.listed.device)
+        there = Infosets(nodes, infosets.cards.to(self.listed.device))
+        return self.policy.probabilities(there).double().cpu()
+
+
+class ListedPolicy(Policy):
+    """A policy of computed nodes at listed ones."""
+
+    game: ListedLadder
+
+    def __init__(self, policy: Policy, game: ListedLadder) -> None:
+        self.policy, self.game, self.kind, self.most_deals = policy, game, policy.kind, policy.most_deals
+        before = policy.initial
+        self.initial = (lambda: ListedPolicy(before(), game)) if before else None
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        nodes = torch.from_numpy(self.game.computed[infosets.node.cpu().numpy()])
+        return self.policy.probabilities(Infosets(nodes, infosets.cards.cpu())).to(infosets.node.device)
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        pieces = np.array_split(self.game.computed[nodes], 1 + len(nodes) * len(cards) // _ROWS)
+        return np.concatenate([self.policy.on_hands(some, cards) for some in pieces if len(some)])
+
+
+def stepped(policy: Policy) -> Policy:
+    """The form of a policy for play: by computed nodes in a raise-ladder game, unchanged in other games."""
+    return SteppedPolicy(policy) if isinstance(policy.game, ListedLadder) else policy
+
+
+def listed(policy: Policy) -> Policy:
+    """The form of a policy that has a list of nodes. Raises GameError for a raise-ladder game that is too large to list."""
+    if isinstance(policy, SteppedPolicy):
+        return policy.policy
+    if isinstance(policy.game, LadderGame):
+        return ListedPolicy(policy, listed_game(policy.game.source))
+    return policy
+
+
+_KEPT_LINES = 32  # whose subgames are kept
+
+
+class LadderSearch(Policy):
+    """`policy` with the betting of some rounds solved anew when it gets there, as `ResolvingPolicy` does it.
+
+    Every line of betting before the first searched round has a `ResolvingPolicy` of its own, for the game that begins with
+    it. Raises what `ResolvingPolicy` raises.
+    """
+
+    most_deals = MOST_DEALS
+
+    def __init__(self, policy: Policy, settings: SearchConfig) -> None:
+        assert isinstance(policy.game, LadderGame)
+        self.game: LadderGame = policy.game
+        self.policy, self.initial = policy, policy.initial
+        self._settings = settings
+        self._first = searched_rounds(self.game.rules, settings)[0]
+        self._on_line = lru_cache(maxsize=_KEPT_LINES)(self._search)
+        # deepest stacks: refused now rather than in play if its subgames are too large
+        self.kind = self._search_after([CALL, CALL] * self._first).kind
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        positions = self.game.positions(infosets.node.numpy())
+        result = torch.empty(len(infosets), self.game.num_actions, dtype=torch.float64)
+        late = positions[:, ROUND] >= self._first
+        lines = np.where(late, round_starts(positions, self._first), -1)
+        for line in np.unique(lines).tolist():
+            some = torch.from_numpy(lines == line)
+            policy = self.policy if line < 0 else self._on_line(line)
+            result[some] = policy.probabilities(infosets[some]).double()
+        return result
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        searched = self.game.positions(nodes)[0, ROUND] >= self._first
+        return super().on_hands(nodes, cards) if searched else self.policy.on_hands(nodes, cards)
+
+    def _search(self, line: int) -> SteppedPolicy:
+        return self._search_after(self.game.paths(np.array([line]))[2].tolist())
+
+    def _search_after(self, actions: list[int]) -> SteppedPolicy:
+        """The policy with search in the game that begins with `actions`."""
+        game = ListedLadder(self.game.source, self.game.suits, line=actions)
+        return SteppedPolicy(ResolvingPolicy(ListedPolicy(self.policy, game), self._settings, share=1 / _KEPT_LINES))

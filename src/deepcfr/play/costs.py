@@ -30,7 +30,7 @@ from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.public_state import ListedState, PublicState
-from deepcfr.ladder.listed import listed
+from deepcfr.ladder.policies import listed
 from deepcfr.parallel import Workers
 from deepcfr.play.hand import Cards, Decision, Hand, decisions, free_holes, played
 from deepcfr.play.history import HistoryHand, round_of

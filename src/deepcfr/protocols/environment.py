@@ -16,7 +16,7 @@ from pettingzoo.utils.env import AECIterable
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game, infosets_at
-from deepcfr.ladder.listed import listed
+from deepcfr.ladder.policies import listed
 from deepcfr.policies.base import Policy
 from deepcfr.rng import key
 from deepcfr.types import NO_CARD, TERMINAL, Infosets

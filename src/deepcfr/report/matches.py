@@ -16,7 +16,7 @@ from rich.table import Table
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.ladder.listed import listed, stepped
+from deepcfr.ladder.policies import listed, stepped
 from deepcfr.policies.base import Policy
 
 LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game

@@ -31,7 +31,7 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
-from deepcfr.ladder.listed import listed, stepped
+from deepcfr.ladder.policies import listed, stepped
 from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint

@@ -17,8 +17,7 @@ from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
-from deepcfr.ladder.listed import listed, stepped
-from deepcfr.ladder.search import LadderSearch
+from deepcfr.ladder.policies import LadderSearch, listed, stepped
 from deepcfr.policies.base import Policy
 from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.styles import STYLES, scripted_policy, styled

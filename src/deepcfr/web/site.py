@@ -17,7 +17,7 @@ from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.poker import Poker, PokerGame
-from deepcfr.ladder.listed import listed
+from deepcfr.ladder.policies import listed
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import Cards
 from deepcfr.policies.base import Policy
