@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.abstraction.files import DESCRIPTION, save_abstraction
+from deepcfr.abstraction.buckets import DESCRIPTION, save_abstraction
 from deepcfr.abstraction.make import make_abstraction
 from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveConfig, settings_by_name
 from deepcfr.errors import CheckpointError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepcfr.abstraction.files import save_abstraction
+from deepcfr.abstraction.buckets import save_abstraction
 from deepcfr.abstraction.make import make_abstraction
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import load_rules

@@ -7,8 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepcfr.abstraction.buckets import Abstraction, lossless
-from deepcfr.abstraction.files import load_abstraction, read_description, rules_of, save_abstraction
+from deepcfr.abstraction.buckets import (
+    Abstraction,
+    load_abstraction,
+    lossless,
+    read_description,
+    rules_of,
+    save_abstraction,
+)
 from deepcfr.errors import CheckpointError
 from deepcfr.files import signed_json
 from deepcfr.games.rules import PRESETS
@@ -144,7 +150,7 @@ def test_a_save_that_stops_halfway_leaves_no_description(
     def full_disk(path: Path, data: bytes) -> None:
         raise CheckpointError(f"'{path}' cannot be written: no room ({len(data)} bytes).")
 
-    monkeypatch.setattr("deepcfr.abstraction.files.write_atomically", full_disk)
+    monkeypatch.setattr("deepcfr.abstraction.buckets.write_atomically", full_disk)
     with pytest.raises(CheckpointError, match="no room"):
         save_abstraction(folder, abstraction, {})
     with pytest.raises(CheckpointError, match=r"abstraction\.json' cannot be read"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepcfr.abstraction.files import save_abstraction
+from deepcfr.abstraction.buckets import save_abstraction
 from deepcfr.config import (
     AnyConfig,
     EvaluationConfig,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepcfr.abstraction.files import save_abstraction
+from deepcfr.abstraction.buckets import save_abstraction
 from deepcfr.config import AnyConfig, ExternalSampling, RunConfig, SolveConfig, TabularConfig, load_config
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_rules

@@ -109,7 +109,7 @@ def _start(config: RunConfig | SolveConfig, out: Path, as_json: bool, cluster: R
 def abstract_command(command: Abstract) -> None:
     import time
 
-    from deepcfr.abstraction.files import save_abstraction
+    from deepcfr.abstraction.buckets import save_abstraction
     from deepcfr.abstraction.make import make_abstraction
     from deepcfr.games.presets import cards_of, load_source
 

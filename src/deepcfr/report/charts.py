@@ -15,8 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
-from deepcfr.abstraction.buckets import round_classes
-from deepcfr.abstraction.files import read_description
+from deepcfr.abstraction.buckets import read_description, round_classes
 from deepcfr.config import (
     NetworkConfig,
     RunConfig,

@@ -9,8 +9,7 @@ from shutil import disk_usage
 
 import torch
 
-from deepcfr.abstraction.buckets import table_bytes
-from deepcfr.abstraction.files import read_counts, read_description
+from deepcfr.abstraction.buckets import read_counts, read_description, table_bytes
 from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.abstraction.files import load_abstraction
+from deepcfr.abstraction.buckets import Abstraction, load_abstraction
 from deepcfr.config import (
     AnyConfig,
     PolicyName,
