@@ -42,8 +42,7 @@ from deepcfr.report.chart import (
 )
 from deepcfr.report.run_curves import charts
 from deepcfr.report.run_data import read_new, read_run, read_thinned
-from deepcfr.report.run_page import body
-from deepcfr.report.run_report import REPORT, STATIC, ReportingObserver, report, write_report
+from deepcfr.report.run_page import REPORT, STATIC, ReportingObserver, body, report, write_report
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, read_metrics
 from deepcfr.runs.train import train
@@ -519,7 +518,7 @@ TINY = SolveConfig(game="kuhn", solve=TabularConfig(iterations=6), evaluation=Ev
 
 
 def test_a_run_that_breaks_off_leaves_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepcfr.report.run_report._SHARE", math.inf)  # tiny runs have no time for reports otherwise
+    monkeypatch.setattr("deepcfr.report.run_page._SHARE", math.inf)  # tiny runs have no time for reports otherwise
     run = RunFolder.create(tmp_path / "run", TINY)
     observer = StoppingObserver(5)
     with pytest.raises(Stopped), observer:

@@ -152,7 +152,7 @@ def resume_command(command: Resume) -> None:
 
 
 def _run(run: Any, as_json: bool, cluster: RayCluster | None = None) -> None:
-    from deepcfr.report.run_report import ReportingObserver
+    from deepcfr.report.run_page import ReportingObserver
     from deepcfr.runs.train import train
 
     console = open_console(as_json)
@@ -199,7 +199,7 @@ def report_command(command: Report) -> None:
 
 
 def _report_runs(command: Report) -> None:
-    from deepcfr.report.run_report import write_comparison, write_report
+    from deepcfr.report.run_page import write_comparison, write_report
 
     if command.what:
         raise ConfigError("--run writes a page of runs: give all runs after it, and no other arguments except --out.")

@@ -11,14 +11,14 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from deepcfr.report import run_report
+from deepcfr.report import run_page
 from deepcfr.runs.cards import run_facts
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.web.schema import AgentFacts
 from deepcfr.web.site import NamedRun, Site
 
 HERE = Path(__file__).parent
-STATIC = (HERE / "static", run_report.STATIC)  # the latter: styles that a report carries as well
+STATIC = (HERE / "static", run_page.STATIC)  # the latter: styles that a report carries as well
 
 
 @cache

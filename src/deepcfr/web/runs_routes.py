@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 from deepcfr.errors import DeepCFRError
 from deepcfr.report.chart import LOOKS
 from deepcfr.report.run_data import RunData, finished_at, read_new, read_run
-from deepcfr.report.run_page import body, require_comparable, title
-from deepcfr.report.run_report import report
+from deepcfr.report.run_page import body, report, require_comparable, title
 from deepcfr.runs.folder import RunFolder
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS
