@@ -17,8 +17,7 @@ from deepcfr.evaluation.match.hands import sampled_match
 from deepcfr.games.base import check_game
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.ensemble import ensemble
-from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.mixture import MixturePolicy, ensemble
 from deepcfr.protocols.openspiel import to_openspiel
 from deepcfr.rng import key
 from deepcfr.solvers.tree_cfr import TreeCFR

@@ -34,8 +34,7 @@ from deepcfr.games.listed_ladder import listed_game
 from deepcfr.ladder.best_response import DEFAULT_HANDS, Hand, Odds, Responder, ladder_best_response
 from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.ensemble import ensemble
-from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.mixture import MixturePolicy, ensemble
 from deepcfr.policies.styles import scripted_policy, styled
 from deepcfr.rng import addressed_uniforms
 from deepcfr.sampling.traversal_tree import showdowns

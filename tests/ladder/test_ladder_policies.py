@@ -14,8 +14,7 @@ from deepcfr.games.ladder_betting import ENDED, LadderGame, advance, first_posit
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.ensemble import RULES, ensemble
-from deepcfr.policies.mixture import MixturePolicy
+from deepcfr.policies.mixture import RULES, MixturePolicy, ensemble
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import STYLES, scripted_policy, styled
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at

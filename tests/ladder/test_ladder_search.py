@@ -31,7 +31,7 @@ from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.best_response import ladder_best_response
 from deepcfr.ladder.policies import LadderSearch, ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.ensemble import ensemble
+from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled
 from deepcfr.report.matches import TournamentTerms
 from deepcfr.search.policy import ResolvingPolicy

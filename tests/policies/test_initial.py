@@ -22,8 +22,8 @@ from deepcfr.games.presets import load_game
 from deepcfr.ladder.policies import LadderTable
 from deepcfr.ladder.solver import LadderMCCFR
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.ensemble import ensemble
 from deepcfr.policies.initial import RANGES, range_buckets, shares, tree_table, win_rates
+from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import styled
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.runs.folder import RunFolder

@@ -19,7 +19,7 @@ from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.ladder.policies import LadderSearch, listed, stepped
 from deepcfr.policies.base import Policy
-from deepcfr.policies.ensemble import ensemble
+from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import STYLES, scripted_policy, styled
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy
