@@ -157,7 +157,7 @@ def count_histories(source: GameSource, most: float) -> float:
         return math.inf
     if isinstance(source, LadderRules):
         from deepcfr.games.ladder_betting import LadderGame
-        from deepcfr.games.ladder_tree import ladder_tree
+        from deepcfr.games.listed_ladder import ladder_tree
 
         try:
             rounds = ladder_tree(LadderGame(source)).round

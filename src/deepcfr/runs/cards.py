@@ -21,7 +21,7 @@ from deepcfr.files import read_json
 from deepcfr.games.betting import PublicTree, build_tree
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import LadderGame
-from deepcfr.games.ladder_tree import ladder_tree
+from deepcfr.games.listed_ladder import ladder_tree
 from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource, game_in_words, load_source
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.runs.metrics import read_metrics
