@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, warn
+from deepcfr.cli.help import open_console, print_json, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.errors import ConfigError
 

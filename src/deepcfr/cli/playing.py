@@ -6,7 +6,7 @@ import secrets
 
 from rich.console import Console
 
-from deepcfr.cli.output import open_console, print_json, warn
+from deepcfr.cli.help import open_console, print_json, warn
 from deepcfr.cli.player_records import Acpc, Api, Host, Play, ReviewHands, Serve, SlumbotMatch
 
 
