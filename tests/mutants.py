@@ -93,7 +93,7 @@ MUTANTS = (
            "ratio = level.sigma.take_along_dim(taken, 1)[:, 0]", "sampling/test_history_values.py"),
     Mutant("a full window of history values drops the deepest steps", "sampling/outcome.py",
            "whole = row.argsort(stable=True)", "whole = torch.arange(len(row))", "sampling/test_history_values.py"),
-    Mutant("bootstrapped advantages keep their negative part", "solvers/bootstrap.py",
+    Mutant("bootstrapped advantages keep their negative part", "solvers/first_round.py",
            "kept = outputs if signed else outputs.clamp(min=0)", "kept = outputs", "solvers/test_relatives.py"),
     Mutant("all actions are taken in robust sampling", "solvers/histories.py",
            'stream, actions = self.stream("action"), sampling.actions', 'stream, actions = self.stream("action"), 0',

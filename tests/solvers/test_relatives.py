@@ -28,9 +28,9 @@ from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers import deep_cfr
-from deepcfr.solvers.bootstrap import bootstrapped, kept_share
 from deepcfr.solvers.collector import Job
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.first_round import bootstrapped, kept_share
 from deepcfr.solvers.histories import Chunk, HistoryTraversals
 from deepcfr.solvers.history_values import HistoryValues, history_encoding
 from deepcfr.solvers.memories import InfosetMemories, TraversalResult, memory_bytes

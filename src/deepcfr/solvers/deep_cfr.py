@@ -7,9 +7,9 @@ from typing import Any
 
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.games.base import Game
-from deepcfr.solvers.bootstrap import bootstrapped, kept_share
 from deepcfr.solvers.collector import Iterate, IterationRecord, IterationStats, Job
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
+from deepcfr.solvers.first_round import bootstrapped, kept_share
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import without_memories
