@@ -44,8 +44,7 @@ from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game, make_solver
 from deepcfr.runs.players import load_players
-from deepcfr.search.spot import Spot
-from deepcfr.search.spot_solution import Solution
+from deepcfr.search.spot import Solution, Spot
 from deepcfr.search.spot_solver import OnProgress, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.types import Doubles

@@ -27,9 +27,8 @@ from deepcfr.policies.query import query
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.runs.folder import RunFolder
-from deepcfr.search.spot import Sizes, Spot, parse_board
+from deepcfr.search.spot import Sizes, Solution, Spot, parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, is_holdem, parse_range, range_text, ranges_after
-from deepcfr.search.spot_solution import Solution
 from deepcfr.search.spot_solver import SpotSolver, goal_of
 from deepcfr.search.subgame import SubgameSolver, subgame
 from deepcfr.types import Infosets

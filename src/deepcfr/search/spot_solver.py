@@ -20,10 +20,9 @@ from deepcfr.ranges.boards import Board, OnBoard, SampledBoards
 from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
-from deepcfr.search.spot import NAMES, Spot
+from deepcfr.search.spot import NAMES, Solution, SolvedDecision, Spot
 from deepcfr.search.spot_ranges import HOLDEM, hand_names, hand_rows
 from deepcfr.search.spot_sizes import amount_text
-from deepcfr.search.spot_solution import Solution, SolvedDecision
 from deepcfr.search.subgame import (
     IF_ABSENT,
     PLAYERS,
