@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -12,7 +11,6 @@ from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
 from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator, key
-from deepcfr.training.examples import Draw
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import Infosets, Samples
 
@@ -105,9 +103,6 @@ class Downhill:
 
     def share(self, network: SplitNetwork) -> int:  # noqa: ARG002
         return self.most
-
-    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
-        return Draw(self, stream, device)
 
     def scale(self) -> float:
         return 1.0

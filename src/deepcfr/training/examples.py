@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -24,15 +24,8 @@ _SCALE_SAMPLES = 1 << 20
 _CANDIDATES = 1 << 18  # examples drawn at a time, where odds decide which of them are taken
 
 
-class Drawing(Protocol):
-    """Draws of a fit's mini-batches."""
-
-    def fill(self, index: torch.Tensor) -> None:
-        """Overwrite `index`, int64 of any shape and contiguous, with examples drawn with replacement."""
-
-
 class Examples(Protocol):
-    """Training examples of any shape; one example is what is drawn and counted."""
+    """Training examples of any shape, drawn by index; one example is what is drawn and counted."""
 
     def share(self, network: SplitNetwork) -> int:
         """At most this many examples go to one call of `loss` that wants a gradient, so that it stays in the cache."""
@@ -48,13 +41,6 @@ class Examples(Protocol):
         It must not read a value back from the device.
         """
 
-    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Drawing:
-        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
-
-
-class IndexedExamples(Examples, Protocol):
-    """Examples that are all in this process and are drawn by index."""
-
     @property
     def draws(self) -> int:
         """Indices are drawn below this number; several may stand for one example, each for another part of it."""
@@ -67,7 +53,7 @@ class IndexedExamples(Examples, Protocol):
 class Draw:
     """Draws examples with replacement, from `stream`, by their odds if they have any."""
 
-    def __init__(self, examples: IndexedExamples, stream: int, device: torch.device) -> None:
+    def __init__(self, examples: Examples, stream: int, device: torch.device) -> None:
         self._examples, self._device = examples, device
         self._generator = generator(stream, str(device))
 
@@ -157,14 +143,14 @@ class Objective:
         by_node = torch.zeros_like(sums).index_add_(0, first_nodes(memory).int(), weight)
         return sums.index_add_(0, self.rounds, by_node)
 
-    def odds(self, memory: Memory, config: FitConfig, mass: torch.Tensor | None = None) -> torch.Tensor | None:
+    def odds(self, memory: Memory, config: FitConfig) -> torch.Tensor | None:
         """The acceptance probability of each drawn sample, float32; None if every draw is accepted.
 
-        Balanced draws take as much weight from every round, of which `mass` [K] is in a memory that this is a part of.
+        Balanced draws take as much weight from every round.
         """
         if config.draw != "balanced" or not len(memory):
             return None
-        by_round = self.mass(memory) if mass is None else mass
+        by_round = self.mass(memory)
         odds = self.weights(memory.filled("iteration"), self.iteration)
         odds /= by_round[self.rounds].float()[first_nodes(memory).int()]
         return odds / odds.max()
@@ -203,16 +189,10 @@ class InfosetExamples:
 
     Arguments as for `Objective`. With merged draws every sample's target is first replaced by the weighted mean
     target of all samples of the same infoset: the loss changes by a constant only, so the minimiser is the same, but
-    mini-batches lose the sampling noise. `mass` is given if the memory is one shard of several.
+    mini-batches lose the sampling noise.
     """
 
-    def __init__(
-        self,
-        memory: Memory,
-        objective: Objective,
-        config: FitConfig,
-        mass: torch.Tensor | None = None,
-    ) -> None:
+    def __init__(self, memory: Memory, objective: Objective, config: FitConfig) -> None:
         self.memory, self.objective, self._config = memory, objective, config
         #: the fitted targets of the samples, float32 [samples, A], or [samples, D, A] if a sample has D decisions
         self.targets = memory.filled("target")
@@ -220,7 +200,7 @@ class InfosetExamples:
             weight = objective.weights(memory.filled("iteration"), objective.iteration)
             self.targets = memory.mean_targets(weight)
         #: the acceptance probability of each sample, as `Objective.odds` says
-        self.odds = objective.odds(memory, config, mass)
+        self.odds = objective.odds(memory, config)
 
     def share(self, network: SplitNetwork) -> int:
         """A worker's share of a mini-batch is divided further only if a sample has several decisions."""
@@ -249,7 +229,3 @@ class InfosetExamples:
 
     def loss(self, network: SplitNetwork, index: torch.Tensor) -> torch.Tensor:
         return self.objective.of(network, self.samples(index), self._config)
-
-    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
-        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
-        return Draw(self, stream, device)

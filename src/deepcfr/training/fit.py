@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +24,9 @@ from torch.nn import functional
 from deepcfr.config import FitConfig
 from deepcfr.errors import TrainingError
 from deepcfr.parallel import Workers, flushed_denormals
-from deepcfr.training.examples import Drawing, Examples
+from deepcfr.training.examples import Draw, Examples
 from deepcfr.training.networks import SplitNetwork
 
-Gradients = Callable[[SplitNetwork, Examples], Callable[[torch.Tensor], torch.Tensor]]
-"""Makes, for a network and its examples, what sets the gradients of the mean loss of some, int64 [I], and returns it."""
 Row = tuple[float, int]  # of one step: learning rate, steps in the mean loss
 _CLIP = 1.0  # largest norm of a gradient (section 5.2)
 _WARM_UP = 3  # steps before a capture, in which libraries allocate their workspaces and Adam its state
@@ -40,14 +38,7 @@ class Descent:
     `recent` is the mean loss of the last steps, on the device.
     """
 
-    def __init__(
-        self,
-        network: SplitNetwork,
-        examples: Examples,
-        config: FitConfig,
-        workers: Workers,
-        set_gradients: Gradients | None = None,
-    ) -> None:
+    def __init__(self, network: SplitNetwork, examples: Examples, config: FitConfig, workers: Workers) -> None:
         self._network, self._examples, self._workers = network, examples, workers
         self.parameters = list(network.parameters())
         self.device = self.parameters[0].device
@@ -60,8 +51,6 @@ class Descent:
         self._muon = (TorchMuon if self._cuda else Muon)(matrices, workers) if matrices else None
         self._muon_rate = config.learning_rate
         self._rate: torch.Tensor = self._adam.param_groups[0]["lr"]
-        self._set_gradients = set_gradients(network, examples) if set_gradients else self._gradients_here
-        self._in_graphs = self._cuda and not set_gradients
         self.recent = torch.zeros((), device=self.device)
         self._counter = torch.zeros(1, dtype=torch.int64, device=self.device)
 
@@ -72,7 +61,7 @@ class Descent:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._warm = 0
 
-    def run(self, draw: Drawing, rows: Sequence[Row]) -> None:
+    def run(self, draw: Draw, rows: Sequence[Row]) -> None:
         """Run one step for each of `rows`, at most a block, on examples from `draw`."""
         draw.fill(self._index[: len(rows)])
         self._schedule[: len(rows)] = torch.tensor(rows, dtype=torch.float64).to(self.device)
@@ -81,7 +70,7 @@ class Descent:
             if self._muon:
                 self._muon_rate = row[0]
                 self.step()  # Muon reads its rate on the host, which a graph would repeat
-            elif self._in_graphs:
+            elif self._cuda:
                 self._replay()
             else:
                 self.step()
@@ -101,7 +90,7 @@ class Descent:
         self.recent += (value - self.recent) / window.float()
         self._counter += 1
 
-    def _gradients_here(self, index: torch.Tensor) -> torch.Tensor:
+    def _set_gradients(self, index: torch.Tensor) -> torch.Tensor:
         """Set the gradients of the mean loss of the examples `index`, int64 [I], and return that loss."""
         value = torch.zeros_like(self.recent)
         pieces = self._pieces(index)
@@ -184,21 +173,19 @@ def fit(
     config: FitConfig,
     stream: int,
     workers: Workers,
-    gradients: Gradients | None = None,
 ) -> FitResult:
     """Fit `network` in place to `examples`, with mini-batches drawn from `stream`.
 
-    Every worker takes the gradient of an equal share of the mini-batch, in pieces of `examples.share` at most, unless
-    `gradients` computes them differently. Raises TrainingError when the loss stops being a number.
-    Source: Algorithm 1 and section 5.2.
+    Every worker takes the gradient of an equal share of the mini-batch, in pieces of `examples.share` at most. Raises
+    TrainingError when the loss stops being a number. Source: Algorithm 1 and section 5.2.
     """
     start = time.perf_counter()
     batch = config.batch_size
     with flushed_denormals(), _rounded_products():
         network.scale.fill_(examples.scale())
-        descent = Descent(network, examples, config, workers, gradients)
+        descent = Descent(network, examples, config, workers)
         blocks = list(_blocks(config.steps, batch))
-        draw = examples.draw(stream, [batch * len(block) for block in blocks], descent.device)
+        draw = Draw(examples, stream, descent.device)
         descent.make_room(max(map(len, blocks)), batch)
         for block in blocks:
             descent.run(draw, [_row(config, step) for step in block])

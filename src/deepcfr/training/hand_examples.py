@@ -8,13 +8,13 @@ weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from deepcfr.memory.reservoir import HandMemory
-from deepcfr.training.examples import Draw, Weights
+from deepcfr.training.examples import Weights
 from deepcfr.training.fit import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 
@@ -166,7 +166,3 @@ class HandExamples:
             outputs = network.joint(network.encode_cards(hands.cards)[:, None], nodes[part.nodes])
             total = total + (self._loss(outputs, values, hands.reach, part.legal) * weight).sum()
         return total / (self._mass * len(self.parts))
-
-    def draw(self, stream: int, sizes: Sequence[int], device: torch.device) -> Draw:  # noqa: ARG002
-        """Start to draw from `stream` for a fit; `sizes` are the numbers of examples of each `fill`."""
-        return Draw(self, stream, device)
