@@ -21,7 +21,7 @@ from deepcfr.games.betting import build_tree
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.ranges.rounds import round_trees
-from deepcfr.report.charts import SAMPLED, SWEPT, Line, Method, Point, method_of, picture
+from deepcfr.report.charts import SAMPLED, SWEPT, CurvePoint, Line, Method, method_of, picture
 from deepcfr.report.charts import curve as points_of
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
@@ -105,7 +105,7 @@ def drawing() -> bytes:
     return picture(lines, shipped)
 
 
-def _point(point: dict[str, Any], nodes: int) -> Point:
+def _point(point: dict[str, Any], nodes: int) -> CurvePoint:
     return point["seconds"], nodes, point["nash_conv"]
 
 

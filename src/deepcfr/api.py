@@ -45,7 +45,7 @@ from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game, make_solver
 from deepcfr.runs.players import load_players
 from deepcfr.search.spot import Solution, Spot
-from deepcfr.search.spot_solver import OnProgress, SpotSolver, check_limits, memory_for_spots
+from deepcfr.search.spot_solver import OnGap, SpotSolver, check_limits, memory_for_spots
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.types import Doubles
 
@@ -274,7 +274,7 @@ def solve_spot(
     iterations: int = SPOT_ITERATIONS,
     locks: Sequence[dict[str, Any]] = (),
     threads: int = 2,
-    on_progress: OnProgress | None = None,
+    on_progress: OnGap | None = None,
 ) -> Solution:
     """Solve a spot of hold'em, as `deepcfr spot` does, to a gap or a number of iterations.
 

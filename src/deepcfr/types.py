@@ -6,6 +6,7 @@ R rounds, T iterations, P = 2 players.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,14 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]  # of either precision
+Singles = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint16]
 Cards = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
+
+Say = Callable[[str], None]  # prints a sentence for the user
+OnProgress = Callable[[int, int], None]  # is told what is done and of how much
 
 NO_CARD = 255  # in a card slot that is not visible to the player yet
 TERMINAL = -1  # the actor of a terminal node

@@ -31,7 +31,7 @@ from deepcfr.games.ladder_betting import (
     raise_total,
 )
 from deepcfr.games.listed_ladder import listed_game
-from deepcfr.ladder.best_response import DEFAULT_HANDS, Hand, Odds, Responder, ladder_best_response
+from deepcfr.ladder.best_response import DEFAULT_HANDS, LadderResponder, Odds, ResponderHand, ladder_best_response
 from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy, ensemble
@@ -120,13 +120,13 @@ class Plain:
         return next(a for a in sorted(values, key=lambda a: (a == FOLD, a)) if values[a] >= best - 1e-12)
 
 
-def plain_gain(policy: Policy, responder: Responder, number: int, seat: int) -> float:
+def plain_gain(policy: Policy, responder: LadderResponder, number: int, seat: int) -> float:
     """The plain player's gain in a deal without luck; where it decides, the other one finds the same values of actions."""
     game = policy.game
     cards = game.deal_cards(1, responder._deals, number)
     chance = addressed_uniforms(responder._actions, torch.tensor([number]), torch.arange(30)).numpy()
     player = Plain(policy, int(cards[0, seat]), seat, cards[0, 2:].tolist())
-    hand = Hand(responder, cards[0], seat, {})
+    hand = ResponderHand(responder, cards[0], seat, {})
     position, step, gained = first_positions(game.ladder, 1)[0], 0, 0.0
     while position[ENDED] == NOT_TERMINAL:
         round_ = int(position[ROUND])
@@ -175,7 +175,7 @@ def every_play(
 @pytest.mark.parametrize("rules", [ONE_ROUND, replace(TWO_ROUNDS, num_ranks=2)], ids=["one round", "two rounds"])
 def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: LadderRules) -> None:
     policy = random_table(4, LadderGame(rules))
-    game, responder = policy.game, Responder(policy, tuple(range(rules.num_rounds)), seed=0)
+    game, responder = policy.game, LadderResponder(policy, tuple(range(rules.num_rounds)), seed=0)
     deals = all_deals(game)
     results = showdowns(deals, 1, rules.num_suits)
     for seat in (0, 1):
@@ -185,7 +185,9 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
             start, own = first_positions(game.ladder, 1)[0], int(cards[1 - seat])
             for probability, uniforms, end in every_play(player, own, start, []):
                 weights.append(probability / len(deals))
-                gains.append(Hand(responder, cards, seat, {}).play(np.array([*uniforms, 0], np.float32), result))
+                gains.append(
+                    ResponderHand(responder, cards, seat, {}).play(np.array([*uniforms, 0], np.float32), result)
+                )
                 payoffs.append(gain(end, seat, result))
         assert sum(weights) == pytest.approx(1)
         assert np.dot(weights, gains) == pytest.approx(np.dot(weights, payoffs), abs=1e-9)
@@ -195,7 +197,7 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
 def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
     policy = random_table(3, LadderGame(rules))
-    responder = Responder(policy, tuple(range(rules.num_rounds)), seed=7)
+    responder = LadderResponder(policy, tuple(range(rules.num_rounds)), seed=7)
     found = [responder.gains(number) for number in range(40)]
     wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
     np.testing.assert_allclose(found, wanted)
@@ -205,10 +207,10 @@ def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
 def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = random_table(1, LadderGame(replace(TWO_ROUNDS, board_cards=(1, 1))))
     chips = policy.game.rules.unit_chips
-    without = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
+    without = np.array([LadderResponder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
     assert (without % 1 > 0).any()
     monkeypatch.setattr(check_down, "MOST_RUNOUTS", 4)
-    dealt = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
+    dealt = np.array([LadderResponder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
     assert (dealt % 1 == 0).all()
 
 
@@ -268,7 +270,7 @@ def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
 
 def test_intervals_are_over_deals_and_the_seats_of_a_deal_are_not_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both seats of a deal sum to 1 here, so their mean does not vary, but the gain of a seat does."""
-    monkeypatch.setattr(Responder, "gains", lambda self, number: (number, 1 - number))  # noqa: ARG005
+    monkeypatch.setattr(LadderResponder, "gains", lambda self, number: (number, 1 - number))  # noqa: ARG005
     result = ladder_best_response(random_table(1), 5)
     assert result.seats == (2_000, -1_000)
     assert (result.mean, result.interval) == (500, 0)

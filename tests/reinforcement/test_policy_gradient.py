@@ -18,7 +18,7 @@ from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game, load_rules
 from deepcfr.memory.reservoir import SavedState
 from deepcfr.reinforcement import policy_gradient
-from deepcfr.reinforcement.learner import Objective, entropy_weight, generalised_advantages, regularised_loss
+from deepcfr.reinforcement.learner import PolicyObjective, entropy_weight, generalised_advantages, regularised_loss
 from deepcfr.reinforcement.policy_gradient import PolicyGradient
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.build import build_solver
@@ -122,7 +122,7 @@ def test_the_objective_is_that_of_ppo_and_of_mirror_descent(clip_ratio: float, k
         assert p.sum() == pytest.approx(1, abs=1e-5)
         entropy, divergence = -(p * np.log(p)).sum(), (p * np.log(p / q)).sum()
         expected += (-gain - 0.3 * entropy + kl * divergence) / 4
-    objective = Objective(steps=1, learning_rate=0.1, entropy=0.3, clip_ratio=clip_ratio, kl=kl)
+    objective = PolicyObjective(steps=1, learning_rate=0.1, entropy=0.3, clip_ratio=clip_ratio, kl=kl)
     assert float(regularised_loss(new, old, action, advantage, objective, 0.3, legal)) == pytest.approx(
         expected, abs=1e-5
     )

@@ -22,7 +22,7 @@ from deepcfr.config import (
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
 from deepcfr.solvers import histories
-from deepcfr.solvers.collector import Iterate, IterationRecord, Job
+from deepcfr.solvers.collector import Iterate, IterationRecord, TraversalJob
 from deepcfr.solvers.deep_cfr import DeepCFR, Follower
 
 DRAWN = PublicChanceSampling(boards=2, samples=60)
@@ -72,7 +72,7 @@ class Others:
     def _follower(self) -> Follower:
         return Follower(load_game("leduc"), self._config)
 
-    def run(self, job: Job, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
+    def run(self, job: TraversalJob, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
         for number, piece in enumerate(pieces):
             place = number % len(self._followers)
             self._lost_after -= 1

@@ -28,7 +28,7 @@ from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers import deep_cfr
-from deepcfr.solvers.collector import Job
+from deepcfr.solvers.collector import TraversalJob
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import bootstrapped, kept_share
 from deepcfr.solvers.histories import Chunk, HistoryTraversals
@@ -152,7 +152,7 @@ def test_learnt_values_approach_those_of_the_profile(name: NamedSolver) -> None:
     solver = DeepCFR(KUHN, config)
     assert solver.values is not None
     for t in range(1, 5):
-        for found in (HistoryTraversals(KUHN, config, Job(t, 0), solver.current()).run((0, 3_000)),):
+        for found in (HistoryTraversals(KUHN, config, TraversalJob(t, 0), solver.current()).run((0, 3_000)),):
             solver.values.add(found)
         solver.values.fit(t, 0, Workers(1))
     deals = KUHN.deal(400, 5)
@@ -193,10 +193,10 @@ def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkey
 def test_values_are_learnt_from_other_histories_than_the_advantages() -> None:
     config = brief("escher")
     current = DeepCFR(KUHN, config).current()
-    own, others = (HistoryTraversals(KUHN, config, Job(1, 0, purpose), current) for purpose in ("values", ""))
+    own, others = (HistoryTraversals(KUHN, config, TraversalJob(1, 0, purpose), current) for purpose in ("values", ""))
     for name in ("deal", "action"):
         assert own.stream(name) != others.stream(name)
-    plain = HistoryTraversals(KUHN, config, Job(1, 0), current)
+    plain = HistoryTraversals(KUHN, config, TraversalJob(1, 0), current)
     assert plain.stream("deal") == others.stream("deal") == key(config.seed, "deal", 1, 0)
 
 

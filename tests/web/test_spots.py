@@ -22,7 +22,7 @@ from deepcfr.search.spot_sizes import amount_text
 from deepcfr.web.app import build_app
 from deepcfr.web.schema import SpotFacts
 from deepcfr.web.site import Site, open_site
-from deepcfr.web.spot_shelf import MOST_SPOTS, Job, SpotShelf, read_spot
+from deepcfr.web.spot_shelf import MOST_SPOTS, SolveJob, SpotShelf, read_spot
 from deepcfr.web.spot_view import table_at
 from leaning import Leaning
 from web_site import agent, client
@@ -728,7 +728,7 @@ def test_a_gap_that_was_not_measured_yet_is_not_shown_and_a_stop_is_answered_at_
     name = site.spots.start("slow", slow, 1.0, 10)  # type: ignore[arg-type]
     assert slow.shown.wait(MINUTE)
     job = site.spots.find(name)
-    assert isinstance(job, Job)
+    assert isinstance(job, SolveJob)
     assert (job.state(name).iterations, job.state(name).gap_mbb, job.state(name).seconds_left) == (3, None, None)
     somebody = visitor(site)
     assert "Stopping…" not in somebody.get("/spots/slow").text
@@ -740,7 +740,7 @@ def test_a_gap_that_was_not_measured_yet_is_not_shown_and_a_stop_is_answered_at_
 def test_the_time_that_is_left_is_estimated_by_the_square_of_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gap four times the goal after 10 iterations needs 20."""
     monkeypatch.setattr("deepcfr.web.spot_shelf.time", SimpleNamespace(monotonic=lambda: 105.0))
-    job = Job(Slow(), "small", gap=10.0, iterations=1_000, began=100.0)  # type: ignore[arg-type]
+    job = SolveJob(Slow(), "small", gap=10.0, iterations=1_000, began=100.0)  # type: ignore[arg-type]
     for done, most, left in ((10, 1_000, 5), (15, 1_000, 5 / 3), (15, 18, 1)):
         job.iterations = most
         job.progress(done, 40.0)

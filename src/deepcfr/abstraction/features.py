@@ -34,7 +34,7 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from deepcfr.abstraction.buckets import round_boards
-from deepcfr.abstraction.kernels import Numbers, Points, add_runouts, cluster_strengths, fill_showdowns, list_hands
+from deepcfr.abstraction.kernels import add_runouts, cluster_strengths, fill_showdowns, list_hands
 from deepcfr.compiled import nb
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.board_index import BoardIndex, binomials, hand_images, inverse_renamings
@@ -42,12 +42,10 @@ from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
-from deepcfr.types import Ints
+from deepcfr.types import Ints, Numbers, Points, Singles
 
 BINS = 50  # of equity histograms
 STARTING = -1  # pseudo-round: hands without a board, even if the game has no such round
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,8 @@ class Hands:
 class Strengths:
     """Features of hands over all runouts, with the rows of `Hands`."""
 
-    ehs: Floats  # [M], E[HS]
-    histogram: Floats  # [M, BINS], shares of the runouts with HS in [i / BINS, (i + 1) / BINS); 1 is in the last bin
+    ehs: Singles  # [M], E[HS]
+    histogram: Singles  # [M, BINS], shares of the runouts with HS in [i / BINS, (i + 1) / BINS); 1 is in the last bin
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def runouts(rules: PokerRules, round_: int) -> int:
     return comb(rules.num_cards - rules.hole_cards - seen, sum(rules.board_cards) - seen)
 
 
-def cluster_features(full: Showdowns, round_: int, hands: Hands, cluster: Ints) -> Floats:
+def cluster_features(full: Showdowns, round_: int, hands: Hands, cluster: Ints) -> Singles:
     """OCHS and EHS: the expected strength of `hands` against each cluster, then against all, float32 [M, clusters + 1].
 
     `cluster` [H] is the cluster of every opposing hand, numbered from 0, with at most `kernels.CLUSTERS` clusters. If no
@@ -209,7 +207,7 @@ STEPS, TREE_STEPS = 50, 20  # most steps of Lloyd's algorithm: up to MANY cluste
 STARTS = 3  # above MANY, k-means++ chooses the first centres from so many random vectors for each cluster
 
 
-def fit_centres(vectors: Floats, weights: npt.NDArray[np.float64], count: int, stream: int) -> Floats:
+def fit_centres(vectors: Singles, weights: npt.NDArray[np.float64], count: int, stream: int) -> Singles:
     """The centres of `count` clusters of `vectors` [M, D] with `weights` [M], float32 [count, D].
 
     Fewer if there are fewer distinct vectors. The result does not depend on the number of threads.
@@ -231,11 +229,11 @@ def fit_centres(vectors: Floats, weights: npt.NDArray[np.float64], count: int, s
             return lloyd(vectors, weights, centres)
         centres, _ = cluster.kmeans_plusplus(vectors, count, sample_weight=weights, random_state=state)
         fit = cluster.KMeans(count, init=centres, n_init=1, max_iter=STEPS, random_state=state)
-        result: Floats = fit.fit(vectors, sample_weight=weights).cluster_centers_.astype(np.float32)
+        result: Singles = fit.fit(vectors, sample_weight=weights).cluster_centers_.astype(np.float32)
     return result
 
 
-def lloyd(vectors: Floats, weights: npt.NDArray[np.float64], centres: Floats) -> Floats:
+def lloyd(vectors: Singles, weights: npt.NDArray[np.float64], centres: Singles) -> Singles:
     """Centres [K, D] after `TREE_STEPS` steps of Lloyd's algorithm; one without vectors stays where it is."""
     for _ in range(TREE_STEPS):
         label = finder(centres)(vectors)
@@ -246,7 +244,7 @@ def lloyd(vectors: Floats, weights: npt.NDArray[np.float64], centres: Floats) ->
     return centres
 
 
-def finder(centres: Floats) -> Callable[[Floats], npt.NDArray[np.int32]]:
+def finder(centres: Singles) -> Callable[[Singles], npt.NDArray[np.int32]]:
     """A function from vectors [M, D] to the nearest of `centres` [K, D] to each, int32 [M]; threads may share it."""
     if len(centres) <= MANY:
         columns = np.ascontiguousarray(centres.T)
@@ -255,7 +253,7 @@ def finder(centres: Floats) -> Callable[[Floats], npt.NDArray[np.int32]]:
     axes = np.linalg.svd(centres - middle, full_matrices=False)[2].T  # a tree divides space across its axes
     tree = cKDTree((centres - middle) @ axes)
 
-    def found(vectors: Floats) -> npt.NDArray[np.int32]:
+    def found(vectors: Singles) -> npt.NDArray[np.int32]:
         place: npt.NDArray[np.int32] = tree.query((vectors - middle) @ axes)[1].astype(np.int32)
         return place
 
@@ -277,8 +275,8 @@ def require_scikit_learn() -> None:
 
 
 def merge_equal(
-    vectors: Floats, weights: npt.NDArray[np.floating] | npt.NDArray[np.integer]
-) -> tuple[Floats, npt.NDArray[np.float64]]:
+    vectors: Singles, weights: npt.NDArray[np.floating] | npt.NDArray[np.integer]
+) -> tuple[Singles, npt.NDArray[np.float64]]:
     """The distinct rows of `vectors` [M, D] and the sum of the `weights` [M] of each."""
     rows = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.itemsize * vectors.shape[1])))[:, 0]
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
@@ -286,7 +284,7 @@ def merge_equal(
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def nearest(vectors: Floats, centres: Floats) -> npt.NDArray[np.int32]:
+def nearest(vectors: Singles, centres: Singles) -> npt.NDArray[np.int32]:
     """The nearest of `centres` (float32 [D, clusters]: transposed) to each of `vectors` [M, D]; the lowest of equals."""
     clusters = centres.shape[1]
     result = np.empty(len(vectors), np.int32)

@@ -12,15 +12,12 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.games.board_index import canonical_hands, set_rank
 from deepcfr.games.hands import board_strengths
-from deepcfr.types import Cards, Ints
+from deepcfr.types import Cards, Ints, Numbers, Points
 
 CLUSTERS = 8  # clusters of opposing hands; a constant, so that sums over clusters are a few vector instructions
 TIED = 0x8000  # added to a hand's number
 HAND = 0x7FFF  # mask of the hand's number
 IMPOSSIBLE = 65_535  # in tables of points, where a hand shares a card with the board
-
-Numbers = npt.NDArray[np.int32]
-Points = npt.NDArray[np.uint16]
 
 
 @nb.njit(cache=True, nogil=True)

@@ -30,7 +30,6 @@ from deepcfr.abstraction.features import (
     STARTS,
     STEPS,
     TREE_STEPS,
-    Floats,
     Hands,
     Showdowns,
     cluster_features,
@@ -50,7 +49,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
-from deepcfr.types import Ints
+from deepcfr.types import Ints, Singles
 
 FeatureKind = Literal["ochs", "histogram"]
 
@@ -148,9 +147,9 @@ def opponent_clusters(full: Showdowns, seed: int) -> Ints:
     return clusters
 
 
-def cumulative(histogram: Floats) -> Floats:
+def cumulative(histogram: Singles) -> Singles:
     """Cumulative histograms [M, BINS - 1] from histograms [M, BINS]; the last sum is always 1 and omitted."""
-    sums: Floats = np.cumsum(histogram, axis=1, dtype=np.float32)[:, :-1]
+    sums: Singles = np.cumsum(histogram, axis=1, dtype=np.float32)[:, :-1]
     return sums
 
 
@@ -184,7 +183,7 @@ class RoundMaker:
     def rules(self) -> PokerRules:
         return self.full.rules
 
-    def vectors(self, hands: Hands) -> tuple[Floats, Floats]:
+    def vectors(self, hands: Hands) -> tuple[Singles, Singles]:
         """Feature vectors [M, D] for clustering, and EHS [M]."""
         if self.kind == "ochs":
             strengths = cluster_features(self.full, self.round_, hands, self.clusters)
@@ -227,14 +226,14 @@ class RoundMaker:
             pass
         return result, count
 
-    def sample(self, count: int, workers: Workers) -> tuple[Floats, npt.NDArray[np.float64]]:
+    def sample(self, count: int, workers: Workers) -> tuple[Singles, npt.NDArray[np.float64]]:
         """Vectors [S, D] and weights [S] for the fit: of all hands, or of random (hand, board) pairs."""
         size = max(SAMPLE, SAMPLE_PER_BUCKET * count)
         if round_classes(self.rules, self.round_) * dimensions(self.kind) > WHOLE:
             return self._draw(size, workers)
         index = round_boards(self.rules, self.round_)
 
-        def whole(part: slice) -> tuple[Floats, Ints]:
+        def whole(part: slice) -> tuple[Singles, Ints]:
             hands = hands_on(self.rules, self.round_, np.arange(part.start, part.stop))
             return self.vectors(hands)[0], hands.weight
 
@@ -245,7 +244,7 @@ class RoundMaker:
         drawn = np.random.default_rng(key(self.stream, "rows")).choice(len(vectors), size, p=weights / weights.sum())
         return vectors[drawn], np.ones(size)
 
-    def _draw(self, size: int, workers: Workers) -> tuple[Floats, npt.NDArray[np.float64]]:
+    def _draw(self, size: int, workers: Workers) -> tuple[Singles, npt.NDArray[np.float64]]:
         index = round_boards(self.rules, self.round_)
         random = np.random.default_rng(key(self.stream, "pairs"))
         copies = np.cumsum(index.copies)
@@ -255,12 +254,12 @@ class RoundMaker:
         live = comb(self.rules.num_cards - index.boards.shape[1], self.rules.hole_cards)
         places = np.split(random.integers(live, size=size), np.cumsum(draws)[:-1])
 
-        def vectors_of(part: slice) -> Floats:
+        def vectors_of(part: slice) -> Singles:
             hands = hands_on(self.rules, self.round_, classes[part])
             rows = [row[row >= 0][place] for row, place in zip(hands.row, places[part], strict=True)]
             return np.take(self.vectors(hands)[0], np.concatenate(rows), axis=0)
 
-        vectors: Floats = np.concatenate(list(workers.map(vectors_of, parts(len(classes), BOARDS))))
+        vectors: Singles = np.concatenate(list(workers.map(vectors_of, parts(len(classes), BOARDS))))
         return vectors, np.ones(size)
 
 

@@ -23,7 +23,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from deepcfr.config import RunConfig
 from deepcfr.errors import ClusterError, DeepCFRError
 from deepcfr.games.presets import GameSource, build_game
-from deepcfr.solvers.collector import Iterate, Job
+from deepcfr.solvers.collector import Iterate, TraversalJob
 from deepcfr.solvers.deep_cfr import Follower
 
 COME_BACK_SECONDS = 120  # a lost machine may return
@@ -134,7 +134,7 @@ class RayTraversals:
     def __init__(self, source: GameSource, config: RunConfig, count: int) -> None:
         self._workers = RayWorkers(lambda: Follower(build_game(source, config.network.suits), config), count)
 
-    def run(self, job: Job, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
+    def run(self, job: TraversalJob, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
         """The results of the pieces of a job, in their order."""
         return self._workers.map(pieces, job, iterate)
 

@@ -36,9 +36,9 @@ from deepcfr.errors import ConfigError
 from deepcfr.files import kept_arrays
 from deepcfr.games.board_index import BoardIndex, binomials, board_index, count_classes, hand_images
 from deepcfr.games.cards import all_hands
-from deepcfr.games.strength_kernels import UNIT, Numbers, Points, fill_from_next, fill_full_boards
+from deepcfr.games.strength_kernels import UNIT, fill_from_next, fill_full_boards
 from deepcfr.parallel import Workers
-from deepcfr.types import Bools, Cards
+from deepcfr.types import Bools, Cards, Numbers, Points
 
 STRENGTHS = ("percentile", "percentile against the better half", "percentile against the better quarter", "ties")
 SHARES = (1, 2, 4)  # a range is the best 1 / share of all hands

@@ -8,12 +8,9 @@ import numpy.typing as npt
 from deepcfr.compiled import nb
 from deepcfr.games.board_index import set_rank
 from deepcfr.games.hands import board_strengths
-from deepcfr.types import Bools, Cards
+from deepcfr.types import Bools, Cards, Numbers, Points
 
 UNIT = 65_535  # table entries are numbers between 0 and 1 in this unit
-
-Numbers = npt.NDArray[np.int32]
-Points = npt.NDArray[np.uint16]
 
 
 @nb.njit(cache=True, nogil=True)

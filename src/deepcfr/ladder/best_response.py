@@ -77,7 +77,7 @@ def ladder_best_response(
     count = comb(game.rules.num_cards, game.rules.hole_cards)
     if count > MOST_HANDS:
         raise GameError(f"{game.name} has {count:,} private hands, but a range is tracked over at most {MOST_HANDS:,}.")
-    responder = Responder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
+    responder = LadderResponder(policy, checked_rounds(game.name, game.rules.num_rounds, rounds), seed)
     won = in_both_seats(responder.gains, hands, threads, on_hands)
     zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
     first, second = won.mean(1).tolist()
@@ -102,7 +102,7 @@ class Odds:
         return rows
 
 
-class Responder:
+class LadderResponder:
     """Plays single deals against a policy, by the rule in `rounds`; thread-safe."""
 
     def __init__(self, policy: Policy, rounds: tuple[int, ...], seed: int) -> None:
@@ -123,17 +123,17 @@ class Responder:
         result = int(showdowns(cards, rules.hole_cards, rules.num_suits)[0])
         chance = addressed_uniforms(self._actions, torch.tensor([number]), torch.arange(self._most_actions)).numpy()
         odds: dict[int, Doubles] = {}
-        first, second = (Hand(self, cards[0], seat, odds).play(chance, result) for seat in (0, 1))
+        first, second = (ResponderHand(self, cards[0], seat, odds).play(chance, result) for seat in (0, 1))
         return first / self.game.rules.unit_chips, second / self.game.rules.unit_chips
 
 
-class Hand:
+class ResponderHand:
     """One deal with the responder in one seat: the betting so far, and the opponent's range.
 
     `odds` are those of the hands of both seats against every hand by round, [2, H], filled when they are needed.
     """
 
-    def __init__(self, responder: Responder, cards: Cards, seat: int, odds: dict[int, Doubles]) -> None:
+    def __init__(self, responder: LadderResponder, cards: Cards, seat: int, odds: dict[int, Doubles]) -> None:
         self.responder, self.game, self.policy = responder, responder.game, responder.policy
         self.cards, self.seat = cards, seat
         self._views: dict[int, Cards] = {}  # what the opponent sees with each hand that it may hold, by round

@@ -32,7 +32,7 @@ from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.ladder.policies import listed
 from deepcfr.parallel import Workers
-from deepcfr.play.hand import Cards, Decision, Hand, decisions, free_holes, played
+from deepcfr.play.hand import CardTuple, Decision, Hand, decisions, free_holes, played
 from deepcfr.play.history import HistoryHand, round_of
 from deepcfr.policies.base import Policy, boards_for
 from deepcfr.policies.query import round_name
@@ -352,7 +352,12 @@ def note(hand: Hand, reviewed: list[dict[str, Any]], costs: Costs) -> str | None
 
 
 def review_seats(
-    policy: Policy, costs: Costs, place: int, holes: tuple[Cards, Cards], board: Cards, actions: Sequence[int]
+    policy: Policy,
+    costs: Costs,
+    place: int,
+    holes: tuple[CardTuple, CardTuple],
+    board: CardTuple,
+    actions: Sequence[int],
 ) -> list[dict[str, Any]]:
     """The review of a hand that was played elsewhere, for each player whose cards are known, as JSON values.
 

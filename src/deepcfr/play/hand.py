@@ -35,7 +35,7 @@ from deepcfr.sampling.external import sample_actions
 from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.types import Doubles
 
-Cards = tuple[int, ...]
+CardTuple = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -102,17 +102,17 @@ class Hand:
         self.cards = dealt if cards is None else cards
         self.steps: list[Step] = []
 
-    def hole(self, player: int) -> Cards:
+    def hole(self, player: int) -> CardTuple:
         """The private cards of a player."""
         held = self.rules.hole_cards
         return tuple(self.cards[0, player * held : (player + 1) * held].tolist())
 
     @property
-    def board(self) -> Cards:
+    def board(self) -> CardTuple:
         """The public cards that have been dealt so far."""
         return self.board_at(self.state.round)
 
-    def board_at(self, round_: int) -> Cards:
+    def board_at(self, round_: int) -> CardTuple:
         """The public cards of a round that the hand has reached."""
         dealt = sum(self.rules.board_cards[: round_ + 1])
         return tuple(self.cards[0, 2 * self.rules.hole_cards :][:dealt].tolist())
@@ -312,7 +312,7 @@ def decisions(hand: Hand) -> list[Decision]:
     return found
 
 
-def played(policy: Policy, person: int, number: int, hole: Cards, board: Cards, actions: Iterable[int]) -> Hand:
+def played(policy: Policy, person: int, number: int, hole: CardTuple, board: CardTuple, actions: Iterable[int]) -> Hand:
     """A hand that was played elsewhere, as `person` saw it, who held `hole`; `board` has the cards that were dealt.
 
     The other player's cards, and those that were not dealt, are any others. Raises GameError for an action that is not
@@ -329,7 +329,7 @@ def played(policy: Policy, person: int, number: int, hole: Cards, board: Cards, 
     return hand
 
 
-def free_holes(rules: PokerRules, dead: Cards) -> npt.NDArray[np.uint8]:
+def free_holes(rules: PokerRules, dead: CardTuple) -> npt.NDArray[np.uint8]:
     """Every private hand that has no card of `dead`, uint8 [H, hole cards]."""
     holes = all_hands(rules.num_cards, rules.hole_cards)
     return holes[~np.isin(holes, dead).any(1)]

@@ -12,7 +12,7 @@ import torch
 from deepcfr.config.records import Weighting
 from deepcfr.training.networks import SplitNetwork
 
-Weights = dict[str, torch.Tensor]
+Tensors = dict[str, torch.Tensor]
 _POWERS: dict[Weighting, int] = {"uniform": 0, "discounted": 0, "linear": 1, "quadratic": 2}
 
 
@@ -26,7 +26,7 @@ class Snapshot:
 
     iteration: int  # t
     weight: float
-    networks: tuple[Weights, Weights]  # of players 0 and 1, in the form of `compact`
+    networks: tuple[Tensors, Tensors]  # of players 0 and 1, in the form of `compact`
     first_round: npt.NDArray[np.float32] | None  # [E, U], where a table plays the first round
 
 
@@ -40,7 +40,7 @@ def snapshot_weight(iteration: int, every: int, weighting: Weighting) -> float:
     return sum(iteration_weight(t, weighting) for t in range(max(1, iteration - every + 1), iteration + 1))
 
 
-def compact(network: SplitNetwork) -> Weights:
+def compact(network: SplitNetwork) -> Tensors:
     """A network's weights on the CPU in float16, except for the unit `scale` and weights that float16 cannot hold.
 
     float16 has 11 significant bits, bfloat16 only 8, and weights need no wide range.
@@ -52,7 +52,7 @@ def compact(network: SplitNetwork) -> Weights:
     }
 
 
-def expand(network: SplitNetwork, weights: Weights) -> SplitNetwork:
+def expand(network: SplitNetwork, weights: Tensors) -> SplitNetwork:
     """Put compact weights into a network of the same architecture; returns it."""
     network.load_state_dict(weights)  # converts them to the network's precision
     return network
@@ -73,7 +73,7 @@ def thin(snapshots: list[Snapshot], every: int) -> list[Snapshot]:
     return kept[::-1]
 
 
-def snapshot_tensors(snapshots: list[Snapshot]) -> Weights:
+def snapshot_tensors(snapshots: list[Snapshot]) -> Tensors:
     """All snapshots as a few tensors by name, each stacked over the snapshots; empty without snapshots."""
     if not snapshots:
         return {}
@@ -88,7 +88,7 @@ def snapshot_tensors(snapshots: list[Snapshot]) -> Weights:
     return tensors | ({"iterates.first_round": torch.stack(tables)} if tables else {})
 
 
-def snapshots_from(tensors: Weights) -> list[Snapshot]:
+def snapshots_from(tensors: Tensors) -> list[Snapshot]:
     """The snapshots that `snapshot_tensors` stacked; other tensors are ignored."""
     if "iterates.iteration" not in tensors:
         return []
@@ -105,7 +105,7 @@ def snapshots_from(tensors: Weights) -> list[Snapshot]:
     ]
 
 
-def _at(stacked: Weights, player: int, index: int) -> Weights:
+def _at(stacked: Tensors, player: int, index: int) -> Tensors:
     prefix = f"iterates-{player}."
     return {name.removeprefix(prefix): part[index].clone() for name, part in stacked.items() if name.startswith(prefix)}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,11 +44,10 @@ from deepcfr.protocols.acpc_game import (
 )
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import sample_actions
+from deepcfr.types import Say
 
 FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
 LONGEST_PAUSE = 5.0
-
-Say = Callable[[str], None]
 
 
 class Bot(Protocol):

@@ -20,16 +20,15 @@ from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.acpc_game import Names, PlayedHand, log_line
-from deepcfr.protocols.client import Bot, Client, ProtocolAgent, Say
+from deepcfr.protocols.client import Bot, Client, ProtocolAgent
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.rng import key
 from deepcfr.runs.players import load_players, runs_of
+from deepcfr.types import OnProgress, Say
 
 OUTSIDE = "-"  # the name of a bot that connects from outside
 LOOPBACK = "127.0.0.1"
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

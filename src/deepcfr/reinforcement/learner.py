@@ -172,7 +172,7 @@ def epsilon_greedy(values: torch.Tensor, legal: torch.Tensor, epsilon: float = 0
 
 
 @dataclass(frozen=True)
-class Objective:
+class PolicyObjective:
     """The updates of a method; weights are in units of the root mean square payoff of the player's first episodes."""
 
     steps: int  # updates of each policy network in an iteration
@@ -183,8 +183,8 @@ class Objective:
 
 
 OBJECTIVES = {  # by trials on Leduc (docs/algorithms/ppo.md)
-    "ppo": Objective(steps=4, learning_rate=5e-4, entropy=0.2, clip_ratio=0.1),
-    "mmd": Objective(steps=8, learning_rate=0.003, entropy=0.3, kl=3.0),
+    "ppo": PolicyObjective(steps=4, learning_rate=5e-4, entropy=0.2, clip_ratio=0.1),
+    "mmd": PolicyObjective(steps=8, learning_rate=0.003, entropy=0.3, kl=3.0),
 }
 _ENTROPY_END = 0.05  # alpha in the last iteration
 
@@ -200,7 +200,7 @@ def regularised_loss(
     old: torch.Tensor,
     action: torch.Tensor,
     advantage: torch.Tensor,
-    objective: Objective,
+    objective: PolicyObjective,
     alpha: float,
     legal: torch.Tensor,
 ) -> torch.Tensor:

@@ -21,7 +21,7 @@ from deepcfr.reinforcement.episodes import Episodes, Transitions, payoff_unit, p
 from deepcfr.reinforcement.learner import (
     OBJECTIVES,
     Learner,
-    Objective,
+    PolicyObjective,
     copies,
     cosine,
     entropy_weight,
@@ -94,7 +94,7 @@ class PolicyGradient(SelfPlay):
         return self.config.ppo
 
     @property
-    def objective(self) -> Objective:
+    def objective(self) -> PolicyObjective:
         """The objective that an update of policy networks descends on."""
         return OBJECTIVES[self.settings.method]
 

@@ -13,11 +13,12 @@ from deepcfr.evaluation.fit_noise import FITS, FitNoise, fit_noise
 from deepcfr.evaluation.limits import refusal
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
-from deepcfr.runs.folder import RunFolder, Warn
+from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.types import Say
 
 
-def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: Progress | None = None) -> ErrorBudget:
+def run_budget(run: RunFolder, settings: BudgetSettings, warn: Say, progress: Progress | None = None) -> ErrorBudget:
     """The error budget of a Deep CFR run at its newest checkpoint; missing policies are listed as unmeasured.
 
     Raises ConfigError for runs of other solvers and for nothing but fits of bootstrapped advantages, GameError for games
@@ -57,7 +58,7 @@ def run_budget(run: RunFolder, settings: BudgetSettings, warn: Warn, progress: P
     return error_budget(newest.game, config, solver.iteration, policies, settings, unmeasured, progress, fits)
 
 
-def _fits(run: RunFolder, unmeasured: dict[str, str], warn: Warn, progress: Progress) -> list[FitNoise]:
+def _fits(run: RunFolder, unmeasured: dict[str, str], warn: Say, progress: Progress) -> list[FitNoise]:
     """The noise of fits to the memories of the newest checkpoint; exports have none."""
     try:
         solver, _ = run.load_solver(warn, memories=True)

@@ -230,7 +230,7 @@ def _lines(title: str, width: float, height: float, parts: Sequence[str]) -> Ite
     yield "</svg>\n"
 
 
-Point = tuple[float, float, float]
+CurvePoint = tuple[float, float, float]
 
 TIME_AXIS = "wall time in seconds, exact evaluations included"
 _INCOMPARABLE = "not comparable: sampled histories and public-chance or full-width passes count different things"
@@ -242,10 +242,10 @@ class Line:
 
     label: str
     method: Method
-    points: list[Point]
+    points: list[CurvePoint]
 
 
-def curve(run: RunFolder) -> list[Point]:
+def curve(run: RunFolder) -> list[CurvePoint]:
     """The exact evaluations of a run, oldest first: (seconds, nodes touched, NashConv in the milli unit)."""
     return [
         (line["seconds"], line["total_nodes_touched"], line["evaluation"]["nash_conv"])

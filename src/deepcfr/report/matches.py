@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -18,9 +18,9 @@ from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_m
 from deepcfr.games.ladder_betting import LadderGame
 from deepcfr.ladder.policies import listed, stepped
 from deepcfr.policies.base import Policy
+from deepcfr.types import OnProgress
 
 LADDER_DEALS = 100_000  # default number of deals in a raise-ladder game
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from pathlib import Path
 from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import cannot_write, write_atomically
 from deepcfr.runs.checkpoint import save_checkpoint
-from deepcfr.runs.folder import RunFolder, Warn
+from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import truncate_metrics
 from deepcfr.solvers.build import Solver
+from deepcfr.types import Say
 
 
-def export(run: RunFolder, target: Path, warn: Warn, keep_networks: int = 1) -> None:
+def export(run: RunFolder, target: Path, warn: Say, keep_networks: int = 1) -> None:
     """Copy a run to the folder `target` without its memories. The copy is small; it can play and be measured, not resumed.
 
     The weights of Deep CFR's networks have 16 bits in it. Of the iterates for SD-CFR every `keep_networks`-th stays,

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,11 +40,10 @@ from deepcfr.runs.record import RunRecord, checkpoint_folders
 from deepcfr.solvers.build import Solver, build_solver
 from deepcfr.solvers.collector import Outside
 from deepcfr.solvers.memories import without_memories
+from deepcfr.types import Say
 
 if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
-
-Warn = Callable[[str], None]
 
 
 def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> AnyGame:
@@ -247,11 +245,11 @@ class RunFolder(RunRecord):
             self._games[device] = make_game(self.source, self.config, device)
         return self._games[device]
 
-    def checkpoint(self, warn: Warn) -> Checkpoint | None:
+    def checkpoint(self, warn: Say) -> Checkpoint | None:
         """The newest undamaged checkpoint; None before the first one."""
         return newest_checkpoint(self.path, self.fingerprint, warn)
 
-    def load_solver(self, warn: Warn, *, memories: bool, cluster: RayCluster | None = None) -> tuple[Solver, float]:
+    def load_solver(self, warn: Say, *, memories: bool, cluster: RayCluster | None = None) -> tuple[Solver, float]:
         """The solver in the state of the newest undamaged checkpoint, or a new one, and its seconds so far.
 
         With a `cluster` its traversals run there. Without `memories` it can play but not train, and is on the CPU whatever
@@ -283,7 +281,7 @@ class RunFolder(RunRecord):
         """Write a checkpoint."""
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
-    def load_player(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
+    def load_player(self, which: str, warn: Say) -> tuple[Policy, Solver]:
         """A strategy of the run, and the solver that it comes from.
 
         That is its `average`, its `current` one, the `sd-cfr` average, or its `own`: the one of these
@@ -309,7 +307,7 @@ class RunFolder(RunRecord):
         except NoPolicy as error:
             raise CheckpointError(f"'{self.path}' {str(error).replace('{run}', str(self.path))}") from error
 
-    def load_policy(self, which: str, warn: Warn) -> tuple[Policy, Solver]:
+    def load_policy(self, which: str, warn: Say) -> tuple[Policy, Solver]:
         """As `load_player`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
         player, solver = self.load_player(which, warn)
         return listed(player), solver

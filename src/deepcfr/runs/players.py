@@ -7,7 +7,7 @@ another player with search; or `ensemble:RULE:PLAYER,PLAYER`, several players as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -23,16 +23,16 @@ from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import STYLES, scripted_policy, styled
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.types import Say
 
 SCRIPTED = "scripted:"
 ENSEMBLE = "ensemble:"
 RESOLVE = "resolve"
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]+")  # meant as a style before a colon: no drive and no path
-Warn = Callable[[str], None]
 
 
 def load_players(
-    names: Sequence[str], which: str, warn: Warn, game: Game | None = None, search: SearchConfig = DEFAULT_SEARCH
+    names: Sequence[str], which: str, warn: Say, game: Game | None = None, search: SearchConfig = DEFAULT_SEARCH
 ) -> list[Policy]:
     """The policies under `names`: `which` one of each run folder, and styles, searching players and ensembles of them.
 

@@ -37,7 +37,7 @@ from deepcfr.search.subgame import (
 )
 from deepcfr.types import Bools, Doubles, Floats
 
-OnProgress = Callable[[int, float], bool | None]
+OnGap = Callable[[int, float], bool | None]
 """(iterations so far, newest gap in thousandths of the unit) after every iteration, and about every second within one on
 a flop or a turn; it answers True to stop there."""
 
@@ -144,7 +144,7 @@ class SpotSolver:
             + "".join(f"\n{note}" for note in self.spot.notes)
         )
 
-    def solve(self, gap: float | str, iterations: int, on_progress: OnProgress | None = None) -> Solution:
+    def solve(self, gap: float | str, iterations: int, on_progress: OnGap | None = None) -> Solution:
         """Iterate until the gap is at most `gap`, as in `goal_of`, or so many `iterations`, or Ctrl-C.
 
         Raises ConfigError if `on_progress` ends it before the first iteration is done.

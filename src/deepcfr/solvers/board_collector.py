@@ -14,7 +14,7 @@ from deepcfr.ranges.public_chance import BoardTraversal, Piece, Records, travers
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.rng import key
-from deepcfr.solvers.collector import CurrentStrategy, Elsewhere, Job
+from deepcfr.solvers.collector import CurrentStrategy, Elsewhere, TraversalJob
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.memories import Batch, HandMemories, InfosetMemories, Memories, TraversalResult, panel_rows
 from deepcfr.types import Floats, HandSamples, Samples
@@ -59,7 +59,7 @@ class BoardCollector:
 
     def traverse(self, t: int, traverser: int, current: CurrentStrategy) -> Iterator[TraversalResult]:
         """Iteration t's traversals for one player, all at once."""
-        settings, job = self._sampling, Job(t, traverser)
+        settings, job = self._sampling, TraversalJob(t, traverser)
         strategy, stream = self._strategy(current), self._boards_stream(job)
 
         def elsewhere(entries: Iterable[Entry]) -> Iterator[Piece]:
@@ -81,7 +81,7 @@ class BoardCollector:
             first_values=found.first_values if self._table else None,
         )
 
-    def work(self, job: Job, current: CurrentStrategy) -> Callable[[Entry], tuple[Floats, Records, int]]:
+    def work(self, job: TraversalJob, current: CurrentStrategy) -> Callable[[Entry], tuple[Floats, Records, int]]:
         """The function that plays a board and those after it; it also returns `RememberedStrategies.asked`."""
         strategy, stream = self._strategy(current), self._boards_stream(job)
         traversal = BoardTraversal(self.boards, strategy, job.traverser, self._sampling, job.t, stream)
@@ -91,7 +91,7 @@ class BoardCollector:
         policy = current.policy()
         return self.remembered.of(policy, current.matching) if self._sampling.panel else policy.on_board
 
-    def _boards_stream(self, job: Job) -> int:
+    def _boards_stream(self, job: TraversalJob) -> int:
         return panel_stream(self._config) if self._sampling.panel else self._stream("boards", job.t, job.traverser)
 
     def _batch(self, found: HandSamples | Samples, kind: int, t: int, traverser: int, round_: int) -> Batch:

@@ -17,7 +17,7 @@ from deepcfr.solvers.history_values import HistoryValues
 from deepcfr.solvers.memories import Memories, TraversalResult
 from deepcfr.training.fit import FitResult
 
-Weights = dict[str, npt.NDArray[np.generic]]  # of a network, by name
+WeightArrays = dict[str, npt.NDArray[np.generic]]  # of a network, by name
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CurrentStrategy:
         return WithFirstRound(self.matching, self.first_round) if self.first_round else self.matching
 
 
-class Job(NamedTuple):
+class TraversalJob(NamedTuple):
     """One player's traversals in one iteration. Another `purpose` has random streams of its own."""
 
     t: int
@@ -44,7 +44,7 @@ class Job(NamedTuple):
     purpose: str = ""
 
 
-Elsewhere = Callable[[Job, Iterable[Any]], Iterator[Any]]
+Elsewhere = Callable[[TraversalJob, Iterable[Any]], Iterator[Any]]
 """Runs pieces of a job in other processes, each by `Collector.work` there; returns their results in order."""
 
 
@@ -60,7 +60,7 @@ class Collector(Protocol):
     def traverse(self, t: int, traverser: int, current: CurrentStrategy) -> Iterator[TraversalResult]:
         """All of iteration t's traversals for one player, in their order; they run while the caller reads the results."""
 
-    def work(self, job: Job, current: CurrentStrategy) -> Callable[[Any], Any]:
+    def work(self, job: TraversalJob, current: CurrentStrategy) -> Callable[[Any], Any]:
         """The function that runs a piece of the job."""
 
     def changed(self, player: int) -> None:
@@ -70,7 +70,9 @@ class Collector(Protocol):
 class Iterate(NamedTuple):
     """All that traversals read of a run's state, as arrays: to be sent to processes that run some of them."""
 
-    weights: list[Weights]  # of each player's advantage network, and then of the values of histories, if there are any
+    weights: list[
+        WeightArrays
+    ]  # of each player's advantage network, and then of the values of histories, if there are any
     fits: tuple[int, int]  # of each advantage network so far, by which a follower sees that it has changed
     regret: npt.NDArray[np.float64] | None  # of the first round's table
     has_values: bool  # whether values of histories were fitted
@@ -79,7 +81,7 @@ class Iterate(NamedTuple):
 class Outside(Protocol):
     """Other processes that run pieces of traversals."""
 
-    def run(self, job: Job, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
+    def run(self, job: TraversalJob, iterate: Iterate, pieces: Iterable[Any]) -> Iterator[Any]:
         """The results of the pieces of a job, in their order, each by `Collector.work` of a run that has the iterate."""
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from deepcfr.config import FitConfig, RunConfig
 from deepcfr.games.base import Game
-from deepcfr.solvers.collector import Iterate, IterationRecord, IterationStats, Job
+from deepcfr.solvers.collector import Iterate, IterationRecord, IterationStats, TraversalJob
 from deepcfr.solvers.deep_cfr_state import DeepCFRState
 from deepcfr.solvers.first_round import bootstrapped, kept_share
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
@@ -114,9 +114,9 @@ class Follower:
 
     def __init__(self, game: Game, config: RunConfig) -> None:
         self._solver = DeepCFR(game, without_memories(config))
-        self._job: Job | None = None
+        self._job: TraversalJob | None = None
 
-    def __call__(self, piece: Any, job: Job, iterate: Iterate) -> Any:
+    def __call__(self, piece: Any, job: TraversalJob, iterate: Iterate) -> Any:
         """The result of a piece of the job, as `Collector.work` computes it from the iterate."""
         if job != self._job:
             self._solver.follow(iterate)

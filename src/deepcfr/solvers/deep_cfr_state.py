@@ -29,7 +29,7 @@ from deepcfr.policies.snapshots import compact
 from deepcfr.policies.styles import ThresholdPolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.board_collector import BoardCollector
-from deepcfr.solvers.collector import Collector, CurrentStrategy, Iterate, Job, Outside
+from deepcfr.solvers.collector import Collector, CurrentStrategy, Iterate, Outside, TraversalJob
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.solvers.histories import PLAYERS, HistoryCollector
 from deepcfr.solvers.history_values import HistoryValues
@@ -97,7 +97,7 @@ class DeepCFRState:
         matching = RegretMatchingPolicy(self.game, networks, self.config.cfr.fallback, fit.pot_units, compressed)
         return CurrentStrategy(matching, self.first_round_strategy(), self.values)
 
-    def _elsewhere(self, job: Job, pieces: Iterable[Any]) -> Iterator[Any]:
+    def _elsewhere(self, job: TraversalJob, pieces: Iterable[Any]) -> Iterator[Any]:
         assert self.outside
         return self.outside.run(job, self.iterate(), pieces)
 

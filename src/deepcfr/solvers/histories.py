@@ -14,7 +14,7 @@ from deepcfr.policies.network import regret_matching
 from deepcfr.rng import key
 from deepcfr.sampling.external import Strategy, traverse
 from deepcfr.sampling.outcome import Learnt, traverse_outcomes
-from deepcfr.solvers.collector import CurrentStrategy, Elsewhere, Job
+from deepcfr.solvers.collector import CurrentStrategy, Elsewhere, TraversalJob
 from deepcfr.solvers.memories import Batch, InfosetMemories, Memories, TraversalResult
 from deepcfr.training.networks import SplitNetwork
 
@@ -36,12 +36,12 @@ class HistoryCollector:
 
         Another `purpose` has random streams of its own.
         """
-        job, chunks = Job(t, traverser, purpose), chunks_of(history_sampling(self._config))
+        job, chunks = TraversalJob(t, traverser, purpose), chunks_of(history_sampling(self._config))
         if self._elsewhere:
             return self._elsewhere(job, chunks)
         return self._workers.map(self.work(job, current), chunks)
 
-    def work(self, job: Job, current: CurrentStrategy) -> Callable[[Chunk], TraversalResult]:
+    def work(self, job: TraversalJob, current: CurrentStrategy) -> Callable[[Chunk], TraversalResult]:
         """The function that runs a chunk of a job."""
         return HistoryTraversals(self._game, self._config, job, current).run
 
@@ -68,7 +68,7 @@ def chunks_of(sampling: HistorySampling) -> Iterator[Chunk]:
 class HistoryTraversals:
     """One player's traversals in one iteration; any part of them can be run, in any order and by any thread."""
 
-    def __init__(self, game: Game, config: RunConfig, job: Job, current: CurrentStrategy) -> None:
+    def __init__(self, game: Game, config: RunConfig, job: TraversalJob, current: CurrentStrategy) -> None:
         self._purpose = (job.purpose,) if job.purpose else ()
         self._game, self._config, self._t, self._traverser, self._current = game, config, job.t, job.traverser, current
         self._sampling = history_sampling(config)

@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional
 
 from deepcfr.compiled import nb
 from deepcfr.games.strength import SPREAD, STRENGTHS, HandStrengths, StrengthTables, hats
-from deepcfr.types import NO_CARD, Encoding, Ints
-
-Floats = npt.NDArray[np.float32]
+from deepcfr.types import NO_CARD, Encoding, Ints, Singles
 
 
 class PairedProducts(torch.autograd.Function):
@@ -50,7 +47,7 @@ class PairedProducts(torch.autograd.Function):
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "contract"})
-def _multiply(hands: Floats, nodes: Floats, place: Ints, out: Floats) -> None:
+def _multiply(hands: Singles, nodes: Singles, place: Ints, out: Singles) -> None:
     for i in range(len(hands)):
         hand = hands[i]
         for j in range(place.shape[1]):
@@ -63,7 +60,7 @@ def _multiply(hands: Floats, nodes: Floats, place: Ints, out: Floats) -> None:
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract"})
 def _add_gradients(
-    gradient: Floats, hands: Floats, nodes: Floats, place: Ints, of_hands: Floats, of_nodes: Floats
+    gradient: Singles, hands: Singles, nodes: Singles, place: Ints, of_hands: Singles, of_nodes: Singles
 ) -> None:
     for i in range(len(hands)):
         hand, of_hand = hands[i], of_hands[i]

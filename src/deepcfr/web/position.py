@@ -16,7 +16,7 @@ from deepcfr.policies.query import read_board, read_line, round_name
 from deepcfr.search.spot import NAMES
 from deepcfr.web.site import shorten
 
-Cards = tuple[int, ...]
+CardTuple = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Position:
 
     game: PokerGame
     node: int
-    known: Cards
+    known: CardTuple
 
     @property
     def state(self) -> PublicState:
@@ -48,7 +48,7 @@ class Position:
         return sum(self.game.rules.board_cards[: self.round + 1])
 
     @property
-    def board(self) -> Cards:
+    def board(self) -> CardTuple:
         """The known public cards of its round."""
         return self.known[: self.dealt]
 
@@ -81,7 +81,7 @@ class Position:
         """The decisions that lead here, each with its action."""
         return [(replace(self, node=node), action) for node, action in self.game.tree.path(self.node)]
 
-    def with_board(self, known: Cards) -> Position:
+    def with_board(self, known: CardTuple) -> Position:
         """The same betting with other public cards."""
         return replace(self, known=known)
 

@@ -23,7 +23,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.web.app import LOOPBACK, build_app
 from deepcfr.web.play import LOST_SEATS
 from deepcfr.web.site import Site
-from deepcfr.web.spot_shelf import Job, SpotShelf
+from deepcfr.web.spot_shelf import SolveJob, SpotShelf
 from deepcfr.web.table import results
 
 ANY_HOST = ("*",)
@@ -101,9 +101,9 @@ def end_spots(shelf: SpotShelf, say: Callable[[str], None]) -> None:
             say(f"The spot '{name}' is not solved and nothing of it is kept: --spots FOLDER keeps what was found.")
             continue
         try:
-            if isinstance(shelf.find(name), Job):
+            if isinstance(shelf.find(name), SolveJob):
                 say(f"The spot '{name}' stops, and what was found is kept; Ctrl-C gives it up.")
-            while isinstance(job := shelf.find(name), Job) and not job.problem:
+            while isinstance(job := shelf.find(name), SolveJob) and not job.problem:
                 time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             say(f"The spot '{name}' was given up.")
@@ -111,7 +111,7 @@ def end_spots(shelf: SpotShelf, say: Callable[[str], None]) -> None:
         if job is None:
             say(f"The spot '{name}' was waiting and is not solved.")
         else:
-            say(job.problem if isinstance(job, Job) else f"The spot '{name}' is kept in '{shelf.folder}'.")
+            say(job.problem if isinstance(job, SolveJob) else f"The spot '{name}' is kept in '{shelf.folder}'.")
 
 
 @contextmanager

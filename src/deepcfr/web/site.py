@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.ladder.policies import listed
 from deepcfr.play.costs import Costs
-from deepcfr.play.hand import Cards
+from deepcfr.play.hand import CardTuple
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
@@ -27,7 +27,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.players import check_search, made_of, runs_of
 from deepcfr.runs.record import shipped_agents
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.types import Doubles, Infosets
+from deepcfr.types import Doubles, Infosets, Say
 from deepcfr.web.spot_shelf import SpotShelf
 
 
@@ -38,7 +38,7 @@ class Advantages:
     policy: RegretMatchingPolicy
     table: bool  # whether a table, not a network, has the first round's regrets
 
-    def at(self, game: PokerGame, node: int, holes: npt.NDArray[np.uint8], board: Cards) -> Doubles | None:
+    def at(self, game: PokerGame, node: int, holes: npt.NDArray[np.uint8], board: CardTuple) -> Doubles | None:
         """The advantages at `node` with each of `holes` on `board`, [H, A] in units; None in a round of the table.
 
         In runs that compress targets, negative numbers are nearer to 0 than the true advantages.
@@ -79,7 +79,6 @@ def advantages_of(policy: Policy) -> Advantages | None:
     return None
 
 
-Warn = Callable[[str], None]
 NAME_LENGTH = 60
 
 
@@ -107,7 +106,7 @@ class NamedRun:
     name: str
     folder: RunFolder
     which: str  # the policy that is played and shown
-    warn: Warn
+    warn: Say
     player: str | None = None  # a player's name of `runs.players`, such as tight:RUN; None for the run itself
     search: SearchConfig = DEFAULT_SEARCH  # of a searching player
     _agent: ServedAgent | None = None
@@ -178,7 +177,7 @@ class Site:
     matches: tuple[Path, ...] = ()
     spots: SpotShelf = field(default_factory=SpotShelf)
     seats: Path | None = None  # the folder of people's seats; None: they are lost when the server stops
-    warn: Warn = print
+    warn: Say = print
 
     def run(self, name: str) -> NamedRun:
         """The run with a name; names are looked up and never joined to paths. Raises Refusal if there is none."""
@@ -192,7 +191,7 @@ class Site:
 def open_site(
     players: Sequence[Path | str],
     which: str,
-    warn: Warn,
+    warn: Say,
     matches: Sequence[Path] = (),
     search: SearchConfig = DEFAULT_SEARCH,
     spots: Path | None = None,

@@ -26,7 +26,7 @@ _SUFFIX = ".json"
 
 
 @dataclass
-class Job:
+class SolveJob:
     """A spot that waits or is being solved, or that could not be."""
 
     solver: SpotSolver
@@ -92,7 +92,7 @@ class SpotShelf:
         self.folder = folder
         self._spots: dict[str, SpotFacts] = {}
         self._files: dict[str, Path] = {}  # of the spots that have one
-        self._jobs: dict[str, Job] = {}  # in the order in which they came
+        self._jobs: dict[str, SolveJob] = {}  # in the order in which they came
         self._lock = threading.Lock()
         if folder is None:
             return
@@ -113,17 +113,17 @@ class SpotShelf:
         with self._lock:
             return dict(self._spots), [job.state(name, self._place(job)) for name, job in self._jobs.items()]
 
-    def find(self, name: str) -> SpotFacts | Job | None:
+    def find(self, name: str) -> SpotFacts | SolveJob | None:
         """The solved spot of a name, or its job."""
         with self._lock:
             return self._spots.get(name) or self._jobs.get(name)
 
-    def place(self, job: Job) -> int:
+    def place(self, job: SolveJob) -> int:
         """The place of a job among those that wait, from 1; 0 if it does not wait."""
         with self._lock:
             return self._place(job)
 
-    def _place(self, job: Job) -> int:
+    def _place(self, job: SolveJob) -> int:
         waiting = [each for each in self._jobs.values() if each.waits]
         return waiting.index(job) + 1 if job in waiting else 0
 
@@ -165,7 +165,7 @@ class SpotShelf:
         with self._lock:
             self._require_room()
             name = self._unused(wanted, _SUFFIX)
-            self._jobs[name] = Job(solver, solver.describe(), gap, iterations)
+            self._jobs[name] = SolveJob(solver, solver.describe(), gap, iterations)
         self._begin_next()
         return name
 
@@ -231,7 +231,7 @@ class SpotShelf:
             found[1].began = time.monotonic()
         threading.Thread(target=self._solve, args=found, daemon=True).start()
 
-    def _solve(self, name: str, job: Job) -> None:
+    def _solve(self, name: str, job: SolveJob) -> None:
         try:
             facts = SpotFacts.model_validate(job.solver.solve(job.gap, job.iterations, job.progress).facts())
             with self._lock:

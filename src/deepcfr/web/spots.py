@@ -30,7 +30,7 @@ from deepcfr.web.spot_form import (
     values_like,
     wish_of,
 )
-from deepcfr.web.spot_shelf import Job, SpotShelf
+from deepcfr.web.spot_shelf import SolveJob, SpotShelf
 from deepcfr.web.spot_view import comparable, decision_at, decision_csv, page_of
 
 Line = Annotated[str, Query(max_length=400, description="the actions before a decision, such as 'check, bet 5'")]
@@ -67,7 +67,7 @@ def solved(shelf: SpotShelf, name: str) -> schema.SpotFacts:
 def state_of(shelf: SpotShelf, name: str) -> schema.SpotState:
     """The progress of a spot. Raises Refusal if there is none of that name."""
     found = shelf.find(name)
-    if isinstance(found, Job):
+    if isinstance(found, SolveJob):
         return found.state(name, shelf.place(found))
     facts = solved(shelf, name)
     return schema.SpotState(
@@ -122,7 +122,7 @@ def _add_pages(routes: APIRouter, site: Site) -> None:
     @routes.get("/spots/{name}", include_in_schema=False)
     def spot(name: str, line: Line = "", cell: Label = "", other: Other = "") -> Response:
         found = shelf.find(name)
-        if isinstance(found, Job):
+        if isinstance(found, SolveJob):
             return render("spot_wait.html", page="spots", state=state_of(shelf, name), job=found)
         here = decision_at(solved(shelf, name), line)
         if other and not comparable(here, solved(shelf, other)):

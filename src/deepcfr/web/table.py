@@ -18,7 +18,7 @@ from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
 from deepcfr.play.costs import Costs, note, review
-from deepcfr.play.hand import Cards, Choice, Decision, Hand, Step, adjusted_result, agents_range, decisions
+from deepcfr.play.hand import CardTuple, Choice, Decision, Hand, Step, adjusted_result, agents_range, decisions
 from deepcfr.play.history import HistoryHand, begin, round_of
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
@@ -307,6 +307,6 @@ def results(hand: Hand | HistoryHand) -> tuple[float, float]:
     return hand.won, adjusted_result(hand) if isinstance(hand, Hand) else hand.won
 
 
-def texts(hand: Hand, cards: Cards) -> list[str]:
-    """Cards as text, one by one."""
+def texts(hand: Hand, cards: CardTuple) -> list[str]:
+    """CardTuple as text, one by one."""
     return [card_text(hand.rules, card) for card in cards]
