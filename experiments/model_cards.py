@@ -28,7 +28,7 @@ from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.policies import listed
 from deepcfr.machine import resident_memory

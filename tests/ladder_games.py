@@ -15,17 +15,8 @@ from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.base import infosets_at
 from deepcfr.games.betting import NOT_TERMINAL
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import (
-    ACTOR,
-    ENDED,
-    HISTORY,
-    ROUND,
-    LadderGame,
-    advance,
-    first_positions,
-    gain,
-    legal_actions,
-)
+from deepcfr.games.ladder_betting import ACTOR, ENDED, HISTORY, ROUND, advance, first_positions, gain, legal_actions
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.ladder.policies import LadderTable
 from deepcfr.ladder.traversals import ladder_layout
 from deepcfr.policies.base import Policy

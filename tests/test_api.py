@@ -28,7 +28,7 @@ from deepcfr import (
 )
 from deepcfr.config import SearchConfig
 from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import scripted_policy
 

@@ -12,7 +12,7 @@ import torch
 
 from command_line import deepcfr, problem
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.play.costs import Costs, review_seats

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from deepcfr.errors import DeepCFRError
 from deepcfr.games.acpc_definition import parse_game_definition
 from deepcfr.games.ladder import LADDERS, read_ladder
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from deepcfr.config import SolveConfig, solve_config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import STYLES
 from deepcfr.report.matches import TournamentTerms

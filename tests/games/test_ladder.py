@@ -21,7 +21,6 @@ from deepcfr.games.ladder_betting import (
     ROUND,
     RUNG,
     START,
-    LadderGame,
     advance,
     first_positions,
     gain,
@@ -29,6 +28,7 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
     raise_total,
 )
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.sampling.traversal_tree import showdowns
 from openspiel_poker import no_limit_holdem
 
@@ -348,7 +348,7 @@ def test_hands_that_cannot_be_ranked_are_refused() -> None:
     )  # fmt: skip
     with pytest.raises(GameError) as error:
         LadderGame(rules)
-    assert error.value.problems == ("long shows a player 8 cards, and hands of at most 7 can be ranked.",)
+    assert "long shows a player 8 cards, and hands of at most 7 can be ranked." in error.value.problems
 
 
 def test_rules_come_back_from_json_and_from_toml(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ from deepcfr.games.ladder_betting import (
     ENDED,
     ROUND,
     RUNG,
-    LadderGame,
     advance,
     first_positions,
     gain,
     legal_actions,
     raise_total,
 )
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.ladder.best_response import DEFAULT_HANDS, LadderResponder, Odds, ResponderHand, ladder_best_response
 from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy

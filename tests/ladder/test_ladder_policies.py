@@ -10,7 +10,8 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import ENDED, LadderGame, advance, first_positions, legal_actions
+from deepcfr.games.ladder_betting import ENDED, advance, first_positions, legal_actions
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
 from deepcfr.policies.base import Policy, UniformPolicy

@@ -20,13 +20,13 @@ from deepcfr.games.ladder_betting import (
     ENDED,
     ROUND,
     RUNG,
-    LadderGame,
     advance,
     first_positions,
     legal_actions,
     node_at,
     round_starts,
 )
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import ListedLadder
 from deepcfr.ladder.best_response import ladder_best_response
 from deepcfr.ladder.policies import LadderSearch, ListedPolicy, SteppedPolicy

@@ -11,7 +11,7 @@ import pytest
 from deepcfr.config import RunConfig, SolveConfig, TabularConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.ladder.policies import FULL, LadderTable, expand
 from deepcfr.ladder.solver import LadderMCCFR, build_ladder_solver
 from deepcfr.policies.base import UniformPolicy

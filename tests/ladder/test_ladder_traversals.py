@@ -20,12 +20,12 @@ from deepcfr.games.ladder_betting import (
     RUNG,
     RUNGS,
     START,
-    LadderGame,
     advance,
     first_positions,
     gain,
     legal_actions,
 )
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.ladder.traversals import Run, entry_of, ladder_layout, ladder_traversals, row_of
 from deepcfr.rng import key
 from deepcfr.sampling.mccfr import PLAIN, Learning, shaped

@@ -5,7 +5,7 @@ import pytest
 
 from deepcfr.errors import GameError
 from deepcfr.games.cards import cards_text
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes

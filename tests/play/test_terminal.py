@@ -16,7 +16,7 @@ from rich.console import Console
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.cards import cards_text
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.play.terminal import amount, cards_markup, play

@@ -16,7 +16,7 @@ from deepcfr.config import RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD
 from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
 from deepcfr.ladder.policies import LadderTable

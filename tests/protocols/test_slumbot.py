@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.styles import scripted_policy

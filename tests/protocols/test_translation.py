@@ -21,7 +21,7 @@ from deepcfr.games.betting import (
     raise_range,
 )
 from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PRESETS, no_limit

@@ -19,7 +19,7 @@ from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, card_text
 from deepcfr.games.ladder import LADDERS
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from rich.console import Console
 
 from command_line import deepcfr
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.play.terminal import play
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs.folder import RunFolder

@@ -266,7 +266,7 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
     from rich.progress import Progress
 
-    from deepcfr.games.ladder_betting import LadderGame
+    from deepcfr.games.ladder_game import LadderGame
     from deepcfr.ladder.policies import listed
     from deepcfr.runs.players import load_players
 

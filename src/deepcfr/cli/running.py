@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def games_command(command: Games) -> None:
-    from deepcfr.runs.cards import game_facts, show_games
+    from deepcfr.runs.listing import game_facts, show_games
 
     facts = game_facts([str(path) for path in command.definition])
     if command.json:

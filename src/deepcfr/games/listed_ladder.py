@@ -1,84 +1,21 @@
-"""Raise-ladder games with a list of nodes, for networks and search, if their betting tree is small enough.
-
-The public tree of a raise-ladder game, if it is small enough to list.
-"""
+"""Raise-ladder games with a list of nodes, for networks and search, if their betting tree is small enough."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from deepcfr.errors import GameError
-from deepcfr.games.betting import MOST_NODES, BettingState, PublicTree, too_large, unroll
+from deepcfr.games.betting import PublicTree
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import (
-    ACTOR,
-    CHIPS,
-    ENDED,
-    ROUND,
-    RUNGS,
-    LadderGame,
-    SteppedState,
-    advance,
-    count_positions,
-    step_all,
-)
-from deepcfr.games.ladder_betting import legal_actions as legal_at
+from deepcfr.games.ladder_betting import step_all
+from deepcfr.games.ladder_game import LadderGame, SteppedState
+from deepcfr.games.ladder_tree import ladder_tree
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.public_state import PublicState
 from deepcfr.types import Ints
-
-_ADVICE = "networks, search and exact evaluation need fewer sizes or raises, and only 'solve' with mccfr does not"
-
-
-@dataclass(frozen=True)
-class _Stepped(BettingState):
-    """A public position with its row in the betting machine, which decides what follows."""
-
-    row: tuple[int, ...] = ()
-
-
-def ladder_tree(game: LadderGame, line: Sequence[int] = ()) -> PublicTree:
-    """The public tree of a raise-ladder game that begins with the actions `line`.
-
-    Raises GameError for more positions than `betting.MOST_NODES`.
-    """
-    rules, ladder = game.rules, game.ladder
-
-    def after(state: BettingState) -> dict[int, BettingState]:
-        assert isinstance(state, _Stepped)
-        place = sum(map(len, state.actions))
-        if place < len(line):
-            return {line[place]: next_position(state, line[place])}
-        legal = np.flatnonzero(legal_at(ladder, np.array(state.row)[None])[0])
-        return {action: next_position(state, action) for action in legal.tolist()}
-
-    def next_position(state: _Stepped, action: int) -> _Stepped:
-        row = np.array(state.row)
-        advance(ladder, row, action)
-        chips = (int(row[CHIPS]), int(row[CHIPS + 1]))
-        added = float(chips[state.actor] - state.chips[state.actor])
-        actions = (*state.actions[:-1], (*state.actions[-1], added))
-        if not row[ENDED] and row[ROUND] > state.round:
-            actions = (*actions, ())
-        return _Stepped(
-            round=int(row[ROUND]),
-            actor=int(row[ACTOR]),
-            chips=chips,
-            raises=int(row[RUNGS]).bit_count(),
-            actions=actions,
-            ended=int(row[ENDED]),
-            row=tuple(row.tolist()),
-        )
-
-    start = game.state().position
-    if not line and count_positions(ladder, start, MOST_NODES) > MOST_NODES:
-        raise too_large(rules.name, _ADVICE)
-    first = _Stepped(round=0, actor=int(start[ACTOR]), chips=rules.blinds, row=tuple(start.tolist()))
-    return unroll(first, after, rules, game.num_actions, _ADVICE)
 
 
 class ListedLadder(PokerGame):
@@ -92,7 +29,7 @@ class ListedLadder(PokerGame):
         self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu", line: Sequence[int] = ()
     ) -> None:
         self.stepped = LadderGame(rules, suits)
-        tree = ladder_tree(self.stepped, line)
+        tree = ladder_tree(rules, line)
         super().__init__(self.stepped.rules, suits, device, tree, rules)
         self.computed = _computed(self.stepped, tree)
         self._order = np.argsort(self.computed)

@@ -156,11 +156,10 @@ def count_histories(source: GameSource, most: float) -> float:
     if deals[-1] > most:
         return math.inf
     if isinstance(source, LadderRules):
-        from deepcfr.games.ladder_betting import LadderGame
-        from deepcfr.games.listed_ladder import ladder_tree
+        from deepcfr.games.ladder_tree import ladder_tree
 
         try:
-            rounds = ladder_tree(LadderGame(source)).round
+            rounds = ladder_tree(source).round
         except GameError:
             return math.inf  # too large to list
     else:

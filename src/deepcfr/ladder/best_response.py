@@ -36,7 +36,6 @@ from deepcfr.games.ladder_betting import (
     ENDED,
     ROUND,
     RUNG,
-    LadderGame,
     advance,
     first_positions,
     gain,
@@ -44,6 +43,7 @@ from deepcfr.games.ladder_betting import (
     node_at,
     raise_total,
 )
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.sweep import Scratch
 from deepcfr.rng import addressed_uniforms, key

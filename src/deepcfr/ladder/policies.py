@@ -19,7 +19,8 @@ from deepcfr.compiled import nb
 from deepcfr.config import SearchConfig
 from deepcfr.errors import CheckpointError, GameError
 from deepcfr.games.betting import CALL
-from deepcfr.games.ladder_betting import ROUND, LadderGame, round_starts
+from deepcfr.games.ladder_betting import ROUND, round_starts
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import ListedLadder, listed_game
 from deepcfr.ladder.traversals import LadderLayout, Table, ladder_layout, table_strategies
 from deepcfr.policies.base import Policy

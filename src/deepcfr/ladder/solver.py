@@ -15,7 +15,7 @@ from deepcfr.abstraction.buckets import Abstraction, lossless
 from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
 from deepcfr.config import SolveConfig, TabularConfig
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.ladder.policies import LadderTable, compact, expand
 from deepcfr.ladder.traversals import Run, ladder_layout, ladder_traversals

@@ -35,12 +35,12 @@ from deepcfr.games.ladder_betting import (
     RUNGS,
     START,
     Ladder,
-    LadderGame,
     advance,
     begin,
     gain,
     is_legal,
 )
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.sampling.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
 from deepcfr.sampling.traversal_tree import Situations
 from deepcfr.types import Doubles, Ints

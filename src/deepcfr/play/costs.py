@@ -25,7 +25,7 @@ from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.limits import refusal
 from deepcfr.games.base import infosets_at
 from deepcfr.games.cards import card_text
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import Poker, PokerGame

@@ -32,7 +32,7 @@ from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
 from deepcfr.games.class_game import ClassGame
 from deepcfr.games.explicit import EMPTY, realization
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.games.openspiel_tree import same_game
 from deepcfr.games.poker import Poker, PokerGame

@@ -23,7 +23,7 @@ from deepcfr.abstraction.texture import Buckets, TextureBuckets
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.betting import CALL, FOLD, RAISE
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
 from deepcfr.games.strength_kernels import UNIT

@@ -13,7 +13,7 @@ from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import Poker
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.ladder.policies import listed, stepped
 from deepcfr.policies.base import Policy
 from deepcfr.types import OnProgress

@@ -18,7 +18,7 @@ from deepcfr.files import cache_folder
 from deepcfr.games import strength
 from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import GameSource, build_game
 from deepcfr.games.rules import PokerRules

@@ -26,7 +26,7 @@ from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import json_bytes, read_json, signed_json, write_atomically
 from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import listed_game
 from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
 from deepcfr.ladder.policies import listed, stepped

@@ -15,7 +15,7 @@ from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.base import Game
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.listed_ladder import can_be_listed
 from deepcfr.ladder.policies import LadderSearch, listed, stepped
 from deepcfr.policies.base import Policy

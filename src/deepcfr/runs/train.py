@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal_of
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.machine import resident_memory
 from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import RunFolder

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from deepcfr.config import TabularConfig, solve_config_from_table
 from deepcfr.errors import ConfigError
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.parallel import Workers

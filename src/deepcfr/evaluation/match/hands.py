@@ -17,7 +17,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.base import Deals, infosets_at
-from deepcfr.games.ladder_betting import LadderGame
+from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy

@@ -1,0 +1,182 @@
+"""A raise-ladder game as a `Game` with computed nodes, and its public state in text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from deepcfr.games.base import Deals, NodeFunction
+from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_betting import (
+    ACTOR,
+    ALL_IN,
+    CHIPS,
+    ENDED,
+    ROUND,
+    RUNG,
+    RUNGS,
+    START,
+    advance,
+    compile_ladder,
+    first_positions,
+    gains,
+    legal_actions,
+    node_at,
+    paths,
+    places,
+    positions_at,
+    raise_total,
+    step_all,
+)
+from deepcfr.games.poker import Poker, Suits
+from deepcfr.games.public_state import PublicState
+from deepcfr.games.rules import PokerRules, no_limit
+from deepcfr.types import Encoding, Ints
+
+
+class LadderGame(Poker):
+    """A raise-ladder game, whose betting tree may be too large to list: a node is computed from the actions before it.
+
+    Its rules are those of no-limit poker with its stacks, and its actions those of the ladder.
+    """
+
+    source: LadderRules
+
+    def __init__(self, rules: LadderRules, suits: Suits = "canonical") -> None:
+        super().__init__(no_limit(rules.deck, rules.stack), suits, source=rules)
+        self.ladder = compile_ladder(rules)
+        self.num_actions = int(RUNG + self.ladder.rungs.shape[1])  # fold, call and the most rungs of a round
+        features, none = torch.empty(0, 0), torch.empty(0, self.num_actions, dtype=torch.bool)
+        self.encoding = Encoding(features, none, self.card_groups, rules.num_ranks, rules.num_suits)
+        self.actor = NodeFunction(lambda node: self._place(node, 0))
+        self.round = NodeFunction(lambda node: self._place(node, 1))
+        self.infoset = NodeFunction(lambda node: node)
+        self.legal = NodeFunction(
+            lambda node: torch.from_numpy(legal_actions(self.ladder, self.positions(node.numpy())))
+        )
+        self.deals_before = NodeFunction(self._deals_before)
+
+    def positions(self, nodes: Ints) -> Ints:
+        """The positions of nodes [n], int64 [n, ENTRIES]."""
+        found: Ints = positions_at(self.ladder, nodes)
+        return found
+
+    def _place(self, node: torch.Tensor, entry: int) -> torch.Tensor:
+        return torch.from_numpy(places(self.ladder, node.numpy())[entry])
+
+    def _deals_before(self, node: torch.Tensor) -> torch.Tensor:
+        before, _, count = paths(self.ladder, node.numpy())
+        parents = torch.from_numpy(before[np.arange(len(before)), np.maximum(count, 1) - 1])
+        return torch.where(torch.from_numpy(count == 0), 1, self.round[node] - self.round[parents])
+
+    def depth(self, node: torch.Tensor) -> torch.Tensor:
+        """The number of actions before decisions [M], int64 [M]."""
+        return self._place(node, 2)
+
+    def state(self) -> SteppedState:
+        return SteppedState(self, first_positions(self.ladder, 1)[0])
+
+    def node_of(self, state: PublicState) -> int:
+        assert isinstance(state, SteppedState)
+        return int(node_at(state.position))
+
+    def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        before, actions, count = paths(self.ladder, nodes)
+        row, place = np.nonzero(np.arange(before.shape[1]) < count[:, None])
+        return row, before[row, place], actions[row, place]
+
+    def start(self, deals: Deals) -> torch.Tensor:
+        return torch.zeros_like(deals.traversal)
+
+    def step(self, node: torch.Tensor, action: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:  # noqa: ARG002
+        return torch.from_numpy(step_all(self.ladder, node.numpy(), action.numpy()))
+
+    def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
+        """As in `Game`, but float64: chips are seldom exact shares of a unit in float32."""
+        won = gains(self.positions(node.numpy()), deals.hidden[row].numpy())
+        return torch.from_numpy(won / self.rules.unit_chips)
+
+
+@dataclass(frozen=True)
+class SteppedState(PublicState):
+    """The public state of a raise-ladder game: a position of the state machine with the actions so far.
+
+    In text a raise has its size: the total in units for a ladder in chips (`r4` is a raise to four big blinds), the share
+    of the pot for a ladder of the pot (`b0.5`); `a` is all-in.
+    """
+
+    game: LadderGame
+    position: Ints  # [ENTRIES]
+    betting: tuple[str, ...] = ("",)
+    place: int = 0  # number of actions so far
+
+    @property
+    def rules(self) -> PokerRules:
+        return self.game.rules
+
+    @property
+    def round(self) -> int:
+        return int(self.position[ROUND])
+
+    @property
+    def actor(self) -> int:
+        return int(self.position[ACTOR])
+
+    @property
+    def ended(self) -> int:
+        return int(self.position[ENDED])
+
+    @property
+    def winner(self) -> int:
+        return int(self.position[ACTOR])
+
+    @property
+    def chips(self) -> tuple[int, int]:
+        first, second = self.position[CHIPS : CHIPS + 2].tolist()
+        return first, second
+
+    @property
+    def raised(self) -> bool:
+        return bool(self.position[RUNGS] > 0)
+
+    def legal(self) -> list[int]:
+        return np.flatnonzero(legal_actions(self.game.ladder, self.position[None])[0]).tolist()
+
+    def after(self, action: int) -> SteppedState:
+        betting = (*self.betting[:-1], f"{self.betting[-1]} {self.token(action)}".strip())
+        position = self.position.copy()
+        advance(self.game.ladder, position, action)
+        if position[ENDED] == NOT_TERMINAL and position[ROUND] > self.round:
+            betting = (*betting, "")
+        return SteppedState(self.game, position, betting, self.place + 1)
+
+    def token(self, action: int) -> str:
+        if action < RUNG:
+            return "fc"[action]
+        rung, of_pot = self._rung(action)
+        return "a" if rung == ALL_IN else f"r{rung / (100 if of_pot else self.rules.unit_chips):g}"
+
+    def understands(self, token: str) -> bool:
+        return re.fullmatch(r"[fcka]|[rb]\d+(\.\d+)?", token.lower()) is not None
+
+    def read(self, token: str) -> int | None:
+        simple = token.lower().replace("b", "r", 1).replace("k", "c", 1)
+        if re.fullmatch(r"r\d+(\.\d+)?", simple):
+            simple = f"r{float(simple[1:]):g}"
+        return next((action for action in self.legal() if self.token(action) == simple), None)
+
+    def size(self, action: int) -> str:
+        rung, of_pot = self._rung(action)
+        earlier = self.position[START] if self.round else 0  # amounts are those of the round, as players name them
+        total = (raise_total(self.game.ladder, self.position, action - RUNG) - earlier) / self.rules.unit_chips
+        if rung != ALL_IN and of_pot:
+            return f" {rung / 100:g} pot (to {total:g})"
+        return f" to {total:g}{' all-in' if rung == ALL_IN else ''}"
+
+    def _rung(self, action: int) -> tuple[int, bool]:
+        ladder = self.game.ladder
+        return int(ladder.rungs[self.round, action - RUNG]), bool(ladder.of_pot[self.round])
