@@ -180,16 +180,16 @@ def test_fields_of_another_type_are_refused(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("actions", "'p2 cbr 200'", "actions is 'p2 cbr 200', but must be a list."),
+        ("actions", "'p2 cbr 200'", "'actions' is 'p2 cbr 200', but must be a list."),
         ("actions", "[1]", "actions holds 1, but each must be a text."),
-        ("antes", "0", "antes is 0, but must be a list."),
-        ("players", "'ab'", "players is 'ab', but must be a list."),
-        ("variant", None, "it has no variant."),
-        ("starting_stacks", None, "it has no starting_stacks."),
+        ("antes", "0", "'antes' is 0, but must be a list."),
+        ("players", "'ab'", "'players' is 'ab', but must be a list."),
+        ("variant", None, "it has no 'variant'."),
+        ("starting_stacks", None, "it has no 'starting_stacks'."),
         ("starting_stacks", "[inf, 5000]", "Infinity is no amount."),
         ("starting_stacks", "[nan, 5000]", "NaN is no amount."),
         ("starting_stacks", "[1e999999999, 5000]", "1E+999999999 is no amount."),
-        ("finishing_stacks", "[5000]", "it has not as many finishing_stacks as starting_stacks."),
+        ("finishing_stacks", "[5000]", "it has not as many 'finishing_stacks' as 'starting_stacks'."),
         ("_deep", "[" * 5000, "maximum recursion depth exceeded."),
     ],
 )

@@ -300,12 +300,12 @@ def _history(table: dict[str, Any]) -> HandHistory:
         raise ValueError("it holds no hand, for a hand has 'actions'")
     for name in _REQUIRED:
         if name not in table:
-            raise ValueError(f"it has no {name}")
+            raise ValueError(f"it has no '{name}'")
     for name in _LISTS:
         if not isinstance(table.get(name, []), list):
-            raise TypeError(f"{name} is {table[name]!r}, but must be a list")
+            raise TypeError(f"'{name}' is {table[name]!r}, but must be a list")
     if len(table.get("finishing_stacks", table["starting_stacks"])) != len(table["starting_stacks"]):
-        raise ValueError("it has not as many finishing_stacks as starting_stacks")
+        raise ValueError("it has not as many 'finishing_stacks' as 'starting_stacks'")
     for line in table["actions"]:
         if not isinstance(line, str):
             raise TypeError(f"actions holds {line!r}, but each must be a text")
