@@ -105,7 +105,8 @@ def answer(command: str, folder: Path) -> dict[str, Any]:
     """Run one command and return what it prints with --json, without times; files that it writes as their digests."""
     from command_line import deepcfr
 
-    arguments = [word.format(models=ROOT / "models", run=folder) for word in shlex.split(command)]
+    (folder / "models").symlink_to(ROOT / "models")  # names in logs are then the same in every clone
+    arguments = [word.format(models="models", run=folder) for word in shlex.split(command)]
     if arguments[0] in ("train", "solve"):
         arguments += ["--out", str(folder / "run")]
     if arguments[0] == "spot":
