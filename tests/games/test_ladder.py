@@ -348,7 +348,10 @@ def test_hands_that_cannot_be_ranked_are_refused() -> None:
     )  # fmt: skip
     with pytest.raises(GameError) as error:
         LadderGame(rules)
-    assert "long shows a player 8 cards, and hands of at most 7 can be ranked." in error.value.problems
+    assert set(error.value.problems) == {
+        "long shows a player 8 cards, and hands of at most 7 can be ranked.",
+        "long deals cards 5 times, and at most 4 times are supported.",
+    }
 
 
 def test_rules_come_back_from_json_and_from_toml(tmp_path: Path) -> None:

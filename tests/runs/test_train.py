@@ -1,6 +1,7 @@
 """A run is the same run however often it is stopped, killed or broken off; and it says what it did and will cost."""
 
 import dataclasses
+import io
 import json
 import os
 import random
@@ -19,6 +20,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 from command_line import deepcfr, problem
 from deepcfr.config import (
@@ -45,6 +47,7 @@ from deepcfr.runs import costs, folder
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.export import export
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.live import LiveObserver
 from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.train import Summary, train
@@ -353,6 +356,25 @@ def test_an_evaluation_that_a_signal_breaks_off_is_made_when_the_run_goes_on(
     assert resume(tmp_path / "run", observer).finished
     assert observer.results[0][0] == at
     assert_same_run(tmp_path / "run", tmp_path / "whole")
+
+
+def test_an_evaluation_that_soon_ends_is_not_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepcfr.runs.train._PATIENCE", 200.0)
+    config = replace(CONFIG, game="leduc", cfr=replace(CONFIG.cfr, iterations=1))
+    observer = Recorder(at=1, do=press_ctrl_c)
+    _, summary = start(tmp_path / "run", config, observer)
+    assert summary.finished
+    assert summary.result == observer.results[-1][1]
+
+
+def test_an_evaluation_shows_its_progress_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("deepcfr.runs.live.time", SimpleNamespace(monotonic=lambda: clock.now))
+    out = io.StringIO()
+    observer = LiveObserver(Console(file=out, width=100))
+    for done, clock.now in ((1, 100.0), (2, 105.0), (3, 111.0)):
+        observer.evaluating(7, done, 22_100)
+    assert out.getvalue() == "exact evaluation at 7: 1 of 22,100\nexact evaluation at 7: 3 of 22,100\n"
 
 
 def test_a_run_stopped_after_every_iteration_is_the_same_run(tmp_path: Path) -> None:
