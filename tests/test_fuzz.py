@@ -29,7 +29,7 @@ from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols.acpc import parse_match_state, parse_move
 from deepcfr.protocols.acpc_game import gain_of
 from deepcfr.protocols.client import ProtocolAgent
-from deepcfr.protocols.hand_history import parse_histories
+from deepcfr.protocols.hand_history_reader import parse_histories
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
 from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.runs.folder import RunFolder

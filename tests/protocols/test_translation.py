@@ -31,7 +31,7 @@ from deepcfr.policies.translation import Translation, harmonic, real_rules
 from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_state
 from deepcfr.protocols.acpc_game import action_of, betting_of, log_line, move_of, position_of, read_betting
 from deepcfr.protocols.dealer import Terms
-from deepcfr.protocols.hand_history import load_histories
+from deepcfr.protocols.hand_history_reader import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match
 from deepcfr.protocols.translation import TranslatingAgent
 

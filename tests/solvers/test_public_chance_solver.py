@@ -32,8 +32,8 @@ from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.ranges.boards import Board, Boards, kept_bytes
-from deepcfr.ranges.kernels import match_regrets
 from deepcfr.ranges.public_chance import BoardPass, RoundPart, traverse_boards
+from deepcfr.ranges.regret_kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR

@@ -12,7 +12,7 @@ import torch
 from deepcfr.games.base import Game, by_infoset
 from deepcfr.policies.base import Policy, RowStrategy
 from deepcfr.ranges.boards import Board
-from deepcfr.ranges.kernels import match_outputs
+from deepcfr.ranges.regret_kernels import match_outputs
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.training.fit import masked_softmax

@@ -17,7 +17,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards
-from deepcfr.ranges.kernels import match_regrets
+from deepcfr.ranges.regret_kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.tables import BoardTables
 from deepcfr.types import Doubles, Infosets

@@ -25,7 +25,8 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, Visit
-from deepcfr.ranges.kernels import TREMBLE, best_replies, drop_rare, fade, reach_against
+from deepcfr.ranges.kernels import TREMBLE, best_replies, reach_against
+from deepcfr.ranges.regret_kernels import drop_rare, fade
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
 from deepcfr.ranges.tables import BoardTables, Int16Table

@@ -25,7 +25,7 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.policies.first_round import FirstRound, first_board
 from deepcfr.policies.network import regret_matching
 from deepcfr.policies.snapshots import iteration_weight
-from deepcfr.ranges.kernels import match_regrets
+from deepcfr.ranges.regret_kernels import match_regrets
 from deepcfr.solvers.memories import TraversalResult
 from deepcfr.solvers.tabular import DISCOUNTED, Discounting
 from deepcfr.training.examples import InfosetExamples

@@ -24,7 +24,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, Visit, kept_bytes
-from deepcfr.ranges.kernels import add_regrets, descend, predict_regrets
+from deepcfr.ranges.regret_kernels import add_regrets, descend, predict_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import BoardTables, Int16Table
