@@ -16,6 +16,7 @@ from deepcfr.games.presets import load_game
 from deepcfr.policies.network import regret_matching
 from deepcfr.reinforcement.learner import Learner, copies
 from deepcfr.rng import generator, key
+from deepcfr.training.layers import Linear
 from deepcfr.training.networks import (
     MLP,
     PaperNetwork,
@@ -24,7 +25,6 @@ from deepcfr.training.networks import (
     count_parameters,
     picked_by_product,
 )
-from deepcfr.training.products import Linear
 from deepcfr.types import NO_CARD, Encoding, Infosets
 
 GAMES = {name: load_game(name) for name in ("kuhn", "leduc", "fhp", "hulh")}

@@ -27,8 +27,8 @@ from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.training.layers import BUMPS, StrengthLayer
 from deepcfr.training.networks import SplitNetwork, build_network, count_parameters
-from deepcfr.training.products import BUMPS, StrengthLayer
 from deepcfr.types import NO_CARD, Infosets
 from definitions import format_game_definition
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.strength import StrengthTables, has_spread, strength_tables
-from deepcfr.training.products import CardCounts, Linear, PairedProducts, StrengthLayer, with_strength
+from deepcfr.training.layers import CardCounts, Linear, PairedProducts, StrengthLayer, with_strength
 from deepcfr.types import Encoding, Infosets
 
 _EPSILON = 1e-5  # added to the variance of the last features

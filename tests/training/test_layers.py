@@ -2,7 +2,7 @@
 
 import torch
 
-from deepcfr.training.products import PairedProducts
+from deepcfr.training.layers import PairedProducts
 
 
 def test_values_and_gradients_are_those_of_a_copy_for_every_hand() -> None:
