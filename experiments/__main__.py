@@ -15,7 +15,8 @@ import tyro
 from tyro.conf import Positional, subcommand
 
 from deepcfr.cli import run_as_command
-from deepcfr.cli.help import LONG, MARKERS, open_console, print_json, rules_of_help
+from deepcfr.cli.help import LONG, MARKERS, rules_of_help
+from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Folder
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically

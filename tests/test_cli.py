@@ -10,6 +10,7 @@ import sys
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import pytest
@@ -18,6 +19,7 @@ from tyro.conf import Positional
 
 from command_line import NOTE, Outcome, deepcfr, edit_settings, problem, problems
 from deepcfr import cli
+from deepcfr.cli import output
 from deepcfr.config import RunConfig, load_config
 from deepcfr.defaults import default_config
 from deepcfr.files import signed_json
@@ -199,6 +201,19 @@ for command in ("", *{COMMANDS!r}):
     result = python(code)
     assert result.stderr == ""
     assert result.stdout == "[]\n" * (2 + len(COMMANDS))
+
+
+def test_long_work_says_how_far_it_is_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    with output.progress_of("match", output.open_console(as_json=False)) as update:
+        for done, clock.now in ((1, 29.0), (2, 30.0), (3, 59.0), (1400, 61.0)):
+            update(done, 2000)
+        clock.now = 95.0
+        update(5, None, "hands")
+    assert capsys.readouterr() == ("\n", "match: 2 of 2,000\nmatch: 1,400 of 2,000\nhands: 5\n")
 
 
 @pytest.mark.parametrize(

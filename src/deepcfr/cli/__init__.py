@@ -20,7 +20,8 @@ from tyro.conf import subcommand
 
 from deepcfr import __version__
 from deepcfr.cli import measuring, player_records, playing, records, running
-from deepcfr.cli.help import LONG, MARKERS, SHORT, main_options, rules_of_help, standard_output, warn
+from deepcfr.cli.help import LONG, MARKERS, SHORT, main_options, rules_of_help
+from deepcfr.cli.output import standard_output, warn
 from deepcfr.config import (
     SAMPLINGS,
     NamedSolver,

@@ -1,20 +1,12 @@
-"""The contents of --help: the options of a command that matter most, and short names for the kinds of their values.
-
-Output of commands: standard output, a console, one JSON object, a warning.
-"""
+"""The contents of --help: the options of a command that matter most, and short names for the kinds of their values."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TextIO, cast, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from rich.console import Console
 from tyro.conf import DisallowNone, PositionalMetavarFromFieldName, Suppress, arg
 from tyro.constructors import (
     ConstructorRegistry,
@@ -26,7 +18,6 @@ from tyro.constructors import (
 )
 
 from deepcfr.config import RunConfig
-from deepcfr.errors import DeepCFRError
 
 MARKERS = (DisallowNone, PositionalMetavarFromFieldName)  # of tyro, for all commands
 SHORT, LONG = ("-h", "--help"), "--help-all"
@@ -124,62 +115,3 @@ def _option(item: StructFieldSpec, shown: set[str] | None) -> StructFieldSpec:
     elif item.default is None or item.default == ():  # its text says what happens without it
         kind = Annotated[kind, arg(help_behavior_hint="")]
     return dataclasses.replace(item, type=kind)
-
-
-class StandardOutput:
-    """Standard output that says so when it cannot be written.
-
-    When its reader has gone (as `| head` does), a command that saves its work goes on without it.
-    """
-
-    def __init__(self, file: TextIO, goes_on: bool) -> None:
-        self._file, self._goes_on = file, goes_on
-
-    def write(self, text: str) -> int:
-        self._try(lambda: self._file.write(text))
-        return len(text)
-
-    def flush(self) -> None:
-        self._try(self._file.flush)
-
-    def _try(self, act: Callable[[], object]) -> None:
-        try:
-            act()
-        except OSError as error:
-            nowhere = os.open(os.devnull, os.O_WRONLY)  # what is still in the buffer goes there
-            os.dup2(nowhere, self._file.fileno())
-            os.close(nowhere)
-            if not isinstance(error, BrokenPipeError):
-                raise DeepCFRError(f"Standard output cannot be written: {error.strerror}.") from error
-            if not self._goes_on:
-                raise
-            warn("standard output is closed; the command goes on without it and saves what it makes.")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-@contextmanager
-def standard_output(*, goes_on: bool) -> Iterator[None]:
-    """A block whose standard output is a `StandardOutput`, flushed at its end."""
-    with redirect_stdout(cast("TextIO", StandardOutput(sys.stdout, goes_on))):
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-
-
-def open_console(as_json: bool) -> Console:
-    """The console for messages: standard error if standard output is for one JSON object."""
-    # no markup: names of runs and files may hold square brackets
-    return Console(stderr=as_json, highlight=False, soft_wrap=True, markup=False)
-
-
-def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object on standard output."""
-    print(json.dumps(value))
-
-
-def warn(message: str) -> None:
-    """Print a sentence on standard error."""
-    print(f"deepcfr: {message}", file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from deepcfr.cli.help import open_console, print_json, warn
+from deepcfr.cli.output import open_console, print_json, progress_of, warn
 from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Rivals, SpotQuery, StrategyQuery
 from deepcfr.errors import ConfigError
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 def exploitability_command(command: Exploit) -> None:
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
-    from rich.progress import Progress
-
     from deepcfr.evaluation.exploitability import exploitability
     from deepcfr.ladder.policies import listed
     from deepcfr.runs.folder import RunFolder
@@ -37,13 +35,8 @@ def exploitability_command(command: Exploit) -> None:
         (player,) = load_players((command.run,), command.policy, warn, search=command.search)
     policy = listed(player)
     console = open_console(command.json)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("exact evaluation", total=None)
-        result = exploitability(
-            policy,
-            threads=command.threads,
-            on_board=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    with progress_of("exact evaluation", console) as update:
+        result = exploitability(policy, threads=command.threads, on_board=update)
     if command.json:
         facts = {"iterations": solver.iteration, "nodes_touched": solver.nodes_touched} if solver else {}
         print_json(asdict(result) | facts)
@@ -54,8 +47,6 @@ def exploitability_command(command: Exploit) -> None:
 
 
 def error_budget_command(command: Budget) -> None:
-    from rich.progress import Progress
-
     from deepcfr.evaluation.error_budget import BudgetSettings
     from deepcfr.report.budget import budget_lines, run_budget
     from deepcfr.runs.folder import RunFolder
@@ -69,13 +60,12 @@ def error_budget_command(command: Budget) -> None:
         threads=command.threads,
     )
     console = Console(stderr=True, highlight=False, markup=False)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("error budget", total=None)
+    with progress_of("error budget", console) as update:
         budget = run_budget(
             RunFolder.open(command.run),
             settings,
             warn,
-            lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+            lambda what, done, total: update(done, total, what),
         )
     if command.json:
         print_json(budget.facts())
@@ -111,8 +101,6 @@ def spot_command(command: SpotQuery) -> None:
         raise ConfigError("A spot needs a board: give --board, or --from-file.")
     if command.out and command.out.exists():
         raise ConfigError(f"'{command.out}' exists: choose another file.")
-    from rich.progress import Progress
-
     from deepcfr.files import require_writable, write_atomically
     from deepcfr.runs.players import check_search, load_players
     from deepcfr.search.spot import Spot
@@ -143,13 +131,12 @@ def spot_command(command: SpotQuery) -> None:
         require_writable(command.out)
     console = open_console(command.json)
     console.print(solver.describe())
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("iterations", total=command.iterations)
+    with progress_of("iterations", console) as update:
         solution = solver.solve(
             command.gap,
             command.iterations,
-            lambda done, gap: progress.update(
-                task, completed=done, description=f"exploitability {gap / (20 * spot.pot):.3g}% of the pot"
+            lambda done, gap: update(
+                done, command.iterations, f"exploitability {gap / (20 * spot.pot):.3g}% of the pot"
             ),
         )
     if command.json:
@@ -215,8 +202,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def match_command(command: MatchUp) -> None:
-    from rich.progress import Progress
-
     from deepcfr.report.matches import TournamentTerms, describe_match
     from deepcfr.runs.players import load_players
 
@@ -225,9 +210,8 @@ def match_command(command: MatchUp) -> None:
     first, second = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(first)
     console = open_console(command.json)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("match", total=None)
-        result = terms.play(first, second, lambda done, total: progress.update(task, completed=done, total=total))
+    with progress_of("match", console) as update:
+        result = terms.play(first, second, update)
     if command.json:
         print_json(result.facts() | {"runs": list(names)})
     else:
@@ -235,8 +219,6 @@ def match_command(command: MatchUp) -> None:
 
 
 def tournament_command(command: Rivals) -> None:
-    from rich.progress import Progress
-
     from deepcfr.report.matches import TournamentTerms, play_tournament, show_tournament
     from deepcfr.runs.players import load_players, with_styles
 
@@ -245,12 +227,8 @@ def tournament_command(command: Rivals) -> None:
     policies = load_players(names, command.policy, warn, search=command.search)
     terms = terms.settled(policies[0])
     console = open_console(command.json)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("matches", total=None)
-        result = play_tournament(
-            names, policies, terms, lambda done, total: progress.update(task, completed=done, total=total),
-            command.against_first,
-        )  # fmt: skip
+    with progress_of("matches", console) as update:
+        result = play_tournament(names, policies, terms, update, command.against_first)
     if command.json:
         print_json(result.facts())
     else:
@@ -264,23 +242,16 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.lines is not None and not isinstance(command.boards, int):
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
-    from rich.progress import Progress
-
     from deepcfr.games.ladder_game import LadderGame
     from deepcfr.ladder.policies import listed
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
-    with Progress(console=open_console(command.json), transient=True) as progress:
-        task = progress.add_task("boards or hands", total=None)
-
-        def on_progress(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
+    with progress_of("boards or hands", open_console(command.json)) as update:
         if isinstance(policy.game, LadderGame) and command.boards is None:
-            result = _lbr_ladder(command, policy, on_progress)
+            result = _lbr_ladder(command, policy, update)
         else:
-            result = _lbr_listed(command, listed(policy), on_progress)
+            result = _lbr_listed(command, listed(policy), update)
     if command.json:
         print_json(result.facts() | {"run": command.run})
     else:

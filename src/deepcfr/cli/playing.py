@@ -6,7 +6,7 @@ import secrets
 
 from rich.console import Console
 
-from deepcfr.cli.help import open_console, print_json, warn
+from deepcfr.cli.output import open_console, print_json, progress_of, warn
 from deepcfr.cli.player_records import Acpc, Api, Host, Play, ReviewHands, Serve, SlumbotMatch
 
 
@@ -88,17 +88,14 @@ def acpc_command(command: Acpc) -> None:
 
 
 def slumbot_command(command: SlumbotMatch) -> None:
-    from rich.progress import Progress
-
     from deepcfr.protocols.slumbot import Slumbot
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn)
     session = Slumbot(policy, command.address, command.seed, command.seconds)
     console = open_console(command.json)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("hands", total=command.hands)
-        result = session.play(command.hands, lambda done: progress.update(task, completed=done))
+    with progress_of("hands", console) as update:
+        result = session.play(command.hands, lambda done: update(done, command.hands))
     if command.json:
         print_json(result.facts() | {"player": command.run})
     else:
@@ -106,8 +103,6 @@ def slumbot_command(command: SlumbotMatch) -> None:
 
 
 def dealer_command(command: Host) -> None:
-    from rich.progress import Progress
-
     from deepcfr.protocols.dealer import Terms
     from deepcfr.protocols.host import Records, host_match, seat_players
 
@@ -116,12 +111,9 @@ def dealer_command(command: Host) -> None:
         (command.first, command.second), command.game, command.policy, warn, command.search, command.seed
     )
     console = open_console(command.json)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("hands", total=terms.played)
-        result = host_match(
-            table, terms, Records(command.log, command.phh), console.print, command.host, command.port,
-            lambda done, total: progress.update(task, completed=done, total=total),
-        )  # fmt: skip
+    with progress_of("hands", console) as update:
+        records = Records(command.log, command.phh)
+        result = host_match(table, terms, records, console.print, command.host, command.port, update)
     if command.json:
         print_json(result.facts())
     else:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepcfr.cli.help import open_console, print_json, warn
+from deepcfr.cli.output import open_console, print_json, warn
 from deepcfr.cli.records import (
     DEFAULT_WORKERS,
     Abstract,
