@@ -23,16 +23,13 @@ from deepcfr.files import write_atomically
 from deepcfr.report.run_page import ReportingObserver
 from experiments.fhp_learning import pages
 from experiments.grid import run_grid
-from experiments.lin.runs import run_lin
 from experiments.reproduction.page import write_reproduction
 from experiments.reproduction.results import jobs_of
 from experiments.statements import write_statements
-from experiments.studies import STUDIES, Budget, number_of_seeds
-from experiments.studies.lin import LIN_STUDIES
-from experiments.table1.runs import run_table
+from experiments.studies import STUDIES, Budget
 from experiments.theorem1.runs import run_theorem
 
-NAMES: tuple[str, ...] = (*STUDIES, "theorem1", "table1", *LIN_STUDIES)
+NAMES: tuple[str, ...] = (*STUDIES, "theorem1")
 
 
 @dataclass
@@ -41,17 +38,13 @@ class Reproduce:
 
     #: a figure of the Deep CFR paper (fig2, nfsp, fig3-left, fig3-middle, fig3-right, fig4-left, fig4-right), the first
     #: iterations of its figures 3 and 4 on FHP itself (fhp, only with the paper budget), figures 2 and 3 of its first
-    #: version (v1, only with the quick budget), its bound on average regret (theorem1), its matches of heads-up limit
-    #: hold'em (table1), a figure of Lin (2024; lin-fig5, lin-fig7, lin-fig8), all of Lin's improvements in one bot
-    #: (lin-all), or their effect on exact exploitability (lin-exact); a figure's name with -plain has plain sums.
-    #: Also the relatives of Deep CFR on Leduc (family), and for equal time on FHP, a small FHP, Leduc and Kuhn poker
-    #: (family-fhp, family-mini, family-leduc, family-kuhn) after a search of the size of an iteration (family-search), only
-    #: with the quick budget
+    #: version (v1, only with the quick budget), or its bound on average regret (theorem1). Also the relatives of Deep CFR
+    #: on Leduc (family), and for equal time on FHP, a small FHP, Leduc and Kuhn poker (family-fhp, family-mini,
+    #: family-leduc, family-kuhn) after a search of the size of an iteration (family-search), only with the quick budget
     what: Positional[str]
     #: quick: a smaller FHP game, for two cores; paper: the scale of the paper, for a GPU
     budget: Budget = "quick"
-    #: run seeds 0 to N-1 of every arm (default: 3, but 1 for table1 with the quick budget, where each takes over an hour)
-    seeds: int | None = None
+    seeds: int = 3  # run seeds 0 to N-1 of every arm
     arms: tuple[str, ...] = ()  # run only these arms of a figure, by folder name (default: all)
     out: Folder = Path("runs/studies")  # the folder of all experiments
     json: bool = False  # print one JSON object; progress goes to standard error
@@ -59,24 +52,20 @@ class Reproduce:
     def run(self) -> None:
         """Make the missing runs."""
         console = open_console(self.json)
-        seeds = number_of_seeds(self.seeds, self.what, self.budget)
-        observer = partial(ReportingObserver, console)
+        if not 1 <= self.seeds <= 1000:
+            raise ConfigError(f"--seeds must be between 1 and 1,000, but is {self.seeds}.")
         if self.what not in NAMES:
             raise ConfigError(f"There is no experiment '{self.what}'; there are {', '.join(NAMES)}.")
         facts: dict[str, Any] = {"finished": True}
         if study := next((study for study in STUDIES.values() if study.name == self.what), None):
-            facts = asdict(run_grid(jobs_of(self.out, study, self.budget, seeds, self.arms), observer, console.print))
+            jobs = jobs_of(self.out, study, self.budget, self.seeds, self.arms)
+            facts = asdict(run_grid(jobs, partial(ReportingObserver, console), console.print))
         elif self.arms:
             raise ConfigError(f"--arms is for the paper's figures, and {self.what} is none.")
-        elif self.what == "theorem1":
-            run_theorem(self.out, seeds, console.print)
-        elif self.what == "table1":
-            facts = asdict(run_table(self.out, self.budget, seeds, observer, console.print))
         else:
-            lin = next(study for study in LIN_STUDIES.values() if study.name == self.what)
-            facts = asdict(run_lin(self.out, lin.name, self.budget, seeds, observer, console.print))
+            run_theorem(self.out, self.seeds, console.print)
         if self.json:
-            print_json({"study": self.what, "budget": self.budget, "seeds": seeds} | facts)
+            print_json({"study": self.what, "budget": self.budget, "seeds": self.seeds} | facts)
         elif facts["finished"]:
             console.print(f"All runs are finished. Write the pages: python -m experiments report --studies {self.out}")
         else:

@@ -1,7 +1,7 @@
 """Write the cards of shipped models from their files, with new measurements.
 
     python -m experiments.model_cards                      # all whose game has an exact evaluation
-    python -m experiments.model_cards hulh --rivals runs/studies/table1/quick/mccfr-200 --results hulh_model.json
+    python -m experiments.model_cards hulh --rivals runs/mccfr-3e6 --results hulh_model.json
     python -m experiments.model_cards hunl-200 --results hunl_200_model.json
 
 A model of a game without exact evaluation is measured by matches against scripted styles and `--rivals` (runs of the same

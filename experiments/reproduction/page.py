@@ -9,21 +9,18 @@ from pathlib import Path
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
 from experiments.grid import flat_settings
-from experiments.lin.figures import lin_picture
-from experiments.lin.page import lin_page, picture_name, read_all_lin
 from experiments.pages import bullets, command, made_by, not_run, paragraphs, sections_of, table
 from experiments.reproduction.figures import study_picture, theorem_picture
 from experiments.reproduction.quick_game import game_lines
 from experiments.reproduction.results import ArmResult, StudyResult, at_equal_nodes, at_iteration, final, read_study
 from experiments.reproduction.verdicts import arm_verdict, judge_statement, trends
 from experiments.studies import STUDIES, Budget, Published, Statement, StudyName, change_of, shared_config
-from experiments.table1.page import read_tables, table_page
 from experiments.theorem1.page import read_theorem, theorem_page
 from experiments.theorem1.runs import GAMES
 from experiments.theorem1.runs import NAME as THEOREM
 
-PAGE, TABLE_PAGE, LIN_PAGE = "reproduction.md", "reproduction-table1.md", "reproduction-lin.md"
-FHP_PAGE, THEOREM_PAGE, FAMILY_PAGE = "reproduction-fhp.md", "reproduction-theorem1.md", "reproduction-family.md"
+PAGE, FHP_PAGE = "reproduction.md", "reproduction-fhp.md"
+THEOREM_PAGE, FAMILY_PAGE = "reproduction-theorem1.md", "reproduction-family.md"
 FIGURES = "figures"
 SEARCH: StudyName = "family-search"  # the study that only searches a setting
 
@@ -84,7 +81,6 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
     results = [result for result in every if result.study.figure and not result.study.growing]
     growing = [result for result in every if result.study.growing and result.study.figure and result.started]
     theorems = [read_theorem(root, game) for game in GAMES]
-    tables, lin = read_tables(root), read_all_lin(root)
     pictures = {found.game: f"{FIGURES}/{THEOREM}-{found.game}.svg" for found in theorems if found.arms}
     started = any(result.started for result in results)
     pages: dict[str, Iterator[str]] = {}
@@ -92,10 +88,6 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
     def old(page: str) -> str:
         return (out / page).read_text(encoding="utf-8") if (out / page).exists() else ""
 
-    if tables:
-        pages[TABLE_PAGE] = table_page(tables)
-    if any(found.started for found in lin):
-        pages[LIN_PAGE] = lin_page(lin, FIGURES, old(LIN_PAGE))
     if growing:
         pages[FHP_PAGE] = chain([_FHP_OPENING], _overview(growing), *map(_study_section, growing))
     if family:
@@ -116,9 +108,6 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
     for theorem in theorems:
         if theorem.arms:
             files[pictures[theorem.game]] = theorem_picture(theorem)
-    for found in lin:
-        if found.started:
-            files[f"{FIGURES}/{picture_name(found)}.svg"] = lin_picture(found)
     for name, data in files.items():
         write_atomically(out / name, data)
     return [out / name for name in files]

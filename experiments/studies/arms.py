@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from deepcfr.config import AnyConfig, RunConfig, config_from_table, solve_config_from_table
-from deepcfr.errors import ConfigError
 from experiments.studies.plans import SHARED
 from experiments.studies.records import Arm, Budget, Settings, Study
 
@@ -54,14 +53,3 @@ def change_of(arm: Arm) -> str:
             f", {arm.buckets:,} buckets" if arm.buckets else ""
         )
     return ", ".join(f"{key} = {value}" for key, value in arm.changes.items() if value is not None) or "none"
-
-
-def number_of_seeds(asked: int | None, name: str, budget: Budget) -> int:
-    """The number of seeds: `asked`, or by default 3, and 1 for the quick table 1, where a seed takes over an hour.
-
-    Raises ConfigError for a number out of range.
-    """
-    seeds = asked if asked is not None else 1 if (name, budget) == ("table1", "quick") else 3
-    if not 1 <= seeds <= 1000:
-        raise ConfigError(f"--seeds must be between 1 and 1,000, but is {seeds}.")
-    return seeds

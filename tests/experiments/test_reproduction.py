@@ -37,7 +37,6 @@ from experiments.studies import (
     STUDIES,
     Arm,
     Below,
-    Budget,
     FewerNodes,
     Filled,
     LevelsOff,
@@ -49,7 +48,6 @@ from experiments.studies import (
     arm_config,
     arm_path,
     base_arm,
-    number_of_seeds,
 )
 from experiments.studies.relatives import BEST_SIZES
 
@@ -576,14 +574,6 @@ def test_the_arm_that_changes_nothing_is_run_once_for_all_studies() -> None:
 
 
 # The commands
-
-
-@pytest.mark.parametrize(
-    ("name", "budget", "asked", "seeds"),
-    [("fig2", "quick", None, 3), ("table1", "quick", None, 1), ("table1", "paper", None, 3), ("table1", "quick", 2, 2)],
-)
-def test_seeds_are_three_but_for_a_table_of_long_runs(name: str, budget: Budget, asked: int | None, seeds: int) -> None:
-    assert number_of_seeds(asked, name, budget) == seeds
 
 
 def test_the_commands_refuse_what_cannot_be(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_the_environment_has_versions_hardware_commit_and_command(monkeypatch: p
     [
         (["/usr/lib/deepcfr/cli/__main__.py", "train", "kuhn"], "deepcfr train kuhn"),
         (["deepcfr", "train", "a game"], "deepcfr train 'a game'"),
-        (["/a/checkout/experiments/figure2.py", "--draw"], "python -m experiments.figure2 --draw"),
+        (["/a/checkout/experiments/grid.py", "--all"], "python -m experiments.grid --all"),
         (["/a/checkout/experiments/__main__.py", "bench", "fhp"], "python -m experiments bench fhp"),
         (["a.py", "--times", "3"], "python a.py --times 3"),
         ([], "python ''"),

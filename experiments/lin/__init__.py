@@ -1,1 +1,0 @@
-"""The experiments of Lin (2024): runs, matches, and their page."""

@@ -1,1 +1,0 @@
-"""Table 1 of the Deep CFR paper: runs, matches, and their page."""
