@@ -22,7 +22,6 @@ from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.policies.query import hand_strategy, query
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network
-from deepcfr.web import schema
 from deepcfr.web.browse_view import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
 from deepcfr.web.position import Position, address, read_position, seat_name
@@ -180,7 +179,6 @@ class Lean(UniformPolicy):
 def test_every_number_of_a_grid_is_that_of_the_strategy_command(reader: TestClient) -> None:
     for name, betting, board in (("kuhn", "c", ""), ("leduc", "rc/r", "Qc"), ("leduc", "", "")):
         facts = reader.get(f"/api/agents/{name}/range", params={"betting": betting, "board": board}).json()
-        schema.RangeFacts.model_validate(facts)
         short = [action.split()[0] for action in facts["actions"]]
         for hand in facts["hands"]:
             fields = [hand["hand"], *betting.split("/")]
@@ -363,7 +361,7 @@ def test_the_api_describes_itself(reader: TestClient) -> None:
     document = reader.get("/api/openapi.json").json()
     assert document["openapi"].startswith("3.")
     assert document["info"]["version"] == __version__
-    for path, kind in (("/api/play/{name}/act", "post"), ("/api/agents/{name}/strategy", "get")):
+    for path, kind in (("/api/play/{name}/review", "get"), ("/api/agents/{name}/strategy", "get")):
         endpoint = document["paths"][path][kind]
         schema = endpoint["responses"]["200"]["content"]["application/json"]["schema"]
         assert schema["$ref"].split("/")[-1] in document["components"]["schemas"]

@@ -198,7 +198,7 @@ def _add_api(routes: APIRouter, site: Site) -> None:
         policy = site.run(name).agent().policy
         return query(policy, situation).facts()
 
-    @routes.get("/api/agents/{name}/range", response_model=schema.RangeFacts, responses=PROBLEMS, tags=["query"])
+    @routes.get("/api/agents/{name}/range", responses=PROBLEMS, tags=["query"])
     def range_(name: str, betting: Betting = "", board: Board = "") -> JSONResponse:
         """An agent's strategy at a position with all hands."""
         # sent without validation, which would take longer for a thousand hands than computing them

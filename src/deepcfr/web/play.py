@@ -319,9 +319,7 @@ def _add_api(routes: APIRouter, players: Players) -> None:
         """The agents of this server."""
         return schema.Agents(agents=cards(site))
 
-    @routes.post(
-        "/api/play/{name}", status_code=201, response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"]
-    )
+    @routes.post("/api/play/{name}", status_code=201, responses=PROBLEMS, tags=["play"])
     def sit_down(name: str, wish: schema.SitDown, request: Request, seat_token: Token = None) -> JSONResponse:
         """Sit down against an agent; a cookie identifies the seat."""
         token, seat = players.sit_down(seat_token, site.run(name), wish.seed, wish.hand)
@@ -329,19 +327,19 @@ def _add_api(routes: APIRouter, players: Players) -> None:
         _give(request, answer, token)
         return answer
 
-    @routes.get("/api/play/{name}", response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"])
+    @routes.get("/api/play/{name}", responses=PROBLEMS, tags=["play"])
     def state(name: str, seat_token: Token = None) -> JSONResponse:
         """The table as the person sees it; also resumes after a lost connection."""
         return JSONResponse(players.seat(seat_token, name).state())
 
-    @routes.post("/api/play/{name}/act", response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"])
+    @routes.post("/api/play/{name}/act", responses=PROBLEMS, tags=["play"])
     def act(name: str, action: schema.Action, seat_token: Token = None) -> JSONResponse:
         """Act; the result includes the agent's actions up to the person's next turn."""
         seat = players.seat(seat_token, name)
         seat.act(action.hand, action.decision, action.action)
         return JSONResponse(seat.state())
 
-    @routes.post("/api/play/{name}/next", response_model=schema.TableFacts, responses=PROBLEMS, tags=["play"])
+    @routes.post("/api/play/{name}/next", responses=PROBLEMS, tags=["play"])
     def next_hand(name: str, wish: schema.NextHand, seat_token: Token = None) -> JSONResponse:
         """Deal the next hand after the last one has ended."""
         seat = players.seat(seat_token, name)

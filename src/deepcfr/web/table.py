@@ -200,7 +200,11 @@ class WebSeat:
                 self.adjusted.add(self.result[1])
 
     def state(self) -> dict[str, Any]:
-        """The table as the person may see it now, as JSON values."""
+        """The table as the person may see it now, as JSON values; amounts are in units.
+
+        `decision` counts the actions so far, `seat` is the person's player number, `known` its infoset if the game is not
+        poker, and `sizes` the totals to which the action `r` may lead in this round, null where sizes are not free.
+        """
         with self.lock:
             self._proceed()
             hand, rules = self.hand, self.hand.rules
