@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,46 +36,16 @@ from deepcfr.play.hand import CardTuple, Decision, Hand, decisions, free_holes, 
 from deepcfr.play.history import HistoryHand, round_of
 from deepcfr.policies.base import Policy, boards_for
 from deepcfr.policies.query import round_name
-from deepcfr.ranges.boards import Board, Boards, Deal, OnBoard, SampledBoards, count_boards
-from deepcfr.ranges.sweep import BoardStrategy, RoundPass, Scratch
+from deepcfr.ranges.boards import Board, Boards, SampledBoards, count_boards
 from deepcfr.rng import key
 from deepcfr.sampling.external import last_nodes
 from deepcfr.search.spot import NAMES
+from deepcfr.search.subgame import values_at_root
 from deepcfr.types import Doubles
 
 FEW_BOARDS = 200  # a game with at most this many boards is swept while the person waits
 DEALS = 5_000  # random deals of an estimate
-RESPONSES = ((0, True), (1, True))  # (player, best response?) for each value that a pass computes
-
-
-class Responder:
-    """Compute best responses of each player to a policy, from any board onwards."""
-
-    def __init__(self, boards: Boards, strategy: BoardStrategy) -> None:
-        self.boards, self._strategy = boards, strategy
-        self._scratch = Scratch()
-
-    def down(self, board: Board, reach: npt.NDArray[np.floating]) -> RoundPass:
-        """Carry both players' `reach` [P, X', U] forward from the round's entries. The next call overwrites the result."""
-        play = RoundPass(self.boards.rounds[board.round], board, reach, self._scratch)
-        play.down(self._strategy(play.tree, board))
-        return play
-
-    def values(
-        self, board: Board, reach: Doubles, workers: Workers | None = None, on_board: OnBoard | None = None
-    ) -> Doubles:
-        """Counterfactual best-response values of both players at every slot of the board's round, [P, S, U].
-
-        `reach` [P, X', U] is the reach under the policy at the round's entries. A player's values are weighted by the
-        opponent's reach and summed over hands that share no card. `workers` process the next round's boards in
-        parallel.
-        """
-        deal = partial(self.boards.deal, self._visit, board, workers=workers, on_board=on_board)
-        return self.down(board, reach).up(RESPONSES, deal).copy()
-
-    def _visit(self, board: Board, reach: npt.NDArray[np.floating], deal: Deal) -> Doubles:
-        play = self.down(board, reach)
-        return play.up(RESPONSES, deal)[:, play.tree.entries]
+RESPONSES = ((0, True), (1, True))  # (player, best response?)
 
 
 @dataclass(frozen=True)
@@ -145,8 +115,12 @@ class Costs:
             if self._first is None and self.needs_all_boards(0):
                 boards = boards_for(self.policy)
                 (board,) = boards.children(boards.root)
-                responder, reach = Responder(boards, self.policy.on_board), np.ones((2, 1, len(board)))
-                self._first = board, responder.values(board, reach, Workers(1), self._tell)
+                after = Boards(boards.game, boards.merge, root=board, rounds=boards.rounds)
+                reach = np.ones((2, 1, len(board)))
+                values = values_at_root(
+                    after, self.policy.on_board, reach, RESPONSES, Workers(1), whole_round=True, on_board=self._tell
+                )
+                self._first = board, values
 
     def prepare_soon(self) -> None:
         """Call `prepare` now if it is quick, otherwise in a background thread."""
