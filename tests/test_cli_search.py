@@ -64,7 +64,7 @@ def test_pages_and_dealers_take_the_settings() -> None:
     (run,) = served.runs.values()
     (seated, _) = seat_players((NAME, "-"), None, "own", pytest.fail, search).bots
     assert isinstance(seated, ProtocolAgent)
-    for policy in (run.agent().policy, seated.policy):
+    for policy in (run.agent().policy, seated.player.policy):
         assert isinstance(policy, ResolvingPolicy)
         assert policy.settings == search
 

@@ -31,7 +31,6 @@ from deepcfr.protocols.acpc_game import gain_of
 from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.hand_history_reader import parse_histories
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
-from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, parse_board
 from deepcfr.search.spot_ranges import parse_range
@@ -165,7 +164,7 @@ def test_hand_histories(amount: int) -> None:
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_lines_of_the_dealer_protocol(amount: int) -> None:
     limit = ProtocolAgent(UniformPolicy(load_game("fhp")), 0)
-    free = TranslatingAgent(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])), 0)
+    free = ProtocolAgent(scripted_policy("uniform", LadderGame(LADDERS["hunl-ladder"])), 0)
 
     def read(text: str) -> None:
         parse_match_state(text)

@@ -26,7 +26,7 @@ from deepcfr.protocols.acpc_game import log_line
 from deepcfr.protocols.client import Client, ProtocolAgent, Visit
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.protocols.hand_history_reader import load_histories
-from deepcfr.protocols.host import HostedTable, Records, host_match, seat_names, seat_players, seated
+from deepcfr.protocols.host import HostedTable, Records, host_match, seat_names, seat_players
 from deepcfr.rng import key
 
 LEDUC, MINI, POT = (PokerGame(PRESETS[name]) for name in ("leduc", "fhp-mini", "fhp-pot"))
@@ -38,7 +38,9 @@ def nothing(text: str) -> None:
 
 
 def host(game: PokerGame, policies: tuple[Policy, Policy], terms: Terms, records: Records = Records()) -> DealtResult:  # noqa: B008
-    first, second = (seated(p, key(terms.seed, "dealer", "agent", i), game.rules) for i, p in enumerate(policies))
+    first, second = (
+        ProtocolAgent(p, key(terms.seed, "dealer", "agent", i), game.rules) for i, p in enumerate(policies)
+    )
     return host_match(HostedTable(game.rules, ("ann", "bob"), (first, second)), terms, records, nothing)
 
 
@@ -388,7 +390,7 @@ def test_the_dealer_command(tmp_path: Path) -> None:
 
 def test_the_client_command_names_its_player() -> None:
     policy = scripted_policy("raise", LEDUC)
-    table = HostedTable(LEDUC.rules, ("bot", "ann"), (None, seated(policy, 0, LEDUC.rules)))
+    table = HostedTable(LEDUC.rules, ("bot", "ann"), (None, ProtocolAgent(policy, 0, LEDUC.rules)))
     addresses: Queue[str] = Queue()
     with ThreadPoolExecutor(1) as pool:
         for as_json in (("--json",), ()):

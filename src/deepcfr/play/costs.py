@@ -246,10 +246,10 @@ def _last_round_values(hand: Hand, step: int) -> dict[int, float]:
             return float(reach.sum() * at.gain(hand.person, 0))
         if at.actor == hand.person:
             return max(best(at.after(action), reach) for action in at.legal())
-        shares = hand.strategies(hand.policy, at, holes)
+        shares = hand.strategies(at, holes)
         return sum(best(at.after(action), reach * share) for action, share in shares.items() if (reach * share).any())
 
-    actions = sorted({hand.steps[step].action, *state.legal(), *hand.strategies(hand.policy, state, holes[:1])})
+    actions = sorted({hand.steps[step].action, *state.legal(), *hand.strategies(state, holes[:1])})
     return {action: best(state.after(action), reach) / total for action in actions}
 
 

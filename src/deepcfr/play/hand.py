@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL
@@ -27,11 +26,9 @@ from deepcfr.games.poker import Poker
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
-from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import hand_strategy
-from deepcfr.policies.translation import Translation, real_rules
-from deepcfr.rng import addressed_uniforms, key
-from deepcfr.sampling.external import sample_actions
+from deepcfr.policies.translation import TablePlayer, Translation, real_rules
+from deepcfr.rng import key
 from deepcfr.sampling.traversal_tree import showdowns
 from deepcfr.types import Doubles
 
@@ -90,11 +87,9 @@ class Hand:
         self.person = number % 2 if person is None else person
         self.translation: Translation | None = None  # of bets, in games whose agents know a few sizes
         if game.rules.betting == "no-limit":
-            free = real_rules(policy)
-            self.translation = Translation(policy, free, key(seed, "play"))
-            self.state: PublicState = NoLimitState.start(free)
-        else:
-            self.state = game.state()
+            self.translation = Translation(policy, real_rules(policy), key(seed, "play"))
+        self.agent = TablePlayer(policy, key(seed, "play", "draw"), key(seed, "play", "agent"), self.translation)
+        self.state = self.agent.start()
         self.rules = rules = self.state.rules  # names cards and amounts
         slots = 2 * rules.hole_cards + sum(rules.board_cards)
         dealt = deal_cards(1, np.uint64(key(seed, "play", number)), 0, rules.num_cards, slots)
@@ -184,33 +179,16 @@ class Hand:
         """Apply an action of the agent, drawn from its policy. Raises GameError if it is not the agent's turn."""
         if self.over or self.persons_turn:
             raise GameError("It is not the agent's turn.")
-        policy = self.policy
-        if isinstance(policy, MixturePolicy):  # it plays one of its policies through the whole hand
-            policy = policy.draw(key(self.seed, "play", "draw"), self.number)
-        strategy = self._own(policy)
-        row = torch.tensor([list(strategy.values())], dtype=torch.float64)
-        address = torch.tensor([self.number]), torch.tensor([self.state.place])
-        place = int(sample_actions(row, addressed_uniforms(key(self.seed, "play", "agent"), *address))[0])
-        return self.act(list(strategy)[place])
+        return self.act(self.agent.choose(self.state, self.number, self.hole(self.state.actor), self.board))
 
     def probabilities(self) -> dict[int, float]:
         """The agent's strategy by legal action, with the cards and in the seat of the player to act."""
-        return self._own(self.policy)
-
-    def _own(self, policy: Policy) -> dict[int, float]:
-        """A policy's strategy for the player to act, with this player's cards."""
         hole = np.array([self.hole(self.state.actor)], np.uint8)
-        return {action: float(shares[0]) for action, shares in self.strategies(policy, self.state, hole).items()}
+        return {action: float(shares[0]) for action, shares in self.strategies(self.state, hole).items()}
 
-    def strategies(self, policy: Policy, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Doubles]:
-        """The probability of each action at a state with each of `holes` [H], each [H]."""
-        board = self.board_at(state.round)
-        if self.translation is not None:
-            assert isinstance(state, NoLimitState)
-            shadow = self.translation.follow(state.actions, state.actor, self.number)
-            return self.translation.strategy(policy, shadow, state.now, holes, board)
-        strategies = hand_strategy(policy, state, holes, board)
-        return {action: strategies[:, action] for action in state.legal()}
+    def strategies(self, state: PublicState, holes: npt.NDArray[np.uint8]) -> dict[int, Doubles]:
+        """The probability of each action of the agent at a state with each of `holes` [H], each [H]."""
+        return self.agent.strategies(self.policy, state, self.number, holes, self.board_at(state.round))
 
     def chances(self, holes: npt.NDArray[np.uint8], steps: int | None = None) -> Doubles:
         """The probability of the agent's actions in this hand if it held each of `holes` [H, hole cards], [H].
@@ -222,7 +200,7 @@ class Hand:
         result, replay = np.ones(len(holes)), self.again()
         for step in self.steps[:steps]:
             if step.player != self.person:
-                shares = self.strategies(self.policy, replay.state, holes)
+                shares = self.strategies(replay.state, holes)
                 result *= shares[step.action] if step.action in shares else self._translated(replay, step.action, holes)
             replay.act(step.action)
         return result

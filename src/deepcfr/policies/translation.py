@@ -28,12 +28,15 @@ from deepcfr.games.betting import (
     next_state,
     raise_range,
 )
+from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import Poker
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
+from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.query import hand_strategy
 from deepcfr.rng import addressed_uniforms, key
+from deepcfr.sampling.external import sample_actions
 from deepcfr.types import Cards, Doubles
 
 _EXACT = 1e-3  # shares of the pot that differ by less are one size
@@ -88,7 +91,7 @@ class Translation:
         if shadow.lost or action == FOLD:
             return shadow
         if action < RAISE:
-            return replace(shadow, own=own.after(_called(own)), last=(own, _called(own)))
+            return replace(shadow, own=own.after(check_or_call(own)), last=(own, check_or_call(own)))
         share = _share(real, action)
         sizes = {choice: _own_share(own, choice) for choice in own.legal() if choice >= RAISE}
         if mine and (same := [choice for choice in sizes if self._real(own, real, choice) == action]):
@@ -117,7 +120,7 @@ class Translation:
             place = before[-1]
             return replace(shadow, own=shadow.faced[place], faced=shadow.faced[:place], translated=True)
         begin = shadow.begin
-        opening = begin if begin.actor == raiser else begin.after(_called(begin))
+        opening = begin if begin.actor == raiser else begin.after(check_or_call(begin))
         bets = [choice for choice in opening.legal() if choice >= RAISE]
         if opening.over or opening.actor != raiser or not bets:
             return replace(shadow, lost=True, translated=True)
@@ -155,6 +158,49 @@ class Translation:
         return int(min(max(called + round(_own_share(own, action) * 2 * called), least), most))
 
 
+@dataclass(frozen=True)
+class TablePlayer:
+    """A policy at a real table, in its own game or, with a `translation`, in no-limit poker.
+
+    An action depends on the streams, the hand's number and the state alone: it uses the uniform that number and place
+    address in `actions`, and a mixture plays one of its policies through a whole hand, drawn in `draws`. So a player that
+    comes back plays on as before.
+    """
+
+    policy: Policy
+    draws: int
+    actions: int
+    translation: Translation | None = None
+
+    def start(self) -> PublicState:
+        """The state of the real game before the first action."""
+        if self.translation:
+            return NoLimitState.start(self.translation.rules)
+        assert isinstance(self.policy.game, Poker)
+        return self.policy.game.state()
+
+    def strategies(
+        self, policy: Policy, state: PublicState, number: int, holes: Cards, board: Sequence[int]
+    ) -> dict[int, Doubles]:
+        """The probability of each real action by a policy of the game with each of `holes` [H, hole cards], each [H]."""
+        if self.translation is None:
+            rows = hand_strategy(policy, state, holes, board)
+            return {action: rows[:, action] for action in state.legal()}
+        assert isinstance(state, NoLimitState)
+        shadow = self.translation.follow(state.actions, state.actor, number)
+        return self.translation.strategy(policy, shadow, state.now, holes, board)
+
+    def choose(self, state: PublicState, number: int, hole: Sequence[int], board: Sequence[int]) -> int:
+        """The real action of the player to act in hand `number` with the cards `hole`."""
+        policy = self.policy
+        if isinstance(policy, MixturePolicy):
+            policy = policy.draw(self.draws, number)
+        strategy = self.strategies(policy, state, number, np.array([hole], np.uint8), board)
+        row = torch.tensor([[float(shares[0]) for shares in strategy.values()]], dtype=torch.float64)
+        chance = addressed_uniforms(self.actions, torch.tensor([number]), torch.tensor([state.place]))
+        return list(strategy)[int(sample_actions(row, chance)[0])]
+
+
 def real_rules(policy: Policy) -> PokerRules:
     """The no-limit game that a policy can play. Raises GameError for policies of limit games."""
     game = policy.game
@@ -163,7 +209,7 @@ def real_rules(policy: Policy) -> PokerRules:
     raise GameError(f"'{game.name}' has no raises that could stand for those of no-limit poker.")
 
 
-def _called(own: PublicState) -> int:
+def check_or_call(own: PublicState) -> int:
     """The action that stands for a call or check: the smallest raise where the game has no call."""
     legal = own.legal()
     return CALL if CALL in legal else min(action for action in legal if action != FOLD)
@@ -173,7 +219,7 @@ def _in_round(shadow: Shadow, real: BettingState) -> Shadow:
     """The shadow after an action, in the round of the real betting if it can get there by calls."""
     own = shadow.own
     while not shadow.lost and not own.over and own.round < real.round:
-        own = own.after(_called(own))
+        own = own.after(check_or_call(own))
     astray = own.over or (own.round, own.actor) != (real.round, real.actor)
     lost = shadow.lost or (real.ended == NOT_TERMINAL and astray)
     if not real.actions[-1]:

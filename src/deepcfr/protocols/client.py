@@ -1,29 +1,21 @@
 """A client of the dealer protocol: it connects an agent to a dealer and plays until the dealer closes the connection.
 
-An action depends on the seed and on the match state alone, not on earlier questions: at a node of hand `h` it uses the
-uniform addressed by `(h, node)` in `key(seed, "acpc", "action")`. A mixture plays one of its policies through the whole
-hand, drawn in `key(seed, "acpc", "draw")`. So a client that reconnects plays on as before.
+An action depends on the seed and on the match state alone, not on earlier questions (`policies.translation.TablePlayer`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-import torch
 
 from deepcfr.errors import GameError
 from deepcfr.evaluation.intervals import Score, score_of
 from deepcfr.games.betting import NOT_TERMINAL
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import Poker
 from deepcfr.games.rules import PokerRules
 from deepcfr.policies.base import Policy
-from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.query import hand_strategy
+from deepcfr.policies.translation import TablePlayer, Translation, check_or_call, real_rules
 from deepcfr.protocols.acpc import (
     MOST_CHARACTERS,
     VERSION,
@@ -42,24 +34,71 @@ from deepcfr.protocols.acpc_game import (
     require_protocol,
     seen_cards,
 )
-from deepcfr.rng import addressed_uniforms, key
-from deepcfr.sampling.external import sample_actions
+from deepcfr.rng import key
 from deepcfr.types import Say
 
 FIRST_PAUSE = 0.2  # seconds before connecting again; it doubles with every attempt that fails
 LONGEST_PAUSE = 5.0
 
 
-class Bot(Protocol):
-    """A player of match states."""
+class ProtocolAgent:
+    """The player of one seat; in no-limit poker it translates bets.
 
-    rules: PokerRules  # of the dealer's game
+    Raises GameError for policies of games that the protocol cannot express, and of limit games in no-limit poker.
+    """
+
+    def __init__(self, policy: Policy, seed: int, rules: PokerRules | None = None) -> None:
+        """`rules` is the dealer's game, by default the policy's, with bets of any size if that is a raise ladder."""
+        game = policy.game
+        if not isinstance(game, Poker):
+            raise GameError(f"The dealer protocol is for poker games, and '{game.name}' is not one.")
+        free = game.rules.betting == "no-limit"
+        self.rules = rules or (real_rules(policy) if free else game.rules)
+        require_protocol(self.rules)
+        translated = self.rules.betting == "no-limit"
+        stream = "translate" if translated else "acpc"
+        draws, actions = (key(seed, stream, purpose) for purpose in ("draw", "action"))
+        translation = Translation(policy, self.rules, seed) if translated else None
+        self.player = TablePlayer(policy, draws, actions, translation)
+        self.translated: set[int] = set()  # the hands with a raise of a size that the agent's game does not have
+        self.lost: set[int] = set()  # the hands in which the agent only checked and called in the end
 
     def answer(self, state: MatchState) -> Move | None:
-        """The action in `state`; None if it is not this position's turn. Raises ProtocolError for another game's state."""
+        """The action in `state`; None if it is not this position's turn.
+
+        Raises ProtocolError if `state` is not one of the dealer's game.
+        """
+        betting, actions = read_betting(self.rules, state.betting)
+        hole, board = seen_cards(self.rules, state)
+        player = position_of(self.rules, state.position)
+        if betting.ended != NOT_TERMINAL or betting.actor != player:
+            return None
+        here = self.player.start()
+        for action in actions:
+            here = here.after(action)
+        if self.player.translation:
+            shadow = self.player.translation.follow(actions, player, state.hand)
+            self.translated |= {state.hand} if shadow.translated else set()
+            self.lost |= {state.hand} if shadow.lost else set()
+        return move_of(self.rules, betting, self.player.choose(here, state.hand, hole, board))
 
     def warm_up(self) -> None:
         """Decide once in every round, so that no hand waits for the compiler."""
+        rules, deck, state = self.rules, range(self.rules.num_cards), self.player.start()
+        while not state.over:
+            later = deck[rules.hole_cards :][: sum(rules.board_cards[: state.round + 1])]
+            self.player.choose(state, 0, deck[: rules.hole_cards], later)
+            state = state.after(check_or_call(state))
+
+    def facts(self) -> dict[str, int]:
+        """The numbers of hands with translated bets, and of those in which the agent lost its way, for JSON."""
+        return {"translated_hands": len(self.translated), "lost_hands": len(self.lost)}
+
+    def describe(self) -> str:
+        """The facts as a sentence."""
+        lost = f", and it only checked and called in the end of {len(self.lost):,} hands" if self.lost else ""
+        name = self.player.policy.game.name
+        return f"A bet had another size than those of {name} in {len(self.translated):,} hands{lost}."
 
 
 @dataclass(frozen=True)
@@ -74,7 +113,7 @@ class Visit:
 class Client:
     """Plays one match; reports answers that took longer than `seconds`, the dealer's limit."""
 
-    def __init__(self, agent: Bot, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
+    def __init__(self, agent: ProtocolAgent, host: str, port: int, retries: int, seconds: float, say: Say) -> None:
         self.agent, self.host, self.port = agent, host, port
         self.retries, self.seconds, self.say = retries, seconds, say
         self._gains: dict[int, float] = {}  # units by hand; a dealer that sends an end again does not count it twice
@@ -142,49 +181,3 @@ class Client:
         if gain is not None:
             self._gains[state.hand] = gain / self.agent.rules.unit_chips
         return move.text if move else None
-
-
-class ProtocolAgent:
-    """The player of one seat. Raises GameError for policies of games that the protocol cannot express."""
-
-    def __init__(self, policy: Policy, seed: int) -> None:
-        if not isinstance(policy.game, PokerGame):
-            raise GameError(f"The dealer protocol is for poker games, and '{policy.game.name}' is not one.")
-        require_protocol(policy.game.rules)
-        self.game, self.policy, self.seed = policy.game, policy, seed
-        self.rules = self.game.rules
-
-    def answer(self, state: MatchState) -> Move | None:
-        """The action in `state`; None if it is not this position's turn.
-
-        Raises ProtocolError if `state` is not one of the agent's game.
-        """
-        rules = self.game.rules
-        betting, actions = read_betting(rules, state.betting)
-        hole, board = seen_cards(rules, state)
-        player = position_of(rules, state.position)
-        if betting.ended != NOT_TERMINAL or betting.actor != player:
-            return None
-        node = 0
-        for action in actions:
-            node = int(self.game.tree.child[node, action])
-        action = self._choose(node, hole, board, state.hand)
-        return move_of(rules, betting, action)
-
-    def warm_up(self) -> None:
-        """Decide once in every round, so that no hand waits for the compiler."""
-        rules, tree = self.game.rules, self.game.tree
-        deal = tuple(range(rules.hole_cards + sum(rules.board_cards)))
-        rounds = tree.round[: tree.num_decisions]
-        for round_ in sorted(set(rounds.tolist())):
-            node = int((rounds == round_).argmax())
-            board = deal[rules.hole_cards :][: sum(rules.board_cards[: round_ + 1])]
-            self._choose(node, deal[: rules.hole_cards], board, hand=0)
-
-    def _choose(self, node: int, hole: Sequence[int], board: Sequence[int], hand: int) -> int:
-        policy, number = self.policy, torch.tensor([hand])
-        if isinstance(policy, MixturePolicy):
-            policy = policy.draw(key(self.seed, "acpc", "draw"), hand)
-        row = hand_strategy(policy, self.game.state(node), np.array([hole], np.uint8), board)
-        chance = addressed_uniforms(key(self.seed, "acpc", "action"), number, torch.tensor([node]))
-        return int(sample_actions(torch.from_numpy(row), chance)[0])

@@ -20,9 +20,8 @@ from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.acpc_game import Names, PlayedHand, log_line
-from deepcfr.protocols.client import Bot, Client, ProtocolAgent
+from deepcfr.protocols.client import Client, ProtocolAgent
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
-from deepcfr.protocols.translation import TranslatingAgent
 from deepcfr.rng import key
 from deepcfr.runs.players import load_players, runs_of
 from deepcfr.types import OnProgress, Say
@@ -37,7 +36,7 @@ class HostedTable:
 
     rules: PokerRules
     names: Names
-    bots: tuple[Bot | None, Bot | None]
+    bots: tuple[ProtocolAgent | None, ProtocolAgent | None]
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def seat_players(
     assert shared
     rules = _rules_of(shared)
     first, second = (
-        seated(policies[name], key(seed, "dealer", "agent", index), rules) if name in policies else None
+        ProtocolAgent(policies[name], key(seed, "dealer", "agent", index), rules) if name in policies else None
         for index, name in enumerate(players)
     )
     return HostedTable(rules, seat_names(players), (first, second))
@@ -166,13 +165,6 @@ async def _finish(match: asyncio.Task[DealtResult], clients: Sequence[asyncio.Ta
         await asyncio.gather(match, return_exceptions=True)
 
 
-def seated(policy: Policy, seed: int, rules: PokerRules) -> Bot:
-    """The player of a policy at a table with these rules; in no-limit poker it translates bets. Raises GameError."""
-    if rules.betting == "no-limit":
-        return TranslatingAgent(policy, seed, rules)
-    return ProtocolAgent(policy, seed)
-
-
 @contextmanager
 def _recorder(
     records: Records, rules: PokerRules, names: Names, terms: Terms
@@ -251,24 +243,18 @@ def join_match(
         raise ConfigError(f"--retries must not be negative, but is {retries}.")
     if not seconds > 0:
         raise ConfigError(f"--seconds must be more than 0, but is {seconds:g}.")
-    bot = _guest(policy, seed, stack)
+    game, free = policy.game, None
+    if isinstance(game, Poker) and game.rules.betting != "limit":  # the dealer's raises may have any size
+        free = real_rules(policy) if stack is None else no_limit(real_rules(policy), stack)
+    elif isinstance(game, Poker) and stack is not None:
+        raise ConfigError(f"--stack is for no-limit games, and {game.name} is none.")
+    bot = ProtocolAgent(policy, seed, free)
     visit = asyncio.run(Client(bot, host, port, retries, seconds, say).play())
     measured = {"slowest_answer": visit.slowest, "connections": visit.connections}
     facts = visit.score.facts() | {"player": name} | measured
     slowest = f"the slowest answer took {1000 * visit.slowest:.0f} ms"
     words = f"{name} at {visit.score.game}: {visit.score.describe()}; {slowest}."
-    if isinstance(bot, TranslatingAgent):
+    if free:
         facts |= bot.facts()
         words += f" {bot.describe()}"
     return facts, words
-
-
-def _guest(policy: Policy, seed: int, stack: int | None) -> Bot:
-    """The player of a policy at somebody else's table. Raises ConfigError for a stack that cannot be, GameError."""
-    limit = isinstance(policy.game, Poker) and policy.game.rules.betting == "limit"
-    if stack is not None and limit:
-        raise ConfigError(f"--stack is for no-limit games, and {policy.game.name} is none.")
-    if limit or not isinstance(policy.game, Poker):
-        return ProtocolAgent(policy, seed)
-    rules = real_rules(policy)
-    return TranslatingAgent(policy, seed, no_limit(rules, stack) if stack is not None else rules)

@@ -26,7 +26,7 @@ from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
 from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, quote
 from deepcfr.protocols.acpc_game import action_of, gain_of, read_betting
-from deepcfr.protocols.translation import TranslatingAgent
+from deepcfr.protocols.client import ProtocolAgent
 
 STACK = 20_000
 BLINDS = (50, 100)
@@ -52,7 +52,7 @@ class SlumbotMatch:
     """The result of some hands."""
 
     score: Score
-    agent: TranslatingAgent
+    agent: ProtocolAgent
 
     def facts(self) -> dict[str, Any]:
         """The result as data for JSON."""
@@ -72,7 +72,7 @@ class Slumbot:
         if not 0 < seconds <= TIMEOUT_MAX:
             raise ConfigError(f"--seconds must be more than 0 and at most {TIMEOUT_MAX:g}, but is {seconds:g}.")
         self.rules = slumbot_rules(policy)
-        self.agent = TranslatingAgent(policy, seed, self.rules)
+        self.agent = ProtocolAgent(policy, seed, self.rules)
         self.address, self.seconds = address.rstrip("/"), seconds
         self._token: str | None = None
 

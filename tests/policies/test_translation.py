@@ -30,10 +30,10 @@ from deepcfr.policies.styles import scripted_policy
 from deepcfr.policies.translation import Translation, harmonic, real_rules
 from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_state
 from deepcfr.protocols.acpc_game import action_of, betting_of, log_line, move_of, position_of, read_betting
+from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.dealer import Terms
 from deepcfr.protocols.hand_history_reader import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match
-from deepcfr.protocols.translation import TranslatingAgent
 
 GAME = LadderGame(LADDERS["hunl-ladder"])
 UNIFORM = scripted_policy("uniform", GAME)
@@ -57,7 +57,7 @@ class Always(UniformPolicy):
 
 def shadow(actions: list[int], player: int = 0, hand: int = 0, policy: Policy = UNIFORM, seed: int = 0) -> PublicState:
     """The agent's own betting after real actions."""
-    found = TranslatingAgent(policy, seed).translation.follow(actions, player, hand)
+    found = ProtocolAgent(policy, seed, real_rules(policy)).player.translation.follow(actions, player, hand)
     assert not found.lost
     return found.own
 
@@ -155,7 +155,7 @@ def test_bets_of_the_games_own_sizes_are_followed_exactly() -> None:
     for hand in range(150):
         own, real, actions = GAME.state(), first_state(RULES), list[int]()
         while not own.over:
-            followed = TranslatingAgent(UNIFORM, 0).translation.follow(actions, hand % 2, hand)
+            followed = ProtocolAgent(UNIFORM, 0).player.translation.follow(actions, hand % 2, hand)
             assert not followed.translated
             assert followed.own.betting == own.betting
             assert real.chips == own.chips
@@ -168,22 +168,24 @@ def test_bets_of_the_games_own_sizes_are_followed_exactly() -> None:
 
 def test_a_raise_that_has_no_room_counts_as_the_one_before_or_as_the_largest_bet() -> None:
     before = shadow([200, 400], player=0)
-    again = TranslatingAgent(UNIFORM, 0).translation.follow((200, 400, 1_600, 3_000), 0, 0)
+    again = ProtocolAgent(UNIFORM, 0).player.translation.follow((200, 400, 1_600, 3_000), 0, 0)
     assert again.translated
     assert not again.lost
     assert again.own.betting == before.betting
-    bet = TranslatingAgent(UNIFORM, 0).translation.follow((CALL, CALL, 500, 4_000), 1, 0)  # its largest size, raised
+    bet = ProtocolAgent(UNIFORM, 0).player.translation.follow(
+        (CALL, CALL, 500, 4_000), 1, 0
+    )  # its largest size, raised
     assert not bet.lost
     assert bet.own.betting == ("c c", "c r2")
     state = parse_match_state("MATCHSTATE:0:0:cc/r500r4000:AsKd|/8c8dJs")
-    given = {TranslatingAgent(UNIFORM, seed).answer(state) for seed in range(40)}
+    given = {ProtocolAgent(UNIFORM, seed).answer(state) for seed in range(40)}
     assert {Move("f"), Move("c")} <= given
 
 
 def test_an_agent_whose_betting_has_ended_checks_and_calls() -> None:
     """A short stack of its own: the agent's hand is all-in on the flop, the real one goes on."""
     small = dataclasses.replace(GAME.source, name="short", stack=400, ladder=((200, 400), (100,), (100,), (100,)))
-    agent = TranslatingAgent(scripted_policy("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
+    agent = ProtocolAgent(scripted_policy("uniform", LadderGame(small)), 0, no_limit(RULES, 20_000))
     for text in ("r300r10000c/r12000", "r300r10000c/r12000c/r15000"):
         board = "/8c8dJs" if text.count("/") == 1 else "/8c8dJs/2c"
         move = agent.answer(parse_match_state(f"MATCHSTATE:1:3:{text}:|AsKd{board}"))
@@ -195,16 +197,16 @@ def test_an_agent_whose_betting_has_ended_checks_and_calls() -> None:
 def test_answers_depend_on_the_seed_the_hand_and_the_state_alone() -> None:
     texts = ["0:{}:r250:AsKd|", "0:{}:r250c/cr777:AsKd|/8c8dJs", "1:{}:r333r1111:|AsKd"]
     states = [parse_match_state(f"MATCHSTATE:{text}".format(hand)) for hand in range(40) for text in texts]
-    first, second = TranslatingAgent(UNIFORM, 7), TranslatingAgent(UNIFORM, 7)
+    first, second = ProtocolAgent(UNIFORM, 7), ProtocolAgent(UNIFORM, 7)
     answers = [first.answer(state) for state in states]
     assert [second.answer(state) for state in reversed(states)] == answers[::-1]
-    assert [TranslatingAgent(UNIFORM, 8).answer(state) for state in states] != answers
+    assert [ProtocolAgent(UNIFORM, 8).answer(state) for state in states] != answers
 
 
 @pytest.mark.parametrize("share", [1, 2])
 def test_own_sizes_are_shares_of_the_real_pot(share: int) -> None:
     game = load_game("hunl-pot")
-    agent = TranslatingAgent(Always(game, RAISE), 0)
+    agent = ProtocolAgent(policy := Always(game, RAISE), 0, real_rules(policy))
     pot = 2 * 250 * share
     state = parse_match_state(f"MATCHSTATE:0:0:r{250 * share}c/:AsKd|/8c8dJs")
     assert agent.answer(state) == Move("r", 250 * share + pot)
@@ -252,7 +254,7 @@ class RandomRaiser:
 
 def test_hands_against_random_raises_end_without_an_error(tmp_path: Path) -> None:
     """Each hand is refereed by pokerkit; most have a bet that the agent's game does not have."""
-    agent = TranslatingAgent(UNIFORM, 3)
+    agent = ProtocolAgent(UNIFORM, 3)
     records = Records(log=tmp_path / "log", phh=tmp_path)
     host_match(HostedTable(RULES, ("agent", "raiser"), (agent, RandomRaiser())), Terms(150, 3), records, print)
     logged = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("STATE:")]
@@ -265,7 +267,7 @@ def test_hands_against_random_raises_end_without_an_error(tmp_path: Path) -> Non
 
 def test_limit_games_have_nothing_to_translate() -> None:
     with pytest.raises(GameError, match="'fhp' has no raises that could stand for those of no-limit poker"):
-        TranslatingAgent(UniformPolicy(load_game("fhp")), 0)
+        real_rules(UniformPolicy(load_game("fhp")))
     assert no_limit(PRESETS["hunl-pot"], 20_000).stack == 20_000
     outcome = deepcfr("acpc", "fhp", "--port", 1, "--retries", 0, "--stack", 5)
     assert problem(outcome) == "--stack is for no-limit games, and fhp is none."
