@@ -20,7 +20,7 @@ from deepcfr.cli.output import open_console, print_json
 from deepcfr.cli.records import Folder
 from deepcfr.errors import ConfigError
 from deepcfr.files import write_atomically
-from deepcfr.report.run_page import ReportingObserver
+from deepcfr.report.page import ReportingObserver
 from experiments.fhp_learning import pages
 from experiments.grid import run_grid
 from experiments.reproduction.page import write_reproduction

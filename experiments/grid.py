@@ -23,9 +23,9 @@ from deepcfr.games.ladder import LadderRules
 from deepcfr.games.presets import cards_of, is_poker, load_rules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.locks import held
+from deepcfr.runs.listing import duration
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.pace import duration
+from deepcfr.runs.record import held
 from deepcfr.runs.train import Observer, train
 
 Say = Callable[[str], None]

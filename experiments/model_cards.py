@@ -36,8 +36,8 @@ from deepcfr.play.hand import Hand
 from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import scripted_policy, styled
 from deepcfr.report.matches import TournamentTerms
-from deepcfr.runs.cards import recipe
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.listing import recipe
 
 ROOT = Path(__file__).parents[1]
 MODELS, RESULTS = ROOT / "models", ROOT / "experiments" / "results"

@@ -12,8 +12,8 @@ from deepcfr.cli import parse_command
 from deepcfr.config import load_any_config
 from deepcfr.games.ladder import LADDERS
 from deepcfr.runs import record
-from deepcfr.runs.cards import model_facts, read_card
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.listing import model_facts, read_card
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.record import shipped_agents
 from deepcfr.web.site import open_site

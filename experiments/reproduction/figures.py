@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from deepcfr.evaluation.intervals import Interval, interval_of
-from deepcfr.report.chart import Chart, Curve
-from deepcfr.report.charts import beside, positive_band
+from deepcfr.report.chart import Chart, Curve, beside
 from experiments.grid import flat_settings
 from experiments.reproduction.results import WHOLE_BOARDS, ArmResult, StudyResult, final
 from experiments.studies import arm_config
@@ -98,8 +97,13 @@ def _chart(x: str, unit: str, curves: Sequence[Curve]) -> Chart:
 def _line(label: str, look: int, points: Sequence[tuple[float, Interval]]) -> Curve:
     """A line with its band; a single seed has no band."""
     several = all(math.isfinite(value.half) for _, value in points)
-    band = tuple(positive_band(v.mean - v.half, v.mean + v.half, v.mean) for _, v in points) if several else ()
+    band = tuple(_positive(v.mean - v.half, v.mean + v.half, v.mean) for _, v in points) if several else ()
     return Curve(label, "", look, tuple((x, value.mean) for x, value in points), band)
+
+
+def _positive(low: float, high: float, value: float) -> tuple[float, float]:
+    """An interval for a logarithmic axis: its lower end is at least a hundredth of the value."""
+    return (max(low, value / 100), high) if math.isfinite(high) else (value, value)
 
 
 def _seeds(count: int) -> str:

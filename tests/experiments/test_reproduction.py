@@ -482,6 +482,13 @@ def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
     assert "sliding | window (2 seeds)" in svg
 
 
+def test_a_band_stays_above_zero_and_one_seed_has_none() -> None:
+    from experiments.reproduction.figures import _positive
+
+    assert _positive(-5.0, 25.0, 10.0) == (0.1, 25.0)
+    assert _positive(-math.inf, math.inf, 10.0) == (10.0, 10.0)
+
+
 def test_a_sweep_is_drawn_over_its_setting_and_the_papers_points_on_their_game(root: Path) -> None:
     from experiments.reproduction import figures as study_figures
 

@@ -33,8 +33,7 @@ from deepcfr.policies.snapshots import Snapshot, compact, snapshot_weight, thin
 from deepcfr.policies.tables import TreePolicy, round_views, table_of
 from deepcfr.ranges.boards import Boards
 from deepcfr.rng import generator, key
-from deepcfr.runs.export import export
-from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.folder import RunFolder, export
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets

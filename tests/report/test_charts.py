@@ -13,23 +13,18 @@ from deepcfr.config import PublicChanceSampling, RunConfig
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError
 from deepcfr.files import signed_json
-from deepcfr.report.charts import curve, draw_curves
+from deepcfr.report.curves import draw_curves
 from deepcfr.runs.folder import RunFolder
 
 
-def run_with(path: Path, config: RunConfig, values: list[float]) -> RunFolder:
+def run_with(path: Path, config: RunConfig, values: list[float]) -> Path:
     run = RunFolder.create(path, config)
     lines = [{"iteration": 1, "seconds": 0.5, "total_nodes_touched": 9}]
     for number, value in enumerate(values):
         facts = {"seconds": 60.0 * (number + 1), "total_nodes_touched": 10 ** (number + 1)}
         lines.append({"iteration": number + 2, **facts, "evaluation": {"nash_conv": value}})
     run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return run
-
-
-def test_a_curve_is_the_exact_evaluations(tmp_path: Path) -> None:
-    run = run_with(tmp_path / "a", default_config("kuhn"), [300.0, 100.0])
-    assert curve(run) == [(60.0, 10, 300.0), (120.0, 100, 100.0)]
+    return path
 
 
 def test_a_picture_of_two_runs_names_both(tmp_path: Path) -> None:
@@ -47,7 +42,7 @@ def test_a_picture_of_runs_that_count_nodes_differently_says_so(tmp_path: Path) 
     runs = {name: run_with(tmp_path / name, config, [300.0, 100.0]) for name, config in named.items()}
     for names, mixed in ((["external", "public"], True), (["public", "again"], False)):
         draw_curves([runs[name] for name in names], tmp_path / "curve.svg")
-        assert (b"not comparable" in (tmp_path / "curve.svg").read_bytes()) == mixed
+        assert (b"count different things as nodes" in (tmp_path / "curve.svg").read_bytes()) == mixed
 
 
 def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
@@ -57,7 +52,7 @@ def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
         draw_curves([kuhn, leduc], tmp_path / "curve.svg")
     assert len(caught.value.problems) == 2
     assert "no exact evaluation" in caught.value.problems[0]
-    assert "kuhn, leduc" in caught.value.problems[1]
+    assert "kuhn in mA/g, leduc in mA/g" in caught.value.problems[1]
     nothing = run_with(tmp_path / "nothing", default_config("leduc"), [0.0])
     with pytest.raises(ConfigError, match="no exact evaluation above 0"):
         draw_curves([nothing], tmp_path / "curve.svg")
@@ -65,14 +60,14 @@ def test_what_cannot_be_drawn_is_said_all_at_once(tmp_path: Path) -> None:
 
 def test_rules_that_differ_under_one_name_are_not_one_game(tmp_path: Path) -> None:
     first, other = (run_with(tmp_path / name, default_config("leduc"), [100.0]) for name in ("first", "other"))
-    rules = json.loads((other.path / "game.json").read_text())
-    (other.path / "game.json").write_text(signed_json(rules | {"raise_size": [2, 6]}).decode())
+    rules = json.loads((other / "game.json").read_text())
+    (other / "game.json").write_text(signed_json(rules | {"raise_size": [2, 6]}).decode())
     with pytest.raises(ConfigError, match="the rules of leduc are not the same in all runs"):
-        draw_curves([first, RunFolder.open(other.path)], tmp_path / "curve.svg")
+        draw_curves([first, other], tmp_path / "curve.svg")
 
 
 def test_the_command_draws_a_picture_and_says_what_it_misses(tmp_path: Path) -> None:
-    run, picture = run_with(tmp_path / "a", default_config("kuhn"), [300.0, 100.0]).path, tmp_path / "one.svg"
+    run, picture = run_with(tmp_path / "a", default_config("kuhn"), [300.0, 100.0]), tmp_path / "one.svg"
     assert deepcfr("report", run, "--out", picture).out == f"Wrote {picture}.\n"
     assert picture.read_bytes().startswith(b"<svg ")
     assert "ending in .svg, but is missing." in problem(deepcfr("report", run))

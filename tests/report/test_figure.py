@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from xml.etree import ElementTree
 
 import pytest
 
-from deepcfr.report.chart import Chart, Curve, panel
-from deepcfr.report.charts import Mark, beside, positive_band, rows
+from deepcfr.report.chart import Chart, Curve, beside, panel
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -46,20 +44,3 @@ def test_colours_come_again_with_other_dashes() -> None:
     drawn = [panel(chart(Curve("a", "", look, ((1.0, 1.0), (2.0, 9.0))))) for look in range(12)]
     lines = [re.search(r'<g class="(series-\d)"><path class="curve" d="[^"]*"([^>]*)', text) for text in drawn]
     assert len({line.groups() for line in lines if line}) == 12
-
-
-def test_rows_place_numbers_and_published_ones_on_one_axis() -> None:
-    picture = rows("Gains", "mbb/g", [Mark("a", 10.0, 5.0, published=20.0), Mark("b", 0.0)], reference=0.0)
-    root = ElementTree.fromstring(picture)
-    circles = [(c.get("class"), float(c.get("cx") or "nan")) for c in root.iter(f"{SVG}circle")]
-    (_, ten), (_, twenty), (_, zero) = circles
-    assert [kind for kind, _ in circles] == ["dot", "hollow series-2", "dot"]
-    assert twenty - ten == pytest.approx(ten - zero, abs=0.2)
-    low = re.search(r'class="curve" d="M([\d.]+)', picture.decode())
-    assert low is not None
-    assert float(low[1]) == pytest.approx((ten + zero) / 2, abs=0.2)  # the interval begins at 5
-
-
-def test_a_band_stays_above_zero_and_one_seed_has_none() -> None:
-    assert positive_band(-5.0, 25.0, 10.0) == (0.1, 25.0)
-    assert positive_band(-math.inf, math.inf, 10.0) == (10.0, 10.0)

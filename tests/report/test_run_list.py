@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from command_line import deepcfr, edit_settings, problem
-from deepcfr.report.run_data import age
+from deepcfr.runs.listing import age
 
 SOLVE = ("solve", "kuhn", "--iterations", "4", "--json", "--out")
 

@@ -40,11 +40,11 @@ from deepcfr.report.chart import (
     thinned,
     tick_labels,
 )
-from deepcfr.report.run_curves import charts
-from deepcfr.report.run_data import read_new, read_run, read_thinned
-from deepcfr.report.run_page import REPORT, STATIC, ReportingObserver, body, report, write_report
+from deepcfr.report.curves import charts
+from deepcfr.report.page import REPORT, STATIC, ReportingObserver, body, report, write_report
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.metrics import append_metrics, read_metrics
+from deepcfr.runs.metrics import append_metrics, read_metrics, read_new, read_thinned
+from deepcfr.runs.record import read_run
 from deepcfr.runs.train import train
 from deepcfr.solvers.build import Record
 
@@ -518,7 +518,7 @@ TINY = SolveConfig(game="kuhn", solve=TabularConfig(iterations=6), evaluation=Ev
 
 
 def test_a_run_that_breaks_off_leaves_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepcfr.report.run_page._SHARE", math.inf)  # tiny runs have no time for reports otherwise
+    monkeypatch.setattr("deepcfr.report.page._SHARE", math.inf)  # tiny runs have no time for reports otherwise
     run = RunFolder.create(tmp_path / "run", TINY)
     observer = StoppingObserver(5)
     with pytest.raises(Stopped), observer:

@@ -37,8 +37,7 @@ from deepcfr.games.presets import load_rules
 from deepcfr.policies.query import query
 from deepcfr.policies.snapshots import snapshot_tensors
 from deepcfr.runs import checkpoint as checkpoints
-from deepcfr.runs.export import export
-from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.folder import RunFolder, export
 from deepcfr.solvers.deep_cfr import DeepCFR
 
 FIT = FitConfig(steps=3, batch_size=16)

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from deepcfr.errors import CheckpointError
-from deepcfr.runs.locks import LOCK, trained_here
+from deepcfr.runs.record import LOCK, trained_here
 from systems import WITHOUT, lock_up, program
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from deepcfr.errors import CheckpointError
-from deepcfr.runs.locks import trained_here
+from deepcfr.runs.record import trained_here
 try:
     with trained_here(Path(sys.argv[1])):
         print("held", flush=True)

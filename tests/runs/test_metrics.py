@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcfr.errors import CheckpointError
-from deepcfr.report.run_data import read_new, read_thinned
 from deepcfr.runs import metrics
-from deepcfr.runs.metrics import append_metrics, environment, read_metrics, truncate_metrics
+from deepcfr.runs.metrics import append_metrics, environment, read_metrics, read_new, read_thinned, truncate_metrics
 
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(

@@ -10,9 +10,8 @@ from rich.console import Console
 
 from command_line import deepcfr
 from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig
-from deepcfr.runs import pace as module
-from deepcfr.runs.live import LiveObserver
-from deepcfr.runs.pace import LATEST, Pace
+from deepcfr.runs import live as module
+from deepcfr.runs.live import LATEST, LiveObserver, Pace
 
 
 class Clock:

@@ -45,11 +45,10 @@ from deepcfr.files import cache_folder
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.runs import costs, folder
 from deepcfr.runs.costs import cost_notes
-from deepcfr.runs.export import export
-from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.folder import RunFolder, export
 from deepcfr.runs.live import LiveObserver
-from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import read_metrics
+from deepcfr.runs.record import trained_here
 from deepcfr.runs.train import Summary, train
 from deepcfr.solvers.collector import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR

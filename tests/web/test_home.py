@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from deepcfr.runs.cards import model_facts
+from deepcfr.runs.listing import model_facts
 from deepcfr.web.app import build_app
 from deepcfr.web.site import open_site
 from web_site import MODELS

@@ -131,7 +131,7 @@ def test_what_is_not_there_is_not_found(client: TestClient, address: str) -> Non
 def test_what_cannot_be_is_refused_with_a_sentence(client: TestClient) -> None:
     mixed = client.get("/runs", params={"with": ["half", "other"]})
     assert mixed.status_code == 400
-    assert "Only runs of one game share a page" in mixed.text
+    assert "Only runs of one game share charts" in mixed.text
     assert client.get("/runs", params={"with": ["half"] * 7}).status_code == 422
     for after in ("-1", "x", str(2**70)):
         refused = client.get("/api/runs/half/metrics", params={"after": after})

@@ -38,7 +38,7 @@ def games_command(command: Games) -> None:
 
 
 def models_command(command: Models) -> None:
-    from deepcfr.runs.cards import model_facts, show_models
+    from deepcfr.runs.listing import model_facts, show_models
 
     facts = model_facts(command.folder)
     if command.json:
@@ -48,7 +48,7 @@ def models_command(command: Models) -> None:
 
 
 def runs_command(command: Runs) -> None:
-    from deepcfr.report.run_data import run_facts, show_runs
+    from deepcfr.runs.listing import run_facts, show_runs
 
     facts = run_facts(command.folder)
     if command.json:
@@ -134,8 +134,8 @@ def abstract_command(command: Abstract) -> None:
 
 
 def resume_command(command: Resume) -> None:
-    from deepcfr.runs.cards import restart
     from deepcfr.runs.folder import RunFolder
+    from deepcfr.runs.listing import restart
     from deepcfr.runs.record import checkpoint_folders
 
     run, cluster = RunFolder.open(command.run), _cluster(command)
@@ -152,7 +152,7 @@ def resume_command(command: Resume) -> None:
 
 
 def _run(run: Any, as_json: bool, cluster: RayCluster | None = None) -> None:
-    from deepcfr.report.run_page import ReportingObserver
+    from deepcfr.report.page import ReportingObserver
     from deepcfr.runs.train import train
 
     console = open_console(as_json)
@@ -175,8 +175,7 @@ def _run(run: Any, as_json: bool, cluster: RayCluster | None = None) -> None:
 
 
 def export_command(command: Export) -> None:
-    from deepcfr.runs.export import export
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.runs.folder import RunFolder, export
 
     export(RunFolder.open(command.run), command.out, warn, command.keep_networks)
     print(f"Exported to {command.out}.")
@@ -186,20 +185,19 @@ def report_command(command: Report) -> None:
     if command.run:
         _report_runs(command)
         return
-    from deepcfr.report.charts import draw_curves
-    from deepcfr.runs.folder import RunFolder
+    from deepcfr.report.curves import draw_curves
 
     if not command.what:
         raise ConfigError("report needs runs: name those whose curves it draws, or those of a page after --run.")
     if command.out is None or command.out.suffix != ".svg":
         asked = "is missing" if command.out is None else f"is '{command.out}'"
         raise ConfigError(f"--out must name the picture to write, ending in .svg, but {asked}.")
-    draw_curves([RunFolder.open(Path(path)) for path in command.what], command.out)
+    draw_curves([Path(path) for path in command.what], command.out)
     print(f"Wrote {command.out}.")
 
 
 def _report_runs(command: Report) -> None:
-    from deepcfr.report.run_page import write_comparison, write_report
+    from deepcfr.report.page import write_comparison, write_report
 
     if command.what:
         raise ConfigError("--run writes a page of runs: give all runs after it, and no other arguments except --out.")

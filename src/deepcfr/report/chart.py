@@ -1,7 +1,7 @@
 """Draw curves as SVG that needs no script: axes with units, labelled lines, values under the pointer.
 
-`draw` makes a chart of a page, whose colours are classes of `static/run.css`; `report.figure` makes pictures of documents
-from the same parts. Lines also differ by dashes and labels, not only by colour.
+`draw` makes a chart of a page, whose colours are classes of `static/run.css`; `beside` makes a picture for documents, with
+a legend, a white background and its own style. Lines also differ by dashes and labels, not only by colour.
 """
 
 from __future__ import annotations
@@ -311,3 +311,60 @@ def _tip(words: Sequence[str], x: float, right: float) -> str:
         f'<tspan x="{at:.1f}" y="{_TOP + 12 + _LINE * row}">{escape(text)}</tspan>' for row, text in enumerate(words)
     )
     return f'<text class="tip" text-anchor="{anchor}">{lines}</text>'
+
+
+# Pictures for documents
+
+_COLOURS = ("#0072b2", "#b8500b", "#007a5a", "#a0417e", "#7a6a00", "#3f4a9a")
+_TITLE, _ROW, _SAMPLE = 24, 18, 36  # height of a title, height of a row, width of a legend's line
+_STYLE = (
+    ".figure text{font:11.5px system-ui,sans-serif;fill:#1a211d}.figure .title{font-size:14px;font-weight:600}"
+    ".figure .tick,.figure .name{fill:#57615b}"
+    ".figure .rule{stroke:#dde2df;fill:none}.figure .axis{stroke:#57615b;fill:none}"
+    ".figure .curve{stroke:currentColor;stroke-width:1.6;fill:none;stroke-linejoin:round}.figure .dot{fill:currentColor}"
+    ".figure .hollow{fill:#fff;stroke:currentColor}.figure .band{fill:currentColor;opacity:.16}"
+    + "".join(f".figure .series-{number}{{color:{colour}}}" for number, colour in enumerate(_COLOURS, start=1))
+)
+
+
+def beside(title: str, charts: Sequence[Chart]) -> bytes:
+    """Charts in one row with one legend for their labelled curves. Raises ValueError if a chart is empty."""
+    curves = {curve.label: curve for chart in charts for curve in chart.curves if curve.label}
+    longest = max((len(label) for label in curves), default=0)
+    width = max(WIDTH * len(charts), _SAMPLE + 32 + LETTER * longest, 20 + 1.4 * LETTER * len(title))
+    panels = (
+        f'<g transform="translate({WIDTH * place} {_TITLE})">{panel(chart)}{_figure_note(chart)}</g>'
+        for place, chart in enumerate(charts)
+    )
+    columns = 2 if _SAMPLE + 20 + LETTER * longest < width / 2 else 1
+    top = _TITLE + HEIGHT + (_ROW if any(chart.note for chart in charts) else 0)
+    legend = (
+        _legend(curve, 12 + (place % columns) * width / 2, top + _ROW * (place // columns) + 12)
+        for place, curve in enumerate(curves.values())
+    )
+    height = top + _ROW * -(-len(curves) // columns) + 8
+    lines = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img" aria-label="{escape(title)}">',
+        f"<style>{_STYLE}</style>",
+        f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>',
+        f'<text class="title" x="{width / 2:g}" y="16" text-anchor="middle">{escape(title)}</text>',
+        *panels,
+        *legend,
+        "</svg>\n",
+    )
+    return "\n".join(lines).encode()
+
+
+def _figure_note(chart: Chart) -> str:
+    return f'<text class="name" x="4" y="{HEIGHT + 8}">{escape(chart.note)}</text>' if chart.note else ""
+
+
+def _legend(curve: Curve, x: float, y: float) -> str:
+    dash = ' stroke-dasharray="1 3"' if curve.hollow else dashes(curve.look)
+    kind = "hollow" if curve.hollow else "dot"
+    return (
+        f'<g class="{series(curve.look)}"><path class="curve" d="M{x:.1f} {y:.1f}h{_SAMPLE}"{dash}/>'
+        f'<circle class="{kind}" cx="{x + _SAMPLE / 2:.1f}" cy="{y:.1f}" r="2.6"/></g>'
+        f'<text x="{x + _SAMPLE + 8:.1f}" y="{y + 4:.1f}">{escape(curve.label)}</text>'
+    )

@@ -28,7 +28,7 @@ from deepcfr.machine import usable_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
-from deepcfr.runs.pace import duration
+from deepcfr.runs.listing import duration
 from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
 from deepcfr.solvers.build import Solver, require_listed
 from deepcfr.solvers.history_values import value_memory_bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import shlex
@@ -52,6 +53,52 @@ def whole_lines(
             )
         else:
             yield line
+
+
+def read_thinned(path: Path, most: int) -> tuple[list[dict[str, Any]], int]:
+    """About `most` evenly spaced lines of metrics, all with an evaluation, and the last one.
+
+    Returns also the step between lines. Empty without a file; raises CheckpointError for damage before the end.
+    """
+    if not path.is_file():
+        return [], 1
+    raw = path.read_bytes().splitlines()
+    every = max(1, -(-len(raw) // most))
+    chosen = (i for i, text in enumerate(raw) if i % every == 0 or i >= len(raw) - 2 or b'"evaluation"' in text)
+    return list(whole_lines(path, ((i + 1, raw[i]) for i in chosen), lambda _: None)), every
+
+
+def read_new(path: Path, after: int, most: int) -> tuple[list[dict[str, Any]], int]:
+    """At most `most` lines of metrics after the byte `after`, and the byte at which to continue.
+
+    A shorter file was rewritten by a resumed run and is read from its start. An incomplete last line is not read yet.
+    """
+    if not path.is_file():
+        return [], 0
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        at = file.seek(after if after <= size else 0)
+        lines: list[dict[str, Any]] = []
+        while len(lines) < most and (text := file.readline()).endswith(b"\n"):
+            at += len(text)
+            lines += whole_lines(path, [(0, text)], lambda _: None)
+    return lines, at
+
+
+def number(line: dict[str, Any], key: str, index: int | None = None) -> float | None:
+    """A finite number of a line of metrics, with `index` one of a pair; None if there is none."""
+    value = line.get(key)
+    if index is not None:
+        value = value[index] if isinstance(value, list) and len(value) > index else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def nash_conv(line: dict[str, Any]) -> float | None:
+    """The exact NashConv of a line of metrics, in the game's milli unit; None if it has none."""
+    evaluation = line.get("evaluation")
+    return number(evaluation, "nash_conv") if isinstance(evaluation, dict) else None
 
 
 def truncate_metrics(path: Path, iteration: int) -> int:

@@ -1,19 +1,32 @@
-"""A run folder as data, without what trains or plays: its configuration and its game; and the shipped agents' folders."""
+"""A run folder as data, without what trains or plays: configuration, game, metrics, lock; and the shipped agents.
+
+A lock between processes is a file, and goes when its process does, however that ends.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import ChainMap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Self
 
-from deepcfr.config import AnyConfig, load_any_config
+from deepcfr.config import AnyConfig, RunConfig, load_any_config
 from deepcfr.errors import CheckpointError, GameError, HiddenAgent
-from deepcfr.files import read_json
+from deepcfr.files import cannot_write, read_json
 from deepcfr.games.ladder import ladder_rules
 from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource
 from deepcfr.games.rules import PokerRules
+from deepcfr.runs.metrics import nash_conv, number, read_thinned
+
+with warnings.catch_warnings():
+    # Without the system's locks, the file that names its process is the lock, for as long as that process lives.
+    warnings.filterwarnings("ignore", message="only soft file lock is available")
+    from filelock import FileLock, Timeout, UnixFileLock
 
 LARGER = ("hulh", "hunl-200", "hunl-200-deep")  # the agents of the package in packages/agents
 _PACKAGE = Path(__file__).parents[1]
@@ -59,6 +72,7 @@ def models_in(folder: Path) -> dict[str, Path]:
 
 
 STATE = "state.json"  # the file of a checkpoint that has its facts and checksums
+LOCK = "lock"  # the file in the folder of a run that is being trained
 
 
 class RunRecord:
@@ -122,3 +136,121 @@ def _source(stored: dict[str, Any], path: Path) -> GameSource:
     kinds: dict[str, type[OpenSpielSource | ClassSource]] = {"openspiel": OpenSpielSource, "python": ClassSource}
     kind = next((kinds[word] for word in kinds if word in stored), PokerRules)
     return kind(**stored)
+
+
+MOST_LINES = 2_000  # most lines of metrics that are read, besides evaluations
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The data of a run folder at one moment."""
+
+    name: str
+    config: AnyConfig
+    source: GameSource
+    environment: dict[str, Any]  # empty if not recorded
+    lines: tuple[dict[str, Any], ...]  # of metrics, oldest first
+    every: int  # `lines` has every `every`-th iteration, and all with an evaluation
+    size: int  # bytes of the metrics when they were read, or a little less
+
+    @property
+    def game(self) -> str:
+        """The name of the run's game."""
+        return self.source.name
+
+    @property
+    def unit(self) -> str:
+        """The milli unit, such as mbb/g."""
+        return self.source.milli_unit
+
+    @property
+    def method(self) -> str:
+        """The name of the run's method."""
+        return self.config.method
+
+    @property
+    def family(self) -> str:
+        """The kind of its metrics: of deep-cfr, nfsp, ppo or tabular solvers."""
+        return self.config.solver if isinstance(self.config, RunConfig) else "tabular"
+
+    @property
+    def all_hands(self) -> bool:
+        """Whether it counts nodes of public-chance or full-width passes, not of sampled histories."""
+        return self.config.plays_all_hands
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has done its last iteration or used its time."""
+        return bool(self.lines) and finished_at(self.config, self.lines[-1])
+
+    @property
+    def iteration(self) -> int:
+        """The last iteration that it has done."""
+        return int(self.lines[-1]["iteration"]) if self.lines else 0
+
+    @property
+    def progress(self) -> str:
+        """Iterations done as text, with the total if it has not finished."""
+        return f"{self.iteration:,}" if self.finished else f"{self.iteration:,} of {self.config.iterations:,}"
+
+    @property
+    def nash_conv(self) -> float | None:
+        """The last exact NashConv in the milli unit; None if there is none."""
+        return nash_conv(self.evaluated[-1]) if self.evaluated else None
+
+    @property
+    def evaluated(self) -> list[dict[str, Any]]:
+        """The lines with an exact evaluation."""
+        return [line for line in self.lines if nash_conv(line) is not None]
+
+
+def read_run(path: Path, name: str) -> RunData:
+    """Read a run folder; `name` is its name on pages. Raises CheckpointError, ConfigError, GameError if it is damaged."""
+    run = RunRecord.open(path)
+    try:
+        environment = read_json(run.path / "environment.json")
+    except CheckpointError:
+        environment = {}  # the page says that it was not recorded
+    size = run.metrics_path.stat().st_size if run.metrics_path.is_file() else 0
+    lines, every = read_thinned(run.metrics_path, MOST_LINES)
+    return RunData(name, run.config, run.source, environment, tuple(lines), every, size)
+
+
+def finished_at(config: AnyConfig, line: dict[str, Any]) -> bool:
+    """Whether a run ends with this line of metrics: its last iteration, or the first one after its time limit."""
+    limit = 60 * config.runtime.minutes or math.inf
+    return bool(line["iteration"] >= config.iterations or (number(line, "seconds") or 0.0) >= limit)
+
+
+@contextmanager
+def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock file `path` while the body runs; False if another process has it and the call may not wait.
+
+    The file is made, and removed when the body has ended. Raises CheckpointError if the file cannot be written.
+    """
+    lock = FileLock(path, blocking=wait)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        pass
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        yield lock.is_locked
+    finally:
+        if lock.is_locked and isinstance(lock, UnixFileLock):
+            path.unlink(missing_ok=True)  # the other locks do so when released
+        lock.release()
+
+
+@contextmanager
+def trained_here(path: Path) -> Iterator[None]:
+    """Keep other processes from training the run in `path` while the body runs.
+
+    The folder is made if it is missing. Raises CheckpointError if one does, or if it cannot be written.
+    """
+    with held(path / LOCK) as mine:
+        if not mine:
+            raise CheckpointError(f"'{path}' is being trained by another process.")
+        yield

@@ -14,8 +14,8 @@ from deepcfr.games.ladder_game import LadderGame
 from deepcfr.machine import resident_memory
 from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import RunFolder
-from deepcfr.runs.locks import trained_here
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
+from deepcfr.runs.record import trained_here
 from deepcfr.signals import Interrupt, catch_interrupt
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult

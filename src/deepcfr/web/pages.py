@@ -11,8 +11,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from deepcfr.report import run_page
-from deepcfr.runs.cards import run_facts
+from deepcfr.report import page as run_page
+from deepcfr.runs.listing import agent_facts
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.web.schema import AgentFacts
 from deepcfr.web.site import NamedRun, Site
@@ -50,13 +50,13 @@ def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 def cards(site: Site) -> list[AgentFacts]:
     """Return what each agent of a site is, in the order of `deepcfr models`."""
-    facts = {name: run_facts(run.folder, name) for name, run in site.runs.items()}
+    facts = {name: agent_facts(run.folder, name) for name, run in site.runs.items()}
     return [card(site.runs[name], facts[name]) for name in sorted(facts, key=lambda name: facts[name]["rank"])]
 
 
 def card(run: NamedRun, facts: dict[str, Any] | None = None) -> AgentFacts:
     """Return what an agent is; `facts` are those of its run, if they are there already."""
-    facts = facts or run_facts(run.folder, run.name)
+    facts = facts or agent_facts(run.folder, run.name)
     return AgentFacts(
         name=run.name,
         game=run.folder.source.name,

@@ -13,9 +13,10 @@ from pydantic import BaseModel, Field
 
 from deepcfr.errors import DeepCFRError
 from deepcfr.report.chart import LOOKS
-from deepcfr.report.run_data import RunData, finished_at, read_new, read_run
-from deepcfr.report.run_page import body, report, require_comparable, title
+from deepcfr.report.page import body, report, require_comparable, title, value_text
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.metrics import read_new
+from deepcfr.runs.record import RunData, finished_at, read_run
 from deepcfr.web.pages import render
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.site import NamedRun, Site
@@ -46,7 +47,7 @@ def router(site: Site) -> APIRouter:
                     named.append((_read(run), run.note))
                 except DeepCFRError as error:  # the other runs are shown
                     problems += error.problems
-            return render("runs.html", page="runs", runs=named, problems=problems, most=LOOKS)
+            return render("runs.html", page="runs", runs=named, problems=problems, most=LOOKS, value_text=value_text)
         return _page(site, [site.run(name) for name in dict.fromkeys(names)])
 
     @routes.get("/runs/{name}", include_in_schema=False)

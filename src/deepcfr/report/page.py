@@ -1,15 +1,12 @@
 """The page of one run, or of several on common charts: curves, exact evaluations, settings, environment.
 
-Pure functions from `RunData` to HTML, without the libraries of the web application, so that every installation can write
-`report.html`.
-
-Write `report.html`, the self-contained page of a run, during and after a run.
-
-It needs neither the web application nor its libraries, so every run has one.
+Functions from `RunData` to HTML, which need none of the libraries of the web application, so that every run has a
+`report.html`, the self-contained page that is written during and after it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -20,14 +17,17 @@ from typing import Any
 
 from rich.console import Console
 
-from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.config import UNREAD, AnyConfig, RunConfig, settings_by_name
+from deepcfr.defaults import default_config, default_solve_config
+from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.files import write_atomically
 from deepcfr.report.chart import LOOKS, Chart, dashes, draw, figure
-from deepcfr.report.run_curves import MEASURES, charts, letter
-from deepcfr.report.run_data import RunData, default_settings, nash_conv, number, read_run, settings
+from deepcfr.report.curves import MEASURES, charts, letter, several_games
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.live import LiveObserver
+from deepcfr.runs.metrics import nash_conv, number
+from deepcfr.runs.record import RunData, read_run
 from deepcfr.solvers.build import Record, Solver
 from deepcfr.training.fit import FitResult
 
@@ -36,12 +36,11 @@ _UNKNOWN = "not recorded"
 
 
 def require_comparable(runs: Sequence[RunData]) -> None:
-    """Raise ConfigError for more runs than a chart can distinguish, and for runs of games with different units."""
+    """Raise ConfigError for more runs than a chart can distinguish, and for runs of several games."""
     if len(runs) > LOOKS:
         raise ConfigError(f"At most {LOOKS} runs share a page, but {len(runs)} were requested.")
-    games = sorted({f"{run.game} in {run.unit}" for run in runs})
-    if len(games) > 1:
-        raise ConfigError(f"Only runs of one game share a page, but these are of {', '.join(games)}.")
+    if problems := several_games(runs):
+        raise ConfigError(problems)
 
 
 def title(runs: Sequence[RunData]) -> str:
@@ -70,20 +69,21 @@ def _heads(runs: Sequence[RunData]) -> str:
 def _head_row(index: int, run: RunData) -> str:
     cells = f'<th scope="row">{letter(index)} {escape(run.name)}</th>'
     cells += _cells("td", (run.method, "finished" if run.finished else "not finished", str(run.config.seed)))
-    return f"<tr>{cells}{_cells('td', (run.iterations, _nodes(run), _time(run), run.nash_conv, _best(run)), 'number')}</tr>"
+    figures = (run.progress, _nodes(run), _time(run), value_text(run.nash_conv), _best(run))
+    return f"<tr>{cells}{_cells('td', figures, 'number')}</tr>"
 
 
 def _state(run: RunData) -> str:
     state = '<strong class="good">finished</strong>' if run.finished else "<strong>not finished</strong>"
     return (
         f'<p class="muted">{escape(run.method)} on {escape(run.game)}, seed {run.config.seed} · {state}, '
-        f"{run.iterations} iterations</p>"
+        f"{run.progress} iterations</p>"
     )
 
 
 def _tiles(run: RunData) -> str:
     tiles = [
-        (f"NashConv, {run.unit}", run.nash_conv),
+        (f"NashConv, {run.unit}", value_text(run.nash_conv)),
         ("best", _best(run)),
         ("nodes touched", _nodes(run)),
         ("wall time", _time(run)),
@@ -172,7 +172,7 @@ def _evaluation(line: dict[str, Any]) -> str:
     seconds, nodes = number(line, "seconds"), number(line, "total_nodes_touched")
     spent = "–" if seconds is None else f"{seconds:,.1f}"
     touched = "–" if nodes is None else f"{nodes:,.0f}"
-    cells = _cells("td", (f"{line['iteration']:,}", spent, touched, *map(_value, values)), "number")
+    cells = _cells("td", (f"{line['iteration']:,}", spent, touched, *map(value_text, values)), "number")
     return cells + _cells("td", (str(found.get("policy", "–")),))
 
 
@@ -195,14 +195,37 @@ def _number_table(run: RunData, named: bool) -> str:
     head = _cells("th", ("iteration", "seconds", *(name for name, _ in columns)), "number")
     rows = "".join(
         "<tr>"
-        + _cells("td", (f"{line['iteration']:,}", _value(number(line, "seconds"))), "number")
-        + _cells("td", (_value(pick(line)) for _, pick in columns), "number")
+        + _cells("td", (f"{line['iteration']:,}", value_text(number(line, "seconds"))), "number")
+        + _cells("td", (value_text(pick(line)) for _, pick in columns), "number")
         + "</tr>"
         for line in chosen
     )
     return (f"<p><strong>{escape(run.name)}</strong></p>" if named else "") + _table(
         f"Curves of {run.name}", head, rows
     )
+
+
+def settings(run: RunData) -> dict[str, Any]:
+    """All settings that the run's solver reads, by dotted name."""
+    return _flat(run.config)
+
+
+def default_settings(run: RunData) -> dict[str, Any]:
+    """The default settings of the run's game and solver; its own settings if the game cannot be made here."""
+    config = run.config
+    if isinstance(config, RunConfig):
+        try:
+            plain: AnyConfig = default_config(config.game, config.solver, run.source)
+        except (ConfigError, GameError):  # such as OpenSpiel, which is not installed
+            plain = config
+    else:
+        plain = default_solve_config()
+    return _flat(dataclasses.replace(plain, game=config.game))
+
+
+def _flat(config: AnyConfig) -> dict[str, Any]:
+    unread = UNREAD[config.solver] if isinstance(config, RunConfig) else ()
+    return {name: value for name, value in settings_by_name(config).items() if name.split(".")[0] not in unread}
 
 
 def _settings(runs: Sequence[RunData]) -> str:
@@ -270,7 +293,8 @@ def _sitting(found: dict[str, Any]) -> str:
     return f'<dl class="made">{rows}</dl>'
 
 
-def _value(value: float | None) -> str:
+def value_text(value: float | None) -> str:
+    """A number for running text, or a dash."""
     return "–" if value is None else figure(value)
 
 

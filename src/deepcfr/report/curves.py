@@ -1,14 +1,18 @@
-"""The curves of a run: quantities of its metrics, their x axes and units."""
+"""The curves of runs: quantities of their metrics, x axes and units; and exact NashConv as a picture for documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from deepcfr.report.chart import Chart, Curve
-from deepcfr.report.run_data import RunData, nash_conv, number
+from deepcfr.errors import ConfigError
+from deepcfr.files import write_atomically
+from deepcfr.report.chart import Chart, Curve, beside
+from deepcfr.runs.metrics import nash_conv, number
+from deepcfr.runs.record import RunData, read_run
 
 Pick = Callable[[dict[str, Any]], float | None]
 
@@ -186,3 +190,32 @@ def _across(measure: Measure, runs: Sequence[RunData]) -> tuple[str, float]:
     longest = max((number(line, "seconds") or 0.0 for run in runs for line in run.lines[-1:]), default=0.0)
     unit, size = next((unit, size) for least, unit, size in _TIMES if longest >= least)
     return f"wall time, {unit}", size
+
+
+def several_games(runs: Sequence[RunData]) -> list[str]:
+    """A sentence if the runs are not of one game, so that their values cannot be compared."""
+    names = sorted({f"{run.game} in {run.unit}" for run in runs})
+    if len(names) > 1:
+        return [f"Only runs of one game share charts, but these are of {', '.join(names)}."]
+    if len({run.source for run in runs}) > 1:
+        return [f"Only runs of one game share charts, but the rules of {runs[0].game} are not the same in all runs."]
+    return []
+
+
+def draw_curves(paths: Sequence[Path], target: Path) -> None:
+    """Draw exact NashConv against nodes touched and against wall time, one line a run, as an SVG file.
+
+    Raises ConfigError if a run has no exact evaluation above 0, or if the runs are of several games, and the errors of
+    reading runs and of writing a file.
+    """
+    runs = [read_run(path, path.resolve().name) for path in paths]
+    empty = [
+        f"'{path}' has no exact evaluation above 0 to draw."
+        for path, run in zip(paths, runs, strict=True)
+        if not any((nash_conv(line) or 0) > 0 for line in run.evaluated)
+    ]
+    if problems := empty + several_games(runs):
+        raise ConfigError(problems)
+    labelled = [replace(run, name=f"{run.method}: {run.name}") for run in runs]
+    drawn = [chart for measure in MEASURES[1::-1] for chart in _of_several(measure, measure.parts[0], labelled)]
+    write_atomically(target, beside(f"Exact NashConv on {runs[0].game}", drawn))
