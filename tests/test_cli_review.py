@@ -19,8 +19,8 @@ from deepcfr.play.costs import Costs, review_seats
 from deepcfr.play.hand import Hand, adjusted_result, decisions, free_holes, played
 from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import scripted_policy
-from deepcfr.protocols.hand_history_reader import parse_histories
 from deepcfr.types import Infosets
+from histories import parse_histories
 from ladder_games import TWO_ROUNDS, random_table
 
 LIMIT = """variant = 'FT'

@@ -29,12 +29,12 @@ from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols.acpc import parse_match_state, parse_move
 from deepcfr.protocols.acpc_game import gain_of
 from deepcfr.protocols.client import ProtocolAgent
-from deepcfr.protocols.hand_history_reader import parse_histories
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.search.spot import Sizes, parse_board
 from deepcfr.search.spot_ranges import parse_range
 from definitions import format_game_definition
+from histories import parse_histories
 from web_site import MODELS, agent, client
 
 SOME, ALL = 120, 1_250

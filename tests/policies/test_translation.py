@@ -32,7 +32,7 @@ from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_
 from deepcfr.protocols.acpc_game import action_of, betting_of, log_line, move_of, position_of, read_betting
 from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.dealer import Terms
-from deepcfr.protocols.hand_history_reader import load_histories
+from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match
 
 GAME = LadderGame(LADDERS["hunl-ladder"])

@@ -25,7 +25,7 @@ from deepcfr.protocols.acpc import ProtocolError, parse_match_state
 from deepcfr.protocols.acpc_game import log_line
 from deepcfr.protocols.client import Client, ProtocolAgent, Visit
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
-from deepcfr.protocols.hand_history_reader import load_histories
+from deepcfr.protocols.hand_history import load_histories
 from deepcfr.protocols.host import HostedTable, Records, host_match, seat_names, seat_players
 from deepcfr.rng import key
 

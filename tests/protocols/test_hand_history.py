@@ -16,9 +16,9 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.protocols.acpc import ProtocolError
 from deepcfr.protocols.acpc_game import PlayedHand, gains
-from deepcfr.protocols.hand_history import format_history, history_of, referee
-from deepcfr.protocols.hand_history_reader import load_histories, parse_histories
+from deepcfr.protocols.hand_history import format_history, history_of, load_histories, referee
 from deepcfr.rng import key
+from histories import parse_histories
 
 STANDARD = ("hulh", "hunl-pot")  # those that PHH has a variant for
 

@@ -26,7 +26,7 @@ def review_command(command: ReviewHands) -> None:
 
     from deepcfr.play.costs import Costs, describe, review_seats
     from deepcfr.play.hand import Hand
-    from deepcfr.protocols.hand_history_reader import hands_to_review
+    from deepcfr.protocols.hand_history import hands_to_review
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)

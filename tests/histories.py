@@ -1,0 +1,9 @@
+"""Hands of a text in PHH, for tests."""
+
+from deepcfr.games.rules import PokerRules
+from deepcfr.protocols.acpc_game import PlayedHand
+from deepcfr.protocols.hand_history import fields_of, played_hand
+
+
+def parse_histories(text: str, rules: PokerRules) -> list[PlayedHand]:
+    return [played_hand(fields, rules, place) for place, fields in enumerate(fields_of(text))]
