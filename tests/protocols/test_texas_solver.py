@@ -9,7 +9,7 @@ import pytest
 
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError
-from deepcfr.protocols.texas_solver import Parameters
+from deepcfr.protocols.texas_solver import read_parameters
 from deepcfr.search.spot import Spot
 from deepcfr.search.spot_sizes import Sizes
 
@@ -40,11 +40,11 @@ dump_result turn.json
 
 
 def test_a_file_is_the_spot_that_it_describes() -> None:
-    found = Parameters.parse("\ufeff" + FILE.replace("\n", "\r\n"))
-    assert (found.board, found.pot, found.stacks) == ("Ks,8h,3d,2c", 20, 90)
-    assert (found.dealer, found.big_blind) == ("KK,AKs:0.5", "88,A3s")
-    assert (found.accuracy, found.iterations, found.dump) == (0.5, 40, "turn.json")
-    sizes = Sizes.parse(found.sizes)
+    found = read_parameters("\ufeff" + FILE.replace("\n", "\r\n"))
+    assert (found["board"], found["pot"], found["stacks"]) == ("Ks,8h,3d,2c", 20, 90)
+    assert (found["dealer"], found["big_blind"]) == ("KK,AKs:0.5", "88,A3s")
+    assert (found["gap"], found["iterations"], found["dump"]) == ("1%", 40, "turn.json")
+    sizes = Sizes.parse(found["sizes"])
     assert (sizes.cap, sizes.threshold) == (3, 80)
     bets = {
         (player, street, kind): [size.number for size in sizes.at(player, street, kind)]
@@ -64,10 +64,10 @@ def test_a_file_is_the_spot_that_it_describes() -> None:
 
 
 def test_without_sizes_there_is_all_in_alone_as_in_the_console_program() -> None:
-    found = Parameters.parse("set_pot 10")
-    which = Spot.parse("Ks8h3d2cTs", found.sizes, pot=10, stacks=10, dealer="KK", big_blind="88")
+    found = read_parameters("set_pot 10")
+    which = Spot.parse("Ks8h3d2cTs", found["sizes"], pot=10, stacks=10, dealer="KK", big_blind="88")
     assert which.betting.tree.num_decisions == 4
-    assert (found.accuracy, found.iterations) == (None, 100)
+    assert ("gap" in found, found["iterations"]) == (False, 100)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_without_sizes_there_is_all_in_alone_as_in_the_console_program() -> None
 )
 def test_what_cannot_be_read_is_a_sentence(line: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        Parameters.parse(f"# a comment\n{line}\n")
+        read_parameters(f"# a comment\n{line}\n")
 
 
 def test_the_command_solves_a_file_and_options_come_first(tmp_path: Path) -> None:

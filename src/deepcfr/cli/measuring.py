@@ -103,7 +103,7 @@ def spot_command(command: SpotQuery) -> None:
         raise ConfigError(f"'{command.out}' exists: choose another file.")
     from deepcfr.files import require_writable, write_atomically
     from deepcfr.runs.players import check_search, load_players
-    from deepcfr.search.spot import Spot
+    from deepcfr.search.spot import SPOT_TEXTS, Spot
 
     policy = None
     if command.from_:
@@ -112,20 +112,8 @@ def spot_command(command: SpotQuery) -> None:
         check_search([], command.search)
         if command.policy != "own":
             raise ConfigError(f"--policy {command.policy} needs --from, the agent whose policy it is.")
-    spot = Spot.parse(
-        command.board,
-        command.sizes,
-        pot=command.pot,
-        stacks=command.stacks,
-        dealer=_range(command.dealer),
-        big_blind=_range(command.big_blind),
-        policy=policy,
-        line=command.line,
-        rake=command.rake,
-        cap=command.cap,
-        min_bet=command.min_bet,
-        aggressor=command.aggressor,
-    )
+    ranges = {"dealer": _range(command.dealer), "big_blind": _range(command.big_blind)}
+    spot = Spot.parse(policy=policy, **{name: getattr(command, name) for name in SPOT_TEXTS} | ranges)
     solver = SpotSolver(spot, memory_for_spots(), command.threads, _locks(command.lock))
     if command.out:
         require_writable(command.out)
@@ -164,17 +152,11 @@ def _text_of(path: Path) -> str:
 
 def _with_parameters(command: SpotQuery, path: Path) -> SpotQuery:
     """The command with the values of a parameter file of TexasSolver where it has the default ones."""
-    from deepcfr.protocols.texas_solver import Parameters
+    from deepcfr.protocols.texas_solver import read_parameters
 
-    found = Parameters.parse(_text_of(path))
-    values = {
-        name: getattr(found, name) for name in ("board", "pot", "stacks", "dealer", "big_blind", "sizes", "iterations")
-    }
-    if found.accuracy is not None:
-        values["gap"] = f"{2 * found.accuracy:g}%"  # of both players' gains, from percent of their mean
-    if found.dump and not command.out:
-        warn(f"'{found.dump}' of '{path}' is not written: give --out for the solution.")
-    default = SpotQuery()
+    values, default = read_parameters(_text_of(path)), SpotQuery()
+    if (dump := values.pop("dump", None)) and not command.out:
+        warn(f"'{dump}' of '{path}' is not written: give --out for the solution.")
     return replace(
         command, **{name: value for name, value in values.items() if getattr(command, name) == getattr(default, name)}
     )

@@ -6,67 +6,49 @@ more than 67 % of stack and half the pot are in; so has what is read here. Its b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, isfinite
+from typing import Any
 
 from deepcfr.errors import ConfigError
 
 _PLAYERS, _STREETS, _KINDS = ("oop", "ip"), ("flop", "turn", "river"), ("bet", "raise", "donk")
 _RAISES, _THRESHOLD, _ITERATIONS = 3, 0.67, 100  # its defaults
-_TEXTS = ("set_board", "set_range_ip", "set_range_oop")
-_NUMBERS = ("set_pot", "set_effective_stack", "set_allin_threshold", "set_accuracy", "set_max_iteration")
+_TEXTS = {"set_board": "board", "set_range_ip": "dealer", "set_range_oop": "big_blind", "dump_result": "dump"}
+_NUMBERS = {"set_pot": "pot", "set_effective_stack": "stacks"}
 _RUNNING = (  # how it runs and what it prints, which makes no difference to the spot
     "build_tree", "start_solve", "set_thread_num", "set_print_interval", "set_use_isomorphism", "set_dump_rounds",
-    "dump_result",
 )  # fmt: skip
+_KNOWN = sorted(
+    [*_TEXTS, *_NUMBERS, *_RUNNING, "set_allin_threshold", "set_accuracy", "set_max_iteration", "set_bet_sizes"]
+)
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """A spot as `Spot.parse` reads it, and when TexasSolver would stop; None where the file has no such command."""
+def read_parameters(text: str) -> dict[str, Any]:
+    """The options of `deepcfr spot` that a file has, by name, and as `dump` the file that TexasSolver would write.
 
-    board: str | None
-    pot: float | None
-    stacks: float | None
-    dealer: str | None
-    big_blind: str | None
-    sizes: str
-    accuracy: float | None  # percent of the pot, the mean gain of both players' best responses
-    iterations: int
-    dump: str | None  # the file that TexasSolver would write
-
-    @staticmethod
-    def parse(text: str) -> Parameters:
-        """The parameters in a file. Raises ConfigError with the number of the first line that cannot be read."""
-        values: dict[str, str] = {}
-        numbers: dict[str, float] = {}
-        sizes: dict[tuple[str, str, str], list[float]] = {}
-        for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-            name, value = ([*line.split(maxsplit=1), "", ""])[:2]
-            where = f"Line {number}, '{line.strip()}',"
-            if name == "set_bet_sizes":
-                _read_sizes(where, value, sizes)
-            elif name in _NUMBERS:
-                numbers[name] = _number(where, value)
-            elif name in _TEXTS or name in _RUNNING:
-                values[name] = value.strip()
-            elif name and not name.startswith("#"):
-                raise ConfigError(f"{where} is no command of TexasSolver that can be read: {', '.join(_known())}.")
-        return Parameters(
-            board=values.get("set_board"),
-            pot=numbers.get("set_pot"),
-            stacks=numbers.get("set_effective_stack"),
-            dealer=values.get("set_range_ip"),
-            big_blind=values.get("set_range_oop"),
-            sizes=_sizes_text(sizes, numbers.get("set_allin_threshold", _THRESHOLD)),
-            accuracy=numbers.get("set_accuracy"),
-            iterations=int(numbers.get("set_max_iteration", _ITERATIONS)),
-            dump=values.get("dump_result"),
-        )
-
-
-def _known() -> list[str]:
-    return sorted([*_TEXTS, *_NUMBERS, *_RUNNING, "set_bet_sizes"])
+    Raises ConfigError with the number of the first line that cannot be read.
+    """
+    found: dict[str, Any] = {"iterations": _ITERATIONS}
+    sizes: dict[tuple[str, str, str], list[float]] = {}
+    threshold = _THRESHOLD
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        name, value = ([*line.split(maxsplit=1), "", ""])[:2]
+        where = f"Line {number}, '{line.strip()}',"
+        if name == "set_bet_sizes":
+            _read_sizes(where, value, sizes)
+        elif name == "set_allin_threshold":
+            threshold = _number(where, value)
+        elif name == "set_accuracy":  # percent of the pot, the mean of both players' gains
+            found["gap"] = f"{2 * _number(where, value):g}%"
+        elif name == "set_max_iteration":
+            found["iterations"] = int(_number(where, value))
+        elif name in _NUMBERS:
+            found[_NUMBERS[name]] = _number(where, value)
+        elif name in _TEXTS:
+            found[_TEXTS[name]] = value.strip()
+        elif name and name not in _RUNNING and not name.startswith("#"):
+            raise ConfigError(f"{where} is no command of TexasSolver that can be read: {', '.join(_KNOWN)}.")
+    return found | {"sizes": _sizes_text(sizes, threshold)}
 
 
 def _number(where: str, text: str) -> float:

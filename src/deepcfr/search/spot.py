@@ -31,6 +31,10 @@ from deepcfr.search.subgame import PLAYERS
 from deepcfr.types import Cards, Doubles, Floats
 
 NAMES = ("dealer", "big blind")
+#: what a spot is read from, besides a policy
+SPOT_TEXTS = (
+    "board", "sizes", "pot", "stacks", "dealer", "big_blind", "line", "rake", "cap", "min_bet", "aggressor",
+)  # fmt: skip
 _MOST_AMOUNT = 100_000_000  # of the pot and of the stacks
 _MOST_DIGITS = 12  # of a unit after the point
 _EXACT = 1e-6  # a smaller relative change of an amount is not worth a word

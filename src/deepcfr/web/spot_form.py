@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from deepcfr.defaults import SPOT_ITERATIONS, SPOT_SIZES
 from deepcfr.errors import ConfigError, DeepCFRError
-from deepcfr.search.spot import Spot, parse_board
+from deepcfr.search.spot import SPOT_TEXTS, Spot, parse_board
 from deepcfr.search.spot_ranges import hand_rows, parse_range
 from deepcfr.search.spot_sizes import amount_text
 from deepcfr.search.spot_solver import SpotSolver, memory_for_spots
@@ -85,20 +85,8 @@ def check_solved(site: Site, facts: schema.SpotFacts) -> None:
 
 def spot_of(site: Site, wish: schema.SpotWish) -> Spot:
     """The spot of a wish. Raises what its parts raise for mistakes."""
-    return Spot.parse(
-        wish.board,
-        wish.sizes,
-        pot=wish.pot,
-        stacks=wish.stacks,
-        dealer=wish.dealer,
-        big_blind=wish.big_blind,
-        policy=site.run(wish.agent).agent().policy if wish.agent else None,
-        line=wish.line,
-        rake=wish.rake,
-        cap=wish.cap,
-        min_bet=wish.min_bet,
-        aggressor=wish.aggressor,
-    )
+    policy = site.run(wish.agent).agent().policy if wish.agent else None
+    return Spot.parse(policy=policy, **wish.model_dump(include=set(SPOT_TEXTS)))
 
 
 def mistakes(site: Site, values: Mapping[str, Any]) -> dict[str, str]:
