@@ -787,8 +787,8 @@ def test_an_export_that_is_cut_off_is_no_run_and_can_be_made_again(
     target = tmp_path / "export"
     for place in ("save_checkpoint", "truncate_metrics", "write_atomically"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"deepcfr.runs.export.{place}", lambda *_, **__: crash())
-            patch.setattr("deepcfr.runs.export.shutil.rmtree", lambda *_, **__: None)  # nothing is tidied up
+            patch.setattr(f"deepcfr.runs.folder.{place}", lambda *_, **__: crash())
+            patch.setattr("deepcfr.runs.folder.shutil.rmtree", lambda *_, **__: None)  # nothing is tidied up
             with pytest.raises(Crash):
                 export(RunFolder.open(reference), target, pytest.fail)
         assert not target.exists()
