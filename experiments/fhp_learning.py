@@ -1,26 +1,21 @@
-"""Results of Deep CFR on flop hold'em: exact NashConv with nodes, network rows, samples and time.
+"""Tables of Deep CFR on flop hold'em from records: exact NashConv with nodes, network rows, samples, time; error budgets.
 
-    python -m experiments.fhp_learning strength=runs/s faithful+=runs/f --sd-cfr --note "..."   # take runs in
-
-`python -m experiments report` then writes README.md and docs/fhp.md.
-
-A run is named with its setting, and refused if its configuration is not of that setting. Figures are recorded in
-experiments/results/fhp_learning.json; a new measurement at the same commit replaces the old one. Error budgets are
-experiments/results/fhp_error_budget*.json, the output of `deepcfr error-budget RUN --json`.
+Rows are in experiments/results/fhp_learning.json, one for each evaluation of a run; error budgets are
+experiments/results/fhp_error_budget*.json, the output of `deepcfr error-budget RUN --json`. `python -m experiments report`
+writes README.md and docs/fhp.md with them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from deepcfr.errors import DeepCFRError
-from experiments.fhp_rows import SETTINGS, Row, merged, rows_of
 from experiments.filled import ROOT, filled, replaced, short, up
 
+Row = dict[str, Any]
+SETTINGS = ("paper", "faithful+", "strength")  # in the order of the table
 RESULT = ROOT / "experiments" / "results" / "fhp_learning.json"
 BEGIN, END = "<!-- learning -->", "<!-- end of learning -->"
 BEGIN_FRONT, END_FRONT = "<!-- front -->", "<!-- end of front -->"
@@ -170,31 +165,3 @@ def pages(docs: Path) -> dict[Path, str]:
         if path.is_file():
             found[path] = replaced(found.get(path) or path.read_text(encoding="utf-8"), begin, end, lines)
     return found
-
-
-def main() -> None:
-    """Record runs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", metavar="SETTING=FOLDER", help=f"settings are {', '.join(SETTINGS)}")
-    parser.add_argument(
-        "--sd-cfr", action="store_true", help="measure the SD-CFR average of each newest checkpoint too"
-    )
-    parser.add_argument("--threads", type=int, default=1, help="for that")
-    parser.add_argument("--note", default="", help="what else was running, and the like")
-    parser.add_argument("--hardware", help="what the runs were made on, if on a GPU")
-    given = parser.parse_args()
-    for text in given.runs:
-        setting, separator, folder = text.partition("=")
-        if not separator:
-            parser.error(f"'{text}' is not SETTING=FOLDER.")
-        threads = given.threads if given.sd_cfr else None
-        try:
-            new = rows_of(setting, Path(folder), given.note, given.hardware, threads)
-        except DeepCFRError as error:
-            raise SystemExit(str(error)) from None
-        rows = merged(recorded()[0], new)
-        RESULT.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

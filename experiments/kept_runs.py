@@ -6,15 +6,16 @@ python -m experiments report --studies experiments/results/records     # the pag
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 from deepcfr.runs.metrics import read_metrics
-from experiments.fhp_rows import without_home
 from experiments.filled import ROOT
 
 KEPT = ROOT / "experiments" / "results" / "records"
 _FACTS = ("config.toml", "game.json", "environment.json")
+_HOME = re.compile(r"(?<= )/\S*/(?=runs/)")  # what comes before the folder `runs` in a command
 _MOST_LINES = 150  # of longer metrics, such as NFSP's, only the evaluations and the last line are kept
 
 
@@ -29,7 +30,7 @@ def keep(root: Path, kept: Path = KEPT) -> list[Path]:
         target = kept / found.parent.relative_to(root)
         target.mkdir(parents=True, exist_ok=True)
         for name in _FACTS:
-            (target / name).write_text(without_home((found.parent / name).read_text()))
+            (target / name).write_text(_HOME.sub("", (found.parent / name).read_text()))
         (target / "metrics.jsonl").write_text("".join(texts))
         folders.append(target)
     return folders
