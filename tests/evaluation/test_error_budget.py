@@ -411,21 +411,16 @@ def test_a_missing_policy_is_named() -> None:
     assert "sd-cfr    not measured: None was kept." in "\n".join(budget_lines(budget))
 
 
-def test_games_out_of_reach_are_refused() -> None:
-    with pytest.raises(GameError, match=r"An error budget is exact\. hulh has 51,979,200 boards"):
-        error_budget(PokerGame(PRESETS["hulh"]), default_config("hulh"), 10, {}, BudgetSettings())
-
-
-def test_runs_without_boards_or_networks_are_refused(tmp_path: Path) -> None:
+def test_runs_without_boards_or_networks_and_games_out_of_reach_are_refused(tmp_path: Path) -> None:
     tabular = RunFolder.create(tmp_path / "solve", SolveConfig(game="leduc"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*solve' is a run of a tabular solver\."):
         run_budget(tabular, BudgetSettings(), pytest.fail)
     other = RunFolder.create(tmp_path / "nfsp", default_config("leduc", "nfsp"))
     with pytest.raises(ConfigError, match=r"needs a Deep CFR run, and '.*nfsp' is a run of NFSP\."):
         run_budget(other, BudgetSettings(), pytest.fail)
-    forgetful = RunFolder.create(tmp_path / "plus", default_config("leduc", "deep-cfr+"))
-    with pytest.raises(ConfigError, match=r"'advantage.target' is bootstrap, and such a run forgets its samples\."):
-        run_budget(forgetful, BudgetSettings(skip=frozenset(SKIPPABLE) - {"fits"}), pytest.fail)
+    large = RunFolder.create(tmp_path / "hulh", default_config("hulh"))
+    with pytest.raises(GameError, match=r"An error budget is exact\. hulh has 51,979,200 boards"):
+        run_budget(large, BudgetSettings(), pytest.fail)
     listed = RunFolder.create(tmp_path / "dice", RunConfig(game="openspiel:liars_dice"))
     with pytest.raises(GameError, match=r"for limit and pot betting, and 'liars_dice' has neither\."):
         run_budget(listed, BudgetSettings(), pytest.fail)
@@ -480,7 +475,7 @@ def test_the_command_prints_what_the_object_holds(run: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "algorithm"), [("deep-cfr+", "cfr+"), ("double-neural", "cfr")])
-def test_a_run_that_forgets_its_samples_has_every_part_but_fits(name: str, algorithm: Any, tmp_path: Path) -> None:
+def test_a_run_that_keeps_sums_is_set_beside_its_own_kind_of_tables(name: str, algorithm: Any, tmp_path: Path) -> None:
     path = tmp_path / "plus"
     assert deepcfr("train", "leduc", "--solver", name, "--out", path, *_TINY).status == 0
     facts = deepcfr("error-budget", path, "--json", "--skip", "architecture", "--threads", 1).json
@@ -489,11 +484,6 @@ def test_a_run_that_forgets_its_samples_has_every_part_but_fits(name: str, algor
     solver = VectorCFR(PokerGame(LEDUC), TabularConfig(algorithm=algorithm, iterations=3))
     list(solver.iterations())
     assert tabular["nash_conv"] == pytest.approx(exploitability(solver.average_policy()).nash_conv)
-    (reason,) = facts["unmeasured"].values()
-    assert facts["unmeasured"] == {"fits": reason}
-    assert reason.endswith(f"{'sum' if algorithm == 'cfr' else 'bootstrap'}, and such a run forgets its samples.")
-    silent = deepcfr("error-budget", path, "--json", "--skip", "architecture", "tabular", "fits", "--threads", 1).json
-    assert silent["unmeasured"] == {}
 
 
 def test_the_command_refuses_with_a_sentence(run: Path) -> None:

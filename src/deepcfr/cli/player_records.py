@@ -13,7 +13,7 @@ from deepcfr.defaults import SPOT_GAP, SPOT_ITERATIONS, SPOT_SIZES
 
 Address = Annotated[str, arg(metavar="HOST")]
 Boards = Annotated[int | Literal["all"] | None, arg(metavar="N|all")]
-BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations", "fits"]
+BudgetPart = Literal["tabular", "architecture", "sd-cfr", "average", "current", "panel", "deviations"]
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The error budget of a Deep CFR run: how much each part of the method adds to its NashConv, and the noise of its fits.
+"""The error budget of a Deep CFR run: how much each part of the method adds to its NashConv.
 
 Each part is compared with what it approximates: the iterates with exact tabular CFR after as many iterations, the
 average network with the exact average of the iterates (SD-CFR), and the architecture with the solved game that it is
@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from deepcfr.config import RunConfig, TabularConfig
-from deepcfr.errors import ConfigError, GameError
+from deepcfr.errors import ConfigError
 from deepcfr.evaluation.deviations import ALL, Deviation, decision_sets, deviations
 from deepcfr.evaluation.exact_average import first_round_table, solved_examples
-from deepcfr.evaluation.exploitability import exploitability, refusal_of
-from deepcfr.evaluation.fit_noise import FitNoise
-from deepcfr.games.base import Game
+from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
@@ -37,7 +35,7 @@ from deepcfr.training.fit import fit
 from deepcfr.training.networks import build_network
 
 POLICIES = ("sd-cfr", "average", "current")
-SKIPPABLE = ("tabular", "architecture", *POLICIES, "panel", "deviations", "fits")
+SKIPPABLE = ("tabular", "architecture", *POLICIES, "panel", "deviations")
 _MEANINGS = {
     "tabular": "exact tabular {algorithm} after {iterations} iterations, as many as the run",
     "solved": "exact tabular {algorithm} after {iterations} iterations, which the next line's network is fitted to",
@@ -103,7 +101,6 @@ class ErrorBudget:
     gaps: tuple[Gap, ...]
     deviating: str | None  # the policy of these deviations
     deviations: tuple[Deviation, ...]
-    fits: tuple[FitNoise, ...]  # by player and round; empty if not measured
     verdict: tuple[str, ...]  # sentences
 
     def facts(self) -> dict[str, Any]:
@@ -114,24 +111,21 @@ class ErrorBudget:
 
 
 def error_budget(
-    game: Game,
+    game: PokerGame,
     config: RunConfig,
     iteration: int,
     policies: Mapping[str, Policy],
     settings: BudgetSettings,
     unmeasured: Mapping[str, str] | None = None,
     progress: Progress | None = None,
-    fits: Sequence[FitNoise] = (),
 ) -> ErrorBudget:
     """Measure the parts of a run at `iteration`; `policies` has some of `average`, `sd-cfr` and `current`.
 
-    `unmeasured` gives the reason for each missing policy, and `fits` are the result of `fit_noise`. Sets torch to one
-    thread in this process. Raises ConfigError for contradictory settings and for tables that do not fit into memory,
-    GameError for games that are not poker and, unless all parts but `fits` are skipped, games too large for exact
-    evaluation.
+    `unmeasured` gives the reason for each missing policy. Sets torch to one thread in this process. Raises ConfigError for
+    contradictory settings and for tables that do not fit into memory.
     """
-    poker = _check(game, config, iteration, settings)
-    measure = _Measurement(poker, config, settings, progress or (lambda *_: None))
+    _check(game, config, iteration, settings)
+    measure = _Measurement(game, config, settings, progress or (lambda *_: None))
     missing, valued = dict(unmeasured or {}), []
     parts = measure.tabular_parts(iteration)
     deviating = None if "deviations" in settings.skip else settings.deviate
@@ -148,28 +142,22 @@ def error_budget(
         parts += measure.panel_parts(policies["average"])
     gaps = find_gaps({part.name: part.nash_conv for part in parts})
     return ErrorBudget(
-        game=poker.name,
-        unit=poker.milli_unit,
+        game=game.name,
+        unit=game.milli_unit,
         iterations=iteration,
         parts=tuple(parts),
         unmeasured=missing,
         gaps=tuple(gaps),
         deviating=deviating,
         deviations=tuple(valued),
-        fits=tuple(fits),
         verdict=(
-            *(explain_gaps(gaps, poker.milli_unit) if parts else ()),
-            *explain_deviations(valued, poker.milli_unit),
+            *(explain_gaps(gaps, game.milli_unit) if parts else ()),
+            *explain_deviations(valued, game.milli_unit),
         ),
     )
 
 
-def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettings) -> PokerGame:
-    if not isinstance(game, PokerGame):
-        raise GameError(f"An error budget needs the boards of a poker game, but '{game.name}' is not one.")
-    reason = refusal_of(game)
-    if reason and is_exact(settings):
-        raise GameError(f"An error budget is exact. {reason}")
+def _check(game: PokerGame, config: RunConfig, iteration: int, settings: BudgetSettings) -> None:
     if settings.deviate in settings.skip and "deviations" not in settings.skip:
         raise ConfigError(f"Deviations of the policy '{settings.deviate}' cannot be valued when it is skipped.")
     if settings.solve_iterations is not None and settings.solve_iterations < iteration:
@@ -186,12 +174,6 @@ def _check(game: Game, config: RunConfig, iteration: int, settings: BudgetSettin
             f"The tables of {game.name} need {needed / 1e9:.1f} GB, but only {available / 1e9:.1f} GB are available: "
             "skip tabular and architecture."
         )
-    return game
-
-
-def is_exact(settings: BudgetSettings) -> bool:
-    """Whether a part is asked for that needs exact evaluation: any but `fits`."""
-    return not {*SKIPPABLE} - {"fits"} <= settings.skip
 
 
 def _tabular(config: RunConfig, iterations: int) -> TabularConfig:

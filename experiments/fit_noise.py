@@ -1,12 +1,17 @@
-"""The noise of single fits: how far strategies differ whose networks were fitted to one memory."""
+"""The noise of single fits: how far strategies differ whose networks were fitted to one memory (docs/levers.md).
+
+python -m experiments.fit_noise RUN     # a run with the memories of all its iterations
+"""
 
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import torch
 
@@ -17,6 +22,7 @@ from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
+from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.histories import PLAYERS
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
@@ -161,3 +167,31 @@ def _distance(one: torch.Tensor, other: torch.Tensor, weight: torch.Tensor) -> f
     """The weighted mean total variation of strategies [..., A]; 0 if nothing has weight."""
     total = float(weight.double().sum())
     return float((0.5 * (one - other).abs().sum(-1) * weight).double().sum()) / total if total else 0.0
+
+
+def lines(found: list[FitNoise]) -> Iterator[str]:
+    """Distances in thousandths: two strategies that always differ have 1,000."""
+    yield (
+        f"Distances of strategies after {FITS} fits of one memory with different seeds, in thousandths: between two means "
+        "of k networks, and to the memory's targets where these are exact"
+    )
+    width = max(len(one.name) for one in found) + 12
+    sizes = sorted({*found[0].between, *found[0].to_target})
+    yield " " * width + "".join(f"{f'k = {size}':>16}" for size in sizes)
+    for one in found:
+        for what, distances in (("", one.between), ("to targets", one.to_target)):
+            row = "".join(f"{1000 * distances[size]:>16.1f}" if size in distances else " " * 16 for size in sizes)
+            if distances:
+                yield f"  {what or f'player {one.player}, {one.name}':<{width - 2}}{row}"
+
+
+def main(path: Path) -> None:
+    """Print the noise of a run. Raises CheckpointError for one without memories."""
+    solver, _ = RunFolder.open(path).load_solver(print, memories=True)
+    if not isinstance(solver, DeepCFR) or solver.config.advantage.bootstrapped:
+        raise SystemExit(f"'{path}' is no run of Deep CFR whose memory has all iterations.")
+    print("\n".join(lines(fit_noise(solver))))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

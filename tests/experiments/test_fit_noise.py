@@ -21,16 +21,16 @@ from deepcfr.config import (
     RuntimeConfig,
 )
 from deepcfr.errors import TrainingError
-from deepcfr.evaluation.error_budget import SKIPPABLE
-from deepcfr.evaluation.fit_noise import FitNoise, fit_noise
 from deepcfr.games.base import by_infoset
 from deepcfr.games.presets import load_game
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
+from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.examples import WEIGHTS
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import SplitNetwork, build_network
+from experiments.fit_noise import FitNoise, fit_noise, main
 
 EXTERNAL = ExternalSampling(traversals=60)
 PANEL = PublicChanceSampling(boards=6, panel=True, samples=10)
@@ -185,22 +185,20 @@ def test_noise_needs_two_fits_and_a_memory() -> None:
         fit_noise(DeepCFR(load_game("leduc", config.network.suits), config))
 
 
-def test_the_command_measures_noise_alone_and_names_exports(tmp_path: Path) -> None:
-    run, rest = tmp_path / "run", [name for name in SKIPPABLE if name != "fits"]
+def test_the_command_prints_the_noise_of_a_run_with_memories_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tiny = (
-        "--cfr.iterations", 2, "--sampling.samples", 4, "--network.width", 8, "--advantage.steps", 4,
-        "--average.steps", 4, "--runtime.threads", 1,
+        "--cfr.iterations", 2, "--sampling.kind", "external", "--sampling.traversals", 20, "--network.kind", "mlp",
+        "--network.width", 8, "--advantage.steps", 4, "--average.steps", 4, "--runtime.threads", 1, "--json",
     )  # fmt: skip
-    assert deepcfr("train", "leduc", "--out", run, *tiny).status == 0
-    facts = deepcfr("error-budget", run, "--json", "--skip", *rest, "--threads", 1).json
-    assert facts["parts"] == facts["verdict"] == []
-    assert [(one["player"], one["round"]) for one in facts["fits"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    shown = deepcfr("error-budget", run, "--skip", *rest, "--threads", 1).out
-    for one in facts["fits"]:
-        assert one["name"] in shown
-        assert set(one["between"]) == {"1", "2", "4"}
-        assert all(f"{1000 * value:.1f}" in shown for value in (*one["between"].values(), *one["to_target"].values()))
-    assert deepcfr("export", run, "--out", tmp_path / "export").status == 0
-    exported = deepcfr("error-budget", tmp_path / "export", "--json", "--skip", *rest, "--threads", 1).json
-    assert exported["fits"] == []
-    assert "saved without its memories" in exported["unmeasured"]["fits"]
+    assert deepcfr("train", "leduc", "--cfr.weighting", "linear", "--out", tmp_path / "run", *tiny).status == 0
+    main(tmp_path / "run")
+    shown = capsys.readouterr().out
+    solver, _ = RunFolder.open(tmp_path / "run").load_solver(pytest.fail, memories=True)
+    for one in fit_noise(solver):  # type: ignore[arg-type]
+        assert f"player {one.player}, {one.name}" in shown
+        assert all(f"{1000 * value:.1f}" in shown for value in one.between.values())
+    assert deepcfr("train", "leduc", "--solver", "deep-cfr+", "--out", tmp_path / "plus", *tiny).status == 0
+    with pytest.raises(SystemExit, match="no run of Deep CFR whose memory has all iterations"):
+        main(tmp_path / "plus")
