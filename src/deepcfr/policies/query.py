@@ -146,12 +146,14 @@ def poker_state(policy: Policy) -> PublicState:
     return game.state()
 
 
-def reach_after(policy: Policy, line: str, holes: Cards, board: Sequence[int]) -> tuple[PublicState, Doubles]:
+def reach_after(
+    policy: Policy, line: str, holes: Cards, board: Sequence[int], least: float = 0.0
+) -> tuple[PublicState, Doubles]:
     """The state after a line of betting, and the probability of each player's own actions with each of `holes`, [2, H].
 
     `line` has the actions of each round, with `/` between rounds; no hand of `holes` [H, hole cards] has a card of `board`,
-    which may be longer than the line needs. Raises ConfigError for the first action that is not legal and for a board that
-    is too short, and what `poker_state` raises.
+    which may be longer than the line needs. Every action has a probability of `least` at least. Raises ConfigError for the
+    first action that is not legal and for a board that is too short, and what `poker_state` raises.
     """
     state = poker_state(policy)
     dealt, reach = state.rules.board_cards, np.ones((2, len(holes)))
@@ -159,7 +161,7 @@ def reach_after(policy: Policy, line: str, holes: Cards, board: Sequence[int]) -
         known = board[: sum(dealt[: before.round + 1])]
         if len(known) < sum(dealt[: before.round + 1]):
             raise ConfigError(f"The betting {line!r} needs more cards on the board than {len(board)}.")
-        reach[before.actor] *= hand_strategy(policy, before, holes, known)[:, action]
+        reach[before.actor] *= np.maximum(hand_strategy(policy, before, holes, known)[:, action], least)
         state = before.after(action)
     return state, reach
 

@@ -15,7 +15,7 @@ from deepcfr.games.cards import card_text, cards_text, hand_class
 from deepcfr.games.rules import PokerRules
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
-from deepcfr.policies.query import hand_strategy
+from deepcfr.policies.query import hand_strategy, reach_after
 from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.types import Doubles
 from deepcfr.web.position import Position
@@ -114,10 +114,8 @@ def range_at(policy: Policy, position: Position, newest: Advantages | None = Non
     if game.rules.hole_cards > 2:
         raise Refusal(409, f"Ranges need one or two hole cards, but {game.name} deals {game.rules.hole_cards}.")
     holes = free_holes(game.rules, position.board)
-    player, reach = position.state.actor, np.ones((2, len(holes)))
-    for before, action in position.path():
-        played = hand_strategy(policy, game.state(before.node), holes, before.board)[:, action]
-        reach[before.state.actor] *= np.maximum(played, TREMBLE)
+    player = position.state.actor
+    _, reach = reach_after(policy, position.betting, holes, position.board, TREMBLE)
     weight, _, reached = pair_weights(holes, reach, player)
     own = np.where(reach[player] < ABSENT, 0, reach[player])
     strategy = hand_strategy(policy, game.state(position.node), holes, position.board)[:, legal]
