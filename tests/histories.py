@@ -1,7 +1,7 @@
 """Hands of a text in PHH, for tests."""
 
 from deepcfr.games.rules import PokerRules
-from deepcfr.protocols.acpc_game import PlayedHand
+from deepcfr.protocols.acpc import PlayedHand
 from deepcfr.protocols.hand_history import fields_of, played_hand
 
 

@@ -236,7 +236,7 @@ MUTANTS = (
     # What other programs and pages see
     Mutant("folded hands are shown to the opponent", "protocols/dealer.py", "or state.ended == SHOWDOWN else",
            "or state.ended else", "protocols/test_dealer.py -k showdown_shows"),
-    Mutant("a server on loopback answers to any name", "web/serve.py",
+    Mutant("a server on loopback answers to any name", "web/app.py",
            "(*LOOPBACK, host) if _is_loopback(host) else ANY_HOST", "ANY_HOST", "web/test_serve.py -k no_other_name"),
     Mutant("the comparison of origins ignores ports", "web/app.py",
            'origin.partition("://")[2] != headers.get("host")',

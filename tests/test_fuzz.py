@@ -26,8 +26,7 @@ from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import scripted_policy
-from deepcfr.protocols.acpc import parse_match_state, parse_move
-from deepcfr.protocols.acpc_game import gain_of
+from deepcfr.protocols.acpc import gain_of, parse_match_state, parse_move
 from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.slumbot import read_answer, slumbot_rules
 from deepcfr.runs.folder import RunFolder

@@ -28,8 +28,18 @@ from deepcfr.games.rules import PRESETS, no_limit
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.policies.translation import Translation, harmonic, real_rules
-from deepcfr.protocols.acpc import MatchState, Move, ProtocolError, parse_match_state
-from deepcfr.protocols.acpc_game import action_of, betting_of, log_line, move_of, position_of, read_betting
+from deepcfr.protocols.acpc import (
+    MatchState,
+    Move,
+    ProtocolError,
+    action_of,
+    betting_of,
+    log_line,
+    move_of,
+    parse_match_state,
+    position_of,
+    read_betting,
+)
 from deepcfr.protocols.client import ProtocolAgent
 from deepcfr.protocols.dealer import Terms
 from deepcfr.protocols.hand_history import load_histories

@@ -21,8 +21,7 @@ from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.protocols import client as client_module
-from deepcfr.protocols.acpc import ProtocolError, parse_match_state
-from deepcfr.protocols.acpc_game import log_line
+from deepcfr.protocols.acpc import ProtocolError, log_line, parse_match_state
 from deepcfr.protocols.client import Client, ProtocolAgent, Visit
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.protocols.hand_history import load_histories

@@ -14,8 +14,7 @@ from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.betting import FOLD, NOT_TERMINAL, first_state, legal_actions, next_state
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.protocols.acpc import ProtocolError
-from deepcfr.protocols.acpc_game import PlayedHand, gains
+from deepcfr.protocols.acpc import PlayedHand, ProtocolError, gains
 from deepcfr.protocols.hand_history import format_history, history_of, load_histories, referee
 from deepcfr.rng import key
 from histories import parse_histories

@@ -22,10 +22,18 @@ from deepcfr.policies.network import RegretMatchingPolicy
 from deepcfr.policies.query import hand_strategy, query
 from deepcfr.rng import generator
 from deepcfr.training.networks import build_network
-from deepcfr.web.browse_view import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
+from deepcfr.web.browse import LEAST_OPACITY, crumbs, deck, detail, difference, grid, opacity
 from deepcfr.web.play_view import action_kinds, bars, card_face, percent, signed
-from deepcfr.web.position import Position, address, read_position, seat_name
-from deepcfr.web.ranges import grid_labels, range_at, range_csv, range_facts
+from deepcfr.web.ranges import (
+    Position,
+    address,
+    grid_labels,
+    range_at,
+    range_csv,
+    range_facts,
+    read_position,
+    seat_name,
+)
 from deepcfr.web.site import Advantages, Refusal, shorten
 from web_site import agent, client, model
 

@@ -18,9 +18,8 @@ from command_line import deepcfr
 from deepcfr.api import solve_spot
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.query import query
-from deepcfr.web.app import build_app
+from deepcfr.web.app import build_app, warm_up
 from deepcfr.web.schema import SpotFacts
-from deepcfr.web.serve import warm_up
 from deepcfr.web.site import Site
 from web_site import MODELS, agent, model, site
 

@@ -20,8 +20,7 @@ from deepcfr.play.terminal import play
 from deepcfr.policies.base import Policy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.types import Infosets
-from deepcfr.web.app import build_app
-from deepcfr.web.serve import warm_up
+from deepcfr.web.app import build_app, warm_up
 from deepcfr.web.site import NamedRun
 from web_site import client, site
 

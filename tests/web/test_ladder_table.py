@@ -18,8 +18,8 @@ from deepcfr.games.ladder_game import LadderGame
 from deepcfr.play.terminal import play
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs.folder import RunFolder
+from deepcfr.web.app import warm_up
 from deepcfr.web.play_view import action_keys, size_steps
-from deepcfr.web.serve import warm_up
 from deepcfr.web.site import NamedRun, ServedAgent
 from ladder_games import TWO_ROUNDS, write_game
 from web_site import client, site

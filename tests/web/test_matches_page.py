@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from deepcfr.errors import CheckpointError
-from deepcfr.web.matches_page import MatchCell, cross_table, find_tables
-from deepcfr.web.pages import render
+from deepcfr.web.runs import MatchCell, cross_table, find_tables
+from deepcfr.web.site import render
 
 FACTS: dict[str, Any] = {
     "game": "leduc",

@@ -22,9 +22,8 @@ from fastapi.testclient import TestClient
 
 from command_line import NOTE, deepcfr, problems
 from deepcfr.errors import ConfigError
-from deepcfr.web.app import build_app
+from deepcfr.web.app import _is_loopback, _listen, build_app, end_spots, serve, warm_up
 from deepcfr.web.schema import SpotState
-from deepcfr.web.serve import _is_loopback, _listen, end_spots, serve, warm_up
 from deepcfr.web.site import Site, open_site
 from deepcfr.web.spot_shelf import SpotShelf
 from web_site import MODELS, model, site
@@ -153,7 +152,7 @@ def test_only_a_page_of_this_host_and_port_may_change_something(host: str, origi
 def test_a_connection_that_sends_half_a_request_is_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch, half: bytes
 ) -> None:
-    monkeypatch.setattr("deepcfr.web.serve.REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr("deepcfr.web.app.REQUEST_SECONDS", 0.2)
     with socket.create_connection(("127.0.0.1", served()), timeout=60) as connection:
         connection.sendall(half)
         heard = b""

@@ -488,7 +488,7 @@ def test_the_grid_of_a_range(somebody: TestClient) -> None:
 def test_mistakes_are_sentences_and_nothing_begins(
     somebody: TestClient, change: dict[str, object], status: int, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepcfr.web.spot_form.memory_for_spots", lambda: 1e8)
+    monkeypatch.setattr("deepcfr.web.spots.memory_for_spots", lambda: 1e8)
     answer = somebody.post("/api/spots", json=WISH | change)
     assert answer.status_code == status
     assert sentence in answer.json()["error"]
@@ -553,7 +553,7 @@ FORM = {
 def test_the_mistakes_of_a_form_are_at_their_fields_and_nothing_is_lost(
     somebody: TestClient, change: dict[str, str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepcfr.web.spot_form.memory_for_spots", lambda: 1e8)
+    monkeypatch.setattr("deepcfr.web.spots.memory_for_spots", lambda: 1e8)
     monkeypatch.setattr("deepcfr.web.spot_shelf.MOST_ROWS", 100)
     monkeypatch.setattr("deepcfr.games.betting.MOST_NODES", 20_000)
     answer = somebody.post("/spots", data=FORM | change)

@@ -51,7 +51,7 @@ def review_command(command: ReviewHands) -> None:
 
 
 def serve_command(command: Serve) -> None:
-    from deepcfr.web.serve import serve
+    from deepcfr.web.app import serve
     from deepcfr.web.site import open_site
 
     site = open_site(command.runs, command.policy, warn, command.matches, command.search, command.spots)

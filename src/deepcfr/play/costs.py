@@ -32,8 +32,7 @@ from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.public_state import ListedState, PublicState
 from deepcfr.ladder.policies import listed
 from deepcfr.parallel import Workers
-from deepcfr.play.hand import CardTuple, Decision, Hand, decisions, free_holes, played
-from deepcfr.play.history import HistoryHand, round_of
+from deepcfr.play.hand import CardTuple, Decision, Hand, HistoryHand, decisions, free_holes, played, round_of
 from deepcfr.policies.base import Policy, boards_for
 from deepcfr.policies.query import round_name
 from deepcfr.ranges.boards import Board, Boards, SampledBoards, count_boards

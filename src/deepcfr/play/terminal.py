@@ -12,8 +12,7 @@ from deepcfr.evaluation.intervals import Paid, Score, score_of
 from deepcfr.games.cards import card_text
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.play.hand import Hand
-from deepcfr.play.history import HistoryHand
+from deepcfr.play.hand import Hand, HistoryHand
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 

@@ -22,17 +22,15 @@ from deepcfr.protocols.acpc import (
     MatchState,
     Move,
     ProtocolError,
-    next_line,
-    parse_match_state,
-    send_line,
-)
-from deepcfr.protocols.acpc_game import (
     gain_of,
     move_of,
+    next_line,
+    parse_match_state,
     position_of,
     read_betting,
     require_protocol,
     seen_cards,
+    send_line,
 )
 from deepcfr.rng import key
 from deepcfr.types import Say

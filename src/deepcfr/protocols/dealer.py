@@ -28,23 +28,21 @@ from deepcfr.protocols.acpc import (
     MOST_CHARACTERS,
     VERSION,
     MatchState,
-    ProtocolError,
-    is_version,
-    next_line,
-    parse_move,
-    quote,
-    send_line,
-)
-from deepcfr.protocols.acpc_game import (
     Names,
     PlayedHand,
+    ProtocolError,
     action_of,
     betting_of,
     board_by_round,
     card_names,
     gains,
+    is_version,
+    next_line,
+    parse_move,
     position_of,
+    quote,
     require_protocol,
+    send_line,
 )
 from deepcfr.rng import key
 

@@ -46,8 +46,7 @@ from deepcfr.games.betting import (
     raise_range,
 )
 from deepcfr.games.rules import PokerRules, most_chips
-from deepcfr.protocols.acpc import ProtocolError
-from deepcfr.protocols.acpc_game import PlayedHand, card_name, card_names, card_number, gains
+from deepcfr.protocols.acpc import PlayedHand, ProtocolError, card_name, card_names, card_number, gains
 
 TEXAS = (0, 3, 1, 1)  # board cards by round in the variants of PHH
 BOARD_CARDS = "_board_cards"  # the field with the board cards by round of other hold'em games

@@ -19,7 +19,7 @@ from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
-from deepcfr.protocols.acpc_game import Names, PlayedHand, log_line
+from deepcfr.protocols.acpc import Names, PlayedHand, log_line
 from deepcfr.protocols.client import Client, ProtocolAgent
 from deepcfr.protocols.dealer import Dealer, DealtResult, Terms
 from deepcfr.rng import key

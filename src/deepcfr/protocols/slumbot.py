@@ -24,8 +24,7 @@ from deepcfr.games.betting import NOT_TERMINAL, SHOWDOWN, BettingState, first_st
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.translation import real_rules
-from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, quote
-from deepcfr.protocols.acpc_game import action_of, gain_of, read_betting
+from deepcfr.protocols.acpc import Betting, MatchState, Move, ProtocolError, action_of, gain_of, quote, read_betting
 from deepcfr.protocols.client import ProtocolAgent
 
 STACK = 20_000

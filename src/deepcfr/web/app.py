@@ -1,4 +1,4 @@
-"""The application: routers, errors as sentences, headers of responses and limits of requests.
+"""The application: routers, errors as sentences, headers of responses, limits of requests; and serving it.
 
 By their content security policy pages use only scripts and styles of `static`. So templates have no inline `<style>`, no
 `style=` and no `on…=` attributes; in inline SVG use classes and presentation attributes.
@@ -6,9 +6,20 @@ By their content security policy pages use only scripts and styles of `static`. 
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from typing import Any
 
 import anyio
+import torch
+import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -17,11 +28,17 @@ from starlette.datastructures import Headers as RequestHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from deepcfr.errors import DeepCFRError
-from deepcfr.web import browse, matches_page, pages, play, runs_routes, spots
-from deepcfr.web.pages import render
-from deepcfr.web.site import Refusal, Site, shorten
+from deepcfr.errors import ConfigError, DeepCFRError
+from deepcfr.files import state_folder
+from deepcfr.play.hand import begin
+from deepcfr.policies.base import Policy
+from deepcfr.web import browse, play, runs, spots
+from deepcfr.web.play import LOST_SEATS
+from deepcfr.web.site import Refusal, Site, cards, render, shorten
+from deepcfr.web.spot_shelf import SolveJob, SpotShelf
+from deepcfr.web.table import results
 
 MOST_BODY = 131_072  # most bytes of a request
 MOST_FILE = 32_000_000  # of a file that is sent
@@ -36,6 +53,10 @@ _HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"x-content-type-options", b"nosniff"),
 )
+ANY_HOST = ("*",)
+REQUEST_SECONDS = 20  # for the head of a request, from the connection or the last answer on
+POLL_SECONDS = 0.1  # between looks at a spot that stops
+FINISH_SECONDS = 10  # for answers that are being made when the server ends
 
 
 def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
@@ -48,8 +69,13 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    for module in (pages, play, browse, runs_routes, matches_page, spots):
+    for module in (play, browse, runs, spots):
         app.include_router(module.router(site))
+
+    @app.get("/", include_in_schema=False)
+    def home() -> HTMLResponse:
+        return render("home.html", cards=cards(site))
+
     app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.report", "static")]), name="static")
     _answer_errors(app)
     app.add_middleware(SmallBodies)
@@ -175,3 +201,142 @@ class SmallBodies:
             return whole
 
         await self.app(scope, replay, send)
+
+
+class Patient(H11Protocol):
+    """HTTP with a time limit for half requests, which uvicorn itself waits for without an end."""
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._limit:
+            self._limit.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._limit:
+            self._limit.cancel()
+        self._limit = self.loop.call_later(REQUEST_SECONDS, self._close_half)
+
+    def _close_half(self) -> None:
+        """Close the connection unless a request is being answered, which sets the next limit."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
+    """Serve `site` on a port, or on any free one if it is 0, until Ctrl-C or a signal to end.
+
+    `say` gets the address when it is ready, and what becomes of a spot that is being solved at the end. People's seats
+    are kept for the next server on the same port. Raises ConfigError for an address that is not available.
+    """
+    listening = _listen(host, port)
+    torch.set_num_threads(1)  # the server itself has many threads
+    hosts = (*LOOPBACK, host) if _is_loopback(host) else ANY_HOST
+    if port and site.seats is None:
+        if state := state_folder():
+            site.seats = state / "seats" / str(port)
+        else:
+            say(f"{LOST_SEATS}: this user has no home, and DEEPCFR_STATE names no folder.")
+    config = uvicorn.Config(
+        build_app(site, hosts), http=Patient, log_level="warning", access_log=False, server_header=False,
+        timeout_graceful_shutdown=FINISH_SECONDS,
+    )  # fmt: skip
+    threading.Thread(target=warm_up, args=(site,), daemon=True).start()
+    shown = f"[{host}]" if ":" in host else host
+    say(f"http://{shown}:{listening.getsockname()[1]}/  (Ctrl-C stops it)")
+    if hosts is ANY_HOST:
+        say(f"{host} can be reached from other machines, and nobody is asked who they are.")
+    server = uvicorn.Server(config)
+    with _signals(server):
+        with listening, suppress(KeyboardInterrupt):  # which uvicorn raises again when it has ended
+            server.run(sockets=[listening])
+        end_spots(site.spots, say)
+
+
+def end_spots(shelf: SpotShelf, say: Callable[[str], None]) -> None:
+    """Stop the spots that wait or are being solved, wait for the result of the latter to be kept, and say all that."""
+    going = [job.name for job in shelf.everything()[1] if not job.problem]
+    for name in reversed(going):  # the first one is being solved, and must not make room for the next
+        shelf.stop(name)
+    for name in going:
+        if shelf.folder is None:
+            say(f"The spot '{name}' is not solved and nothing of it is kept: --spots FOLDER keeps what was found.")
+            continue
+        try:
+            if isinstance(shelf.find(name), SolveJob):
+                say(f"The spot '{name}' stops, and what was found is kept; Ctrl-C gives it up.")
+            while isinstance(job := shelf.find(name), SolveJob) and not job.problem:
+                time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            say(f"The spot '{name}' was given up.")
+            continue
+        if job is None:
+            say(f"The spot '{name}' was waiting and is not solved.")
+        else:
+            say(job.problem if isinstance(job, SolveJob) else f"The spot '{name}' is kept in '{shelf.folder}'.")
+
+
+@contextmanager
+def _signals(server: uvicorn.Server) -> Iterator[None]:
+    """End the server at SIGTERM and SIGHUP as at Ctrl-C, in the main thread, which alone gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    wanted: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}  # uvicorn's own is in its place meanwhile
+    if hasattr(signal, "SIGHUP"):
+        wanted[signal.SIGHUP] = server.handle_exit
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"--port must be from 0 to 65535, but is {port}.")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen(256)  # early requests wait until the application is ready
+    except (OSError, UnicodeError) as error:  # no name of a machine is what cannot be encoded
+        raise ConfigError(f"{host}:{port} is not available: {getattr(error, 'strerror', None) or error}.") from error
+    return listening
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def warm_up(site: Site) -> None:
+    """Load every agent and play a hand with it, so that no request waits for compilation."""
+    for run in site.runs.values():
+        try:
+            _play_a_hand(run.agent().policy)
+        except DeepCFRError:
+            continue  # its page shows the reason
+
+
+def _play_a_hand(policy: Policy) -> None:
+    hand = begin(policy, 0, 0)
+    while not hand.over:
+        if hand.persons_turn:
+            hand.act(hand.choices()[-1].action)
+        else:
+            hand.act_for_agent()
+    results(hand)

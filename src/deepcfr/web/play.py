@@ -20,14 +20,20 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from deepcfr.errors import CheckpointError
 from deepcfr.files import cannot_write, json_bytes, read_json, write_atomically
 from deepcfr.web import schema
-from deepcfr.web.pages import card, cards, render
 from deepcfr.web.play_view import review_view, table_view
-from deepcfr.web.site import NamedRun, Refusal, Site, shorten
+from deepcfr.web.site import NamedRun, Refusal, Site, card, cards, render, shorten
 from deepcfr.web.table import WebSeat
 
 MOST_SEATS = 2_000  # the least recently used are dropped
 LOST_SEATS = "Seats and results are lost when the server stops"
 _TOKEN_BYTES = 18
+COOKIE = "deepcfr_seat"  # its name on the standard port
+_YEAR = 365 * 24 * 3600  # seconds that a browser keeps the key to its seats
+AT_ONCE = 2  # reviews at the same time; they take long, and actions of other players must not wait for them
+Hand = Annotated[int, Query(ge=0, le=2**53)]
+Seed = Annotated[str, Query(pattern="^[0-9]{0,20}$")]  # a link that deals a hand again has its seed and its number
+Number = Annotated[str, Query(pattern="^[1-9]?[0-9]{0,15}$")]
+PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
 
 
 class Seats:
@@ -123,15 +129,6 @@ def _hashed(token: str) -> str:
 def new_token() -> str:
     """A new token, by which a browser finds its seats."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
-
-
-COOKIE = "deepcfr_seat"  # its name on the standard port
-_YEAR = 365 * 24 * 3600  # seconds that a browser keeps the key to its seats
-AT_ONCE = 2  # reviews at the same time; they take long, and actions of other players must not wait for them
-Hand = Annotated[int, Query(ge=0, le=2**53)]
-Seed = Annotated[str, Query(pattern="^[0-9]{0,20}$")]  # a link that deals a hand again has its seed and its number
-Number = Annotated[str, Query(pattern="^[1-9]?[0-9]{0,15}$")]
-PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": {"model": schema.Problem}}
 
 
 def cookie_of(request: Request) -> str:

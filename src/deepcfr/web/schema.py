@@ -14,6 +14,10 @@ from deepcfr.search.spot_solver import goal_of
 Probabilities = dict[str, float]
 Number = Annotated[StrictInt, Field(ge=0, le=2**53)]
 MOST_SEED = 2**64 - 1
+Hand = Annotated[str, Field(pattern="^([2-9TJQKA][cdhs]){2}$")]
+Seat = Literal["dealer", "big blind"]
+BySeat = Annotated[dict[Seat, Annotated[dict[Hand, float], Field(min_length=1)]], Field(min_length=2)]
+_RANGE = 40_000  # most characters of a range, which may have a weight for every hand
 
 
 def _digits(value: object) -> object:
@@ -126,12 +130,6 @@ class StrategyFacts(BaseModel):
     pot: float
     to_call: float
     probabilities: Probabilities
-
-
-Hand = Annotated[str, Field(pattern="^([2-9TJQKA][cdhs]){2}$")]
-Seat = Literal["dealer", "big blind"]
-BySeat = Annotated[dict[Seat, Annotated[dict[Hand, float], Field(min_length=1)]], Field(min_length=2)]
-_RANGE = 40_000  # most characters of a range, which may have a weight for every hand
 
 
 class SpotLock(BaseModel):

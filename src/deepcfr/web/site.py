@@ -1,16 +1,21 @@
-"""The named runs of a server, whose agents are loaded on first use, and the advantages by their newest networks."""
+"""The named runs of a server, whose agents are loaded on first use, and templates, which escape all values."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
@@ -23,12 +28,20 @@ from deepcfr.play.hand import CardTuple
 from deepcfr.policies.base import Policy
 from deepcfr.policies.first_round import WithFirstRound
 from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.report import page as run_page
 from deepcfr.runs.folder import RunFolder
+from deepcfr.runs.listing import agent_facts
 from deepcfr.runs.players import check_search, made_of, runs_of
 from deepcfr.runs.record import shipped_agents
+from deepcfr.search.spot_sizes import amount_text
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import Doubles, Infosets, Say
+from deepcfr.web.schema import AgentFacts
 from deepcfr.web.spot_shelf import SpotShelf
+
+NAME_LENGTH = 60
+HERE = Path(__file__).parent
+STATIC = (HERE / "static", run_page.STATIC)  # the latter: styles that a report carries as well
 
 
 @dataclass(frozen=True)
@@ -77,9 +90,6 @@ def advantages_of(policy: Policy) -> Advantages | None:
     if isinstance(matching, RegretMatchingPolicy) and not all(network.is_zero() for network in matching.networks):
         return Advantages(matching, table)
     return None
-
-
-NAME_LENGTH = 60
 
 
 class Refusal(DeepCFRError):
@@ -236,3 +246,51 @@ def _free_name(text: str, taken: dict[str, NamedRun]) -> str:
 def shorten(text: str, length: int = 60) -> str:
     """A part of a request, shortened for quoting it in an answer."""
     return text if len(text) <= length else text[:length] + "…"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["static"] = static
+    environment.filters["amount"] = amount_text
+    return environment
+
+
+@cache
+def static(name: str) -> str:
+    """The address of a static file; it changes with the content, so browsers may cache the file."""
+    path = next(folder / name for folder in STATIC if (folder / name).is_file())
+    digest = hashlib.blake2b(path.read_bytes(), digest_size=6).hexdigest()
+    return f"/static/{name}?{digest}"
+
+
+def render(template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page of `templates` filled with `values`."""
+    return HTMLResponse(_environment().get_template(template).render(status=status, **values), status)
+
+
+def cards(site: Site) -> list[AgentFacts]:
+    """Return what each agent of a site is, in the order of `deepcfr models`."""
+    facts = {name: agent_facts(run.folder, name) for name, run in site.runs.items()}
+    return [card(site.runs[name], facts[name]) for name in sorted(facts, key=lambda name: facts[name]["rank"])]
+
+
+def card(run: NamedRun, facts: dict[str, Any] | None = None) -> AgentFacts:
+    """Return what an agent is; `facts` are those of its run, if they are there already."""
+    facts = facts or agent_facts(run.folder, run.name)
+    return AgentFacts(
+        name=run.name,
+        game=run.folder.source.name,
+        title=facts["title"],
+        about=facts["about"],
+        strength=run.note or facts["strength"],
+        made=facts["made"],
+        method=run.folder.config.method,
+        browsable=run.browsable,
+    )

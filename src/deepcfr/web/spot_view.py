@@ -17,14 +17,14 @@ from deepcfr.ranges.kernels import ABSENT, TREMBLE, pair_weights
 from deepcfr.search.spot import parse_board
 from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
 from deepcfr.types import Doubles
-from deepcfr.web.browse_view import detail, difference, grid, reach_grid, value_difference
+from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
 from deepcfr.web.ranges import HandTable, by_name
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import Refusal, shorten
-from deepcfr.web.spot_form import SHARE
 
 SEATS: tuple[Seat, Seat] = ("dealer", "big blind")
+SHARE = "share "  # of the fields with the shares of a locked decision; the action follows
 EQUITY = "Equity %"  # a column of percents; all others are amounts
 _HOLES = all_hands(HOLDEM.num_cards, HOLDEM.hole_cards)
 _range = lru_cache(maxsize=64)(parse_range)

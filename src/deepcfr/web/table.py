@@ -18,12 +18,23 @@ from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.games.cards import card_text
 from deepcfr.play.costs import Costs, note, review
-from deepcfr.play.hand import CardTuple, Choice, Decision, Hand, Step, adjusted_result, agents_range, decisions
-from deepcfr.play.history import HistoryHand, begin, round_of
+from deepcfr.play.hand import (
+    CardTuple,
+    Choice,
+    Decision,
+    Hand,
+    HistoryHand,
+    Step,
+    adjusted_result,
+    agents_range,
+    begin,
+    decisions,
+    round_of,
+)
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import round_name
 from deepcfr.rng import key
-from deepcfr.web.position import seat_name
+from deepcfr.web.ranges import seat_name
 from deepcfr.web.site import Refusal
 
 LIKELIEST = 8  # hands of the agent's range in a review
