@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.report.chart import Chart, Curve, beside
 from experiments.grid import flat_settings
+from experiments.intervals import Interval, interval_of
 from experiments.reproduction.results import WHOLE_BOARDS, ArmResult, StudyResult, final
 from experiments.studies import arm_config
 from experiments.theorem1.page import TheoremResult

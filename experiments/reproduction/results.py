@@ -16,11 +16,11 @@ import numpy as np
 
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
-from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_source
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from experiments.grid import Job
+from experiments.intervals import Interval, interval_of
 from experiments.pages import NOT_THERE, STOPPED, asked_seeds, seeds_of, why_missing
 from experiments.reproduction.quick_game import equilibrium_job
 from experiments.studies import (

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from deepcfr.evaluation.intervals import Interval, contrast, student_t_95
+from deepcfr.evaluation.intervals import student_t_95
+from experiments.intervals import Interval, contrast
 from experiments.reproduction.results import (
     ArmResult,
     StudyResult,

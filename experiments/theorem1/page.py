@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcfr.evaluation.intervals import Interval, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
 from experiments.grid import Job
+from experiments.intervals import Interval, interval_of
 from experiments.pages import (
     asked_seeds,
     bullets,

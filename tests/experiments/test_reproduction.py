@@ -15,10 +15,10 @@ import pytest
 
 from command_line import edit_settings, experiments, problem
 from deepcfr.config import RunConfig, SolveConfig
-from deepcfr.evaluation.intervals import Interval, contrast, interval_of
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from experiments.filled import ROOT
+from experiments.intervals import Interval, contrast, interval_of
 from experiments.kept_runs import KEPT, keep
 from experiments.reproduction.page import page_lines, write_reproduction
 from experiments.reproduction.quick_game import count_infosets
