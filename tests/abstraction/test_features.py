@@ -16,7 +16,6 @@ from deepcfr.abstraction.features import (
     blank_showdowns,
     cluster_features,
     hands_on,
-    most_points,
     parts,
     rank_boards,
     runouts,
@@ -202,7 +201,7 @@ def test_points_of_impossible_hands_are_marked_and_others_are_zero_sum(small: Po
     for board, points in zip(full.index.boards, full.points.astype(np.int64), strict=True):
         dead = np.isin(holes, board).any(axis=1)
         assert np.array_equal(points == IMPOSSIBLE, dead)
-        assert points[~dead].sum() * 2 == most_points(small) * (~dead).sum()
+        assert points[~dead].sum() * 2 == full.most * (~dead).sum()
 
 
 def test_hands_are_ordered_by_strength() -> None:

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deepcfr.abstraction.kernels import list_hands
 from deepcfr.compiled import nb
 from deepcfr.errors import CheckpointError, DeepCFRError, GameError
 from deepcfr.files import cannot_write, checksum, read_json, signed_json, write_atomically
@@ -40,7 +41,6 @@ from deepcfr.games.board_index import (
     BoardIndex,
     binomials,
     board_index,
-    canonical_hands,
     count_classes,
     hand_images,
     hand_number,
@@ -50,7 +50,7 @@ from deepcfr.games.cards import all_hands, suit_permutations
 from deepcfr.games.rules import PokerRules
 from deepcfr.types import Cards, Ints
 
-_BLOCK = 256  # rows looked up together
+_BLOCK = 256  # rows looked up together, and boards numbered together
 MOST_CLASSES = 20_000_000  # most buckets in a round of a lossless abstraction
 
 
@@ -119,14 +119,13 @@ def lossless_table(rules: PokerRules, round_: int) -> npt.NDArray[np.unsignedint
     dtype = bucket_dtype(round_classes(rules, round_))
     index = round_boards(rules, round_)
     holes = all_hands(rules.num_cards, rules.hole_cards)
-    table = np.full((len(index), len(holes)), np.iinfo(dtype).max, dtype)
-    _number_hands(
-        index.boards,
-        holes,
-        suit_permutations(rules.num_ranks, rules.num_suits),
-        hand_images(rules.num_ranks, rules.num_suits, rules.hole_cards),
-        table,
-    )
+    renamings = suit_permutations(rules.num_ranks, rules.num_suits)
+    images = hand_images(rules.num_ranks, rules.num_suits, rules.hole_cards)
+    table, number = np.full((len(index), len(holes)), np.iinfo(dtype).max, dtype), 0
+    for start in range(0, len(index), _BLOCK):
+        hands, _, _, row = list_hands(index.boards[start : start + _BLOCK], holes, renamings, images)
+        table[start : start + _BLOCK][row >= 0] = row[row >= 0] + number
+        number += len(hands)
     return table
 
 
@@ -190,26 +189,6 @@ def _buckets(
         for i in range(rows):
             result[start + i] = bucket[rank[i], result[start + i]]
     return result
-
-
-@nb.njit(cache=True, nogil=True)
-def _number_hands(
-    boards: Cards,
-    holes: Cards,
-    renamings: Cards,
-    images: npt.NDArray[np.int32],
-    table: npt.NDArray[np.unsignedinteger],
-) -> None:
-    number = 0
-    lowest = np.empty(len(holes), np.int32)
-    for c in range(len(boards)):
-        canonical_hands(boards[c], holes, renamings, images, lowest)
-        for h in range(len(holes)):
-            if lowest[h] == h:
-                table[c, h] = number
-                number += 1
-            elif lowest[h] >= 0:
-                table[c, h] = table[c, lowest[h]]
 
 
 FORMAT = 1

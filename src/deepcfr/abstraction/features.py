@@ -82,14 +82,9 @@ class Showdowns:
 
     @property
     def most(self) -> int:
-        """Points of a hand that beats all opposing hands; hand strength is points / most."""
-        return most_points(self.rules)
-
-
-def most_points(rules: PokerRules) -> int:
-    """Twice the number of opposing hands at a showdown."""
-    left = rules.num_cards - rules.hole_cards - sum(rules.board_cards)
-    return 2 * comb(left, rules.hole_cards)
+        """Points of a hand that beats all opposing hands, twice their number; hand strength is points / most."""
+        rules = self.rules
+        return 2 * comb(rules.num_cards - rules.hole_cards - sum(rules.board_cards), rules.hole_cards)
 
 
 def require_features(rules: PokerRules) -> None:
@@ -213,7 +208,7 @@ def fit_centres(vectors: Singles, weights: npt.NDArray[np.float64], count: int, 
     Fewer if there are fewer distinct vectors. The result does not depend on the number of threads.
     Raises ConfigError without scikit-learn.
     """
-    cluster, limits = _scikit_learn()
+    cluster, limits = require_scikit_learn()
     vectors, weights = merge_equal(vectors, weights)
     if len(vectors) <= count:
         return vectors
@@ -260,18 +255,14 @@ def finder(centres: Singles) -> Callable[[Singles], npt.NDArray[np.int32]]:
     return found
 
 
-def _scikit_learn() -> tuple[Any, Any]:
+def require_scikit_learn() -> tuple[Any, Any]:
+    """Return `sklearn.cluster` and threadpoolctl's limits. Raises ConfigError if scikit-learn is not installed."""
     try:
         from sklearn import cluster
         from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise ConfigError("This needs scikit-learn: pip install 'deepcfr[abstraction]'.") from error
     return cluster, threadpool_limits
-
-
-def require_scikit_learn() -> None:
-    """Raise ConfigError if scikit-learn is not installed."""
-    _scikit_learn()
 
 
 def merge_equal(

@@ -307,17 +307,6 @@ def cost(rules: PokerRules, counts: tuple[int, ...]) -> Cost:
     return Cost(tables + held + 300_000_000, tables, shared, fits)
 
 
-def refusal(cost: Cost) -> str | None:
-    """A sentence that says why the machine has too little memory; None if it has enough."""
-    available = usable_memory()
-    if available is None or cost.bytes <= 0.9 * available:
-        return None
-    return (
-        f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
-        "for fewer buckets."
-    )
-
-
 def _rows_held(rules: PokerRules, round_: int, count: int, kind: FeatureKind) -> int:
     """Feature vectors that are in memory at once."""
     whole = round_classes(rules, round_)
@@ -335,8 +324,12 @@ def _feature_seconds(rules: PokerRules, round_: int, kind: FeatureKind) -> float
 
 def _say_cost(cost: Cost, threads: int, say: Callable[[str], None]) -> None:
     """Report the estimated cost. Raises ConfigError if the machine has too little memory."""
-    if reason := refusal(cost):
-        raise ConfigError(reason)
+    available = usable_memory()
+    if available is not None and cost.bytes > 0.9 * available:
+        raise ConfigError(
+            f"The abstraction needs up to {cost.bytes / 1e9:.1f} GB of memory, and there are {available / 1e9:.1f} GB: ask "
+            "for fewer buckets."
+        )
     minutes = cost.seconds(threads) / 60
     time = f"about {minutes:.0f} minutes" if minutes >= 1.5 else "about a minute or less"
     say(
