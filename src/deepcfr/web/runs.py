@@ -6,17 +6,17 @@ Tables come from files with the output of `deepcfr tournament --json` and `deepc
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, FiniteFloat
 
 from deepcfr.errors import CheckpointError, DeepCFRError
 from deepcfr.files import read_json
@@ -25,10 +25,10 @@ from deepcfr.report.page import body, report, require_comparable, title, value_t
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_new
 from deepcfr.runs.record import RunData, finished_at, read_run
+from deepcfr.types import Bools
 from deepcfr.web.play import PROBLEMS
 from deepcfr.web.site import NamedRun, Site, render
 
-Matrix = list[list[float | None]]  # [players, players]; None for pairs that did not play
 MOST_NEW = 1_000  # most lines of metrics in one answer
 Names = Annotated[list[str], Query(alias="with", max_length=LOOKS, description="names of runs")]
 _LARGEST = 5_000_000  # most bytes of a file that is read
@@ -108,69 +108,58 @@ class CrossTable:
         return f"{'gain' if cell.mean > 0 else 'loss'}-{size}"
 
 
+class _Results(BaseModel):
+    """The part of the output of a tournament that a table shows."""
+
+    game: str
+    unit: str
+    names: list[str] = Field(min_length=2)
+    policies: list[str]
+    mean: list[list[FiniteFloat | None]]  # None for pairs that did not play
+    interval: list[list[FiniteFloat | None]]
+    boards: int
+    hands: int
+
+
 def cross_table(facts: dict[str, Any], source: str) -> CrossTable:
     """A table from the output of a tournament or a match. Raises CheckpointError for anything else."""
     try:
-        names, kinds, mean, interval = _players(facts)
-        game, unit = str(facts["game"]), str(facts["unit"])
-        boards, hands = int(facts["boards"]), int(facts["hands"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if "runs" in facts:  # the output of a match
+            value, half = float(facts["mean"]), float(facts["interval"])
+            table = {"mean": [[0.0, value], [-value, 0.0]], "interval": [[0.0, half], [half, 0.0]]}
+            facts = facts | table | {"names": facts["runs"]}
+        results = _Results.model_validate(facts)
+        mean, interval = (np.array(rows, np.float64) for rows in (results.mean, results.interval))
+        _require_pairs(len(results.names), len(results.policies), ~np.isnan(mean), ~np.isnan(interval))
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"'{source}' holds no result of a tournament or a match, as 'deepcfr tournament --json' prints it."
         ) from error
-    averages = [_average(*row) for row in zip(mean, interval, strict=True)]
-    order = sorted(range(len(names)), key=lambda i: -averages[i].mean)
+    # the mean of intervals is valid also for matches that share deals
+    opponents = (~np.isnan(mean)).sum(1) - 1  # a player has a gain of 0 against itself
+    averages, halves = np.nansum(mean, 1) / opponents, np.nansum(interval, 1) / opponents
+    order = np.argsort(-averages, kind="stable").tolist()
     entries = tuple(
-        Entry(place, names[i], kinds[i], averages[i], _row(i, order, mean, interval))
+        Entry(
+            place,
+            results.names[i],
+            results.policies[i],
+            MatchCell(float(averages[i]), float(halves[i])),
+            tuple(
+                None if i == j or np.isnan(mean[i, j]) else MatchCell(float(mean[i, j]), float(interval[i, j]))
+                for j in order
+            ),
+        )
         for place, i in enumerate(order, start=1)
     )
-    return CrossTable(source, game, unit, _terms(boards, hands), entries)
+    return CrossTable(source, results.game, results.unit, _terms(results.boards, results.hands), entries)
 
 
-def _players(facts: dict[str, Any]) -> tuple[list[str], list[str], Matrix, Matrix]:
-    """Names, kinds, gains and intervals. Raises KeyError, TypeError and ValueError for anything else."""
-    mean: Matrix
-    interval: Matrix
-    if "runs" in facts:  # the output of a match
-        value, half = float(facts["mean"]), float(facts["interval"])
-        names, kinds = facts["runs"], facts["policies"]
-        mean, interval = [[0.0, value], [-value, 0.0]], [[0.0, half], [half, 0.0]]
-    else:
-        names, kinds = facts["names"], facts["policies"]
-        mean, interval = (
-            [[None if item is None else float(item) for item in row] for row in facts[key]]
-            for key in ("mean", "interval")
-        )
-    sizes = {len(names), len(kinds), len(mean), len(interval), *map(len, mean), *map(len, interval)}
-    if len(sizes) > 1 or len(names) < 2 or not isinstance(names, list) or not isinstance(kinds, list):
-        raise ValueError("rows and columns do not agree")
-    if not all(item is None or math.isfinite(item) for row in (*mean, *interval) for item in row):
-        raise ValueError("a number is missing")
-    _require_pairs(mean, interval)
-    return [str(name) for name in names], [str(kind) for kind in kinds], mean, interval
-
-
-def _require_pairs(mean: Matrix, interval: Matrix) -> None:
+def _require_pairs(names: int, kinds: int, met: Bools, known: Bools) -> None:
     """Raise ValueError unless every match is in both rows and every player has a match."""
-    met, known = ([[item is not None for item in row] for row in rows] for rows in (mean, interval))
-    mirrored = [list(column) for column in zip(*met, strict=True)]
-    if met != known or met != mirrored or not all(row[i] and sum(row) > 1 for i, row in enumerate(met)):
+    square = met.shape == known.shape == (names, names) and kinds == names
+    if not square or (met != known).any() or (met != met.T).any() or not met.diagonal().all() or met.sum(1).min() < 2:
         raise ValueError("a match is missing")
-
-
-def _row(i: int, order: Sequence[int], mean: Matrix, interval: Matrix) -> tuple[MatchCell | None, ...]:
-    return tuple(None if i == j else _cell(mean[i][j], interval[i][j]) for j in order)
-
-
-def _cell(mean: float | None, interval: float | None) -> MatchCell | None:
-    return None if mean is None or interval is None else MatchCell(mean, interval)
-
-
-def _average(mean: Sequence[float | None], interval: Sequence[float | None]) -> MatchCell:
-    """The mean gain over opponents, and the mean of intervals, which is valid also for matches that share deals."""
-    gains, halves = ([item for item in row if item is not None] for row in (mean, interval))
-    opponents = len(gains) - 1  # the gains include the player's 0 against itself
-    return MatchCell(sum(gains) / opponents, sum(halves) / opponents)
 
 
 def _terms(boards: int, hands: int) -> str:
