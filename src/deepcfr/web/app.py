@@ -78,8 +78,7 @@ def build_app(site: Site, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
 
     app.mount("/static", StaticFiles(packages=[("deepcfr.web", "static"), ("deepcfr.report", "static")]), name="static")
     _answer_errors(app)
-    app.add_middleware(SmallBodies)
-    app.add_middleware(OwnForms)
+    app.add_middleware(Guard)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     app.add_middleware(Headers)
     return app
@@ -144,26 +143,11 @@ class Headers:
         await self.app(scope, receive, answer)
 
 
-class OwnForms:
-    """Answers requests that change something with status 403 if a page of another site sends them."""
+class Guard:
+    """Refuses requests that change something if a page of another site sends them, with status 403, unread.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
-            headers = RequestHeaders(scope=scope)
-            origin = headers.get("origin")
-            if origin is not None and origin.partition("://")[2] != headers.get("host"):
-                await JSONResponse({"error": "A page of another site sent this."}, 403)(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
-
-
-class SmallBodies:
-    """Answers requests whose body is larger than `MOST_BODY`, or `MOST_FILE` for a file, with status 413, unread.
-
-    Those whose body is not there within `BODY_SECONDS` get 408.
+    Bodies larger than `MOST_BODY`, or `MOST_FILE` for a file, get 413, unread; those that are not there within
+    `BODY_SECONDS` get 408.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -172,6 +156,11 @@ class SmallBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self.app(scope, receive, send)
+            return
+        headers = RequestHeaders(scope=scope)
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != headers.get("host"):
+            await JSONResponse({"error": "A page of another site sent this."}, 403)(scope, receive, send)
             return
         most = MOST_FILE if scope["method"] == "PUT" else MOST_BODY
         body, more = bytearray(), True

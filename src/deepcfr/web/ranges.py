@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -32,11 +33,9 @@ CardTuple = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of hand, and its place on the grid."""
+    """A kind of hand."""
 
     label: str
-    row: int
-    column: int
     members: npt.NDArray[np.int64]  # indices of its hands
     reach: float  # mean reach of its hands
     shares: Doubles  # [A] mean strategy of its hands, by their weight
@@ -82,11 +81,9 @@ class HandTable:
         for index, label in enumerate(self.labels):
             members.setdefault(label, []).append(index)
         found = []
-        for row, labels in enumerate(grid_labels(self.rules)):
-            for column, label in enumerate(labels):
-                if label in members:
-                    of = np.array(members[label])
-                    found.append(Cell(label, row, column, of, float(self.reach[of].mean()), self.mean(of)))
+        for label in (label for labels in grid_labels(self.rules) for label in labels if label in members):
+            of = np.array(members[label])
+            found.append(Cell(label, of, float(self.reach[of].mean()), self.mean(of)))
         return found
 
     def cell(self, label: str) -> Cell | None:
@@ -205,17 +202,20 @@ def by_name(names: list[str], numbers: Doubles) -> dict[str, float]:
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
+def csv_of(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
 def range_csv(found: Range) -> str:
     """A range as CSV, one line for each hand."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     more = [] if found.advantages is None else [f"advantage {name}" for name in found.keys]
-    writer.writerow(["hand", "cell", "reach", "weight", *found.keys, *more])
-    for index in range(len(found.holes)):
-        extra = [] if found.advantages is None else found.advantages[index].tolist()
-        own = [found.hand(index), found.labels[index], found.reach[index], found.weight[index]]
-        writer.writerow([*own, *found.strategy[index].tolist(), *extra])
-    return file.getvalue()
+    numbers = found.strategy if found.advantages is None else np.hstack([found.strategy, found.advantages])
+    hands = zip(map(found.hand, range(len(found.holes))), found.labels, found.reach, found.weight, strict=True)
+    rows = ([*hand, *row] for hand, row in zip(hands, numbers.tolist(), strict=True))
+    return csv_of([["hand", "cell", "reach", "weight", *found.keys, *more], *rows])
 
 
 @dataclass(frozen=True)

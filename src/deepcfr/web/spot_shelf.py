@@ -93,7 +93,7 @@ class SpotShelf:
         self._spots: dict[str, SpotFacts] = {}
         self._files: dict[str, Path] = {}  # of the spots that have one
         self._jobs: dict[str, SolveJob] = {}  # in the order in which they came
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         if folder is None:
             return
         try:
@@ -111,7 +111,7 @@ class SpotShelf:
     def everything(self) -> tuple[dict[str, SpotFacts], list[SpotState]]:
         """All solved spots by name, and how far the others are."""
         with self._lock:
-            return dict(self._spots), [job.state(name, self._place(job)) for name, job in self._jobs.items()]
+            return dict(self._spots), [job.state(name, self.place(job)) for name, job in self._jobs.items()]
 
     def find(self, name: str) -> SpotFacts | SolveJob | None:
         """The solved spot of a name, or its job."""
@@ -121,22 +121,16 @@ class SpotShelf:
     def place(self, job: SolveJob) -> int:
         """The place of a job among those that wait, from 1; 0 if it does not wait."""
         with self._lock:
-            return self._place(job)
-
-    def _place(self, job: SolveJob) -> int:
-        waiting = [each for each in self._jobs.values() if each.waits]
-        return waiting.index(job) + 1 if job in waiting else 0
+            waiting = [each for each in self._jobs.values() if each.waits]
+            return waiting.index(job) + 1 if job in waiting else 0
 
     def require_room(self) -> None:
         """Raise ConfigError if there are too many spots, or too many of them wait."""
         with self._lock:
-            self._require_room()
-
-    def _require_room(self) -> None:
-        if sum(not job.problem for job in self._jobs.values()) >= MOST_JOBS:
-            raise ConfigError(f"{MOST_JOBS} spots wait or are being solved, which is the most: stop one of them.")
-        if len(self._spots) + len(self._jobs) >= MOST_SPOTS:
-            raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most: delete one of them.")
+            if sum(not job.problem for job in self._jobs.values()) >= MOST_JOBS:
+                raise ConfigError(f"{MOST_JOBS} spots wait or are being solved, which is the most: stop one of them.")
+            if len(self._spots) + len(self._jobs) >= MOST_SPOTS:
+                raise ConfigError(f"There are {MOST_SPOTS} spots here, which is the most: delete one of them.")
 
     def _unused(self, wanted: str, suffix: str = "") -> str:
         """A name without characters that are special in addresses, with a number if a spot has it.
@@ -163,7 +157,7 @@ class SpotShelf:
                 f"{MOST_ROWS:,}: give fewer sizes, or use deepcfr spot --out."
             )
         with self._lock:
-            self._require_room()
+            self.require_room()
             name = self._unused(wanted, _SUFFIX)
             self._jobs[name] = SolveJob(solver, solver.describe(), gap, iterations)
         self._begin_next()
@@ -180,7 +174,7 @@ class SpotShelf:
     def add(self, wanted: str, facts: SpotFacts) -> str:
         """Keep a solved spot, and return its name. Raises ConfigError if there are too many spots."""
         with self._lock:
-            self._require_room()
+            self.require_room()
             name = self._unused(wanted, _SUFFIX)
             self._keep(name, facts)
         return name

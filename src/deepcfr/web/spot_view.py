@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -19,7 +17,7 @@ from deepcfr.search.spot_ranges import HOLDEM, hand_rows, parse_range
 from deepcfr.types import Doubles
 from deepcfr.web.browse import detail, difference, grid, reach_grid, value_difference
 from deepcfr.web.play_view import action_kinds, card_face
-from deepcfr.web.ranges import HandTable, by_name
+from deepcfr.web.ranges import HandTable, by_name, csv_of
 from deepcfr.web.schema import Seat, SpotDecision, SpotFacts
 from deepcfr.web.site import Refusal, shorten
 
@@ -250,12 +248,7 @@ def decision_csv(spot: SpotFacts, line: str) -> str:
     """The decision after a line as CSV: a line for each hand of the player to act, named as in the spot's JSON."""
     decision = decision_at(spot, line)
     table, columns = _valued(spot, line, decision.player)
-    names = _names(table)
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["hand", "kind", "reach", "weight", *table.names, *columns])
-    for h, kind in enumerate(table.labels):
-        worths = ["" if np.isnan(values[h]) else float(values[h]) for values in columns.values()]
-        own = [names[h], kind, table.reach[h], table.weight[h]]
-        writer.writerow([*own, *table.strategy[h].tolist(), *worths])
-    return file.getvalue()
+    worths = zip(*(["" if np.isnan(x) else x for x in values.tolist()] for values in columns.values()), strict=True)
+    hands = zip(_names(table), table.labels, table.reach, table.weight, strict=True)
+    rows = ([*hand, *shares, *more] for hand, shares, more in zip(hands, table.strategy.tolist(), worths, strict=True))
+    return csv_of([["hand", "kind", "reach", "weight", *table.names, *columns], *rows])

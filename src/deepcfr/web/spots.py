@@ -83,15 +83,8 @@ def state_of(shelf: SpotShelf, name: str) -> schema.SpotState:
     found = shelf.find(name)
     if isinstance(found, SolveJob):
         return found.state(name, shelf.place(found))
-    facts = solved(shelf, name)
-    return schema.SpotState(
-        name=name,
-        solved=True,
-        iterations=facts.iterations,
-        gap_mbb=facts.gap_mbb,
-        exploitability_percent=facts.exploitability_percent,
-        seconds=facts.seconds,
-    )
+    kept = {"iterations", "gap_mbb", "exploitability_percent", "seconds"}
+    return schema.SpotState(name=name, solved=True, **solved(shelf, name).model_dump(include=kept))
 
 
 def _add_pages(routes: APIRouter, site: Site) -> None:
