@@ -30,7 +30,7 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import Deals, Game
 from deepcfr.games.cards import pack_cards
-from deepcfr.games.openspiel_tree import SpielState, import_pyspiel
+from deepcfr.games.openspiel import SpielState, import_pyspiel
 from deepcfr.policies.base import OnPart, Payoffs, Policy
 from deepcfr.rng import addressed_uniforms
 from deepcfr.solvers.tabular import MatchingSolver

@@ -24,7 +24,7 @@ import torch
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Deals, Game, NodeFunction
-from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel
+from deepcfr.games.openspiel import SpielGame, SpielState, import_pyspiel
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import OnPart, Payoffs, Policy
 from deepcfr.types import TERMINAL, Encoding, Infosets

@@ -20,6 +20,7 @@ from deepcfr.config import UNREAD, AnyConfig, RunConfig, RuntimeConfig, SolveCon
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.games.ladder import LadderRules
+from deepcfr.games.ladder_game import can_be_listed
 from deepcfr.games.presets import cards_of, is_poker, load_rules
 from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder
@@ -108,8 +109,8 @@ def is_complete(run: RunFolder) -> bool:
     if lines[-1]["iteration"] < run.config.iterations and lines[-1]["seconds"] < limit:
         return False
     source = run.source
-    stepped = isinstance(source, LadderRules) and isinstance(run.config, SolveConfig)
-    out_of_reach = stepped or (is_poker(source) and refusal(cards_of(source)) is not None)
+    unlisted = isinstance(source, LadderRules) and not can_be_listed(source)
+    out_of_reach = unlisted or (is_poker(source) and refusal(cards_of(source)) is not None)
     return "evaluation" in lines[-1] or out_of_reach
 
 

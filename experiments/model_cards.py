@@ -28,9 +28,8 @@ from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
 from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.rules import PokerRules
-from deepcfr.ladder.policies import listed
 from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
 from deepcfr.policies.base import Policy
@@ -68,8 +67,8 @@ def main() -> None:
 def card(path: Path, options: argparse.Namespace) -> str:
     """The card of one model."""
     run = RunFolder.open(path)
-    policy, solver = run.load_player("own", print)
-    measure = _of_ladder if isinstance(policy.game, LadderGame) else _of_listed
+    policy, solver = run.load_policy("own", print)
+    measure = _of_ladder if isinstance(policy.game, LadderPoker) else _of_listed
     rows = [
         ("game", f"{run.source.name}, measured in {policy.game.milli_unit}"),
         ("policy", f"{policy.kind} after {solver.iteration} iterations, {solver.nodes_touched:,} nodes touched"),
@@ -129,7 +128,7 @@ def _of_ladder(path: Path, policy: Policy, options: argparse.Namespace) -> Itera
         *((f"scripted:{style}", scripted_policy(style, policy.game)) for style in (*STYLES, "raise")),
         *((f"{style}:{path.name}", styled(policy, style)) for style in LADDER_STYLES),
     ]
-    others += [(_title(rival), RunFolder.open(rival).load_player("own", print)[0]) for rival in options.rivals]
+    others += [(_title(rival), RunFolder.open(rival).load_policy("own", print)[0]) for rival in options.rivals]
     for name, other in others:
         match = terms.play(policy, other)
         found["matches"][name] = match.facts()
@@ -137,7 +136,7 @@ def _of_ladder(path: Path, policy: Policy, options: argparse.Namespace) -> Itera
         yield f"gains against `{name}`", f"{value}, {LADDER_DEALS:,} duplicate deals, seed {SEED}"
     yield "an answer takes", f"{answers['median_ms']:.1f} ms in the median, {answers['most_ms']:.0f} ms at most"
     yield "memory", f"{found['resident_bytes'] / 1e9:.2f} GB resident, with Python and the libraries"
-    bound = local_best_response(listed(policy), options.boards, SEED, threads=THREADS)
+    bound = local_best_response(policy, options.boards, SEED, threads=THREADS)
     found["local_best_response"] = bound.facts()
     value = f"{bound.mean:.0f} ± {bound.interval:.0f} {unit} a seat"
     yield "a local best response gains", f"{value}, all hands on {bound.boards} runouts"

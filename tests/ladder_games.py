@@ -15,11 +15,11 @@ from deepcfr.abstraction.buckets import lossless
 from deepcfr.games.base import infosets_at
 from deepcfr.games.betting import NOT_TERMINAL
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_betting import ACTOR, ENDED, HISTORY, ROUND, advance, first_positions, gain, legal_actions
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.ladder.policies import LadderTable
-from deepcfr.ladder.traversals import ladder_layout
+from deepcfr.games.ladder_betting import ACTOR, ENDED, ROUND, advance, first_positions, gain, legal_actions, nodes_of
+from deepcfr.games.ladder_game import LadderGame, LadderPoker, ListedLadder
 from deepcfr.policies.base import Policy
+from deepcfr.policies.tables import AbstractPolicy
+from deepcfr.sampling.ladder_tables import ladder_layout
 from deepcfr.sampling.traversal_tree import showdowns
 
 # One card each of five, one round, raises to 2, 4 or all-in 6 antes: its histories are its names.
@@ -36,12 +36,12 @@ TWO_ROUNDS = LadderRules(
 )  # fmt: skip
 
 
-def random_table(seed: int, game: LadderGame | None = None) -> LadderTable:
+def random_table(seed: int, game: LadderPoker | None = None) -> AbstractPolicy:
     """A policy of random probabilities."""
     game = game or LadderGame(TWO_ROUNDS)
     buckets = lossless(game.source.deck)
     size = ladder_layout(game, buckets.counts).size
-    return LadderTable(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
+    return AbstractPolicy(game, buckets, np.random.default_rng(seed).random(size) ** 2, f"random {seed}")
 
 
 def write_game(rules: LadderRules, path: Path) -> None:
@@ -50,22 +50,18 @@ def write_game(rules: LadderRules, path: Path) -> None:
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in fields.items()))
 
 
-def all_deals(game: LadderGame) -> np.ndarray:
+def all_deals(game: LadderPoker) -> np.ndarray:
     """Every deal, uint8 [B, 2 * hole + board]."""
     rules = game.rules
     return np.array(list(permutations(range(rules.num_cards), 2 * rules.hole_cards + sum(rules.board_cards))), np.uint8)
 
 
-def nodes_of(positions: np.ndarray) -> np.ndarray:
-    """The nodes of positions, int64 [n, ENTRIES] to [n]."""
-    return (positions[:, HISTORY] << 2) + positions[:, ENDED]
-
-
 def rows_at(policy: Policy, positions: np.ndarray, cards: np.ndarray) -> np.ndarray:
     """The strategies [n, A] of who acts at `positions` [n, ENTRIES], each in the deal of its row of `cards`."""
     game = policy.game
-    assert isinstance(game, LadderGame)
-    nodes = torch.from_numpy(nodes_of(positions))
+    assert isinstance(game, LadderPoker)
+    nodes = nodes_of(positions)
+    nodes = torch.from_numpy(game.listed(nodes) if isinstance(game, ListedLadder) else nodes)
     deals = game.deals_of(np.ascontiguousarray(cards))
     return policy.probabilities(infosets_at(game, nodes, torch.arange(len(cards)), deals)).numpy()
 
@@ -74,7 +70,7 @@ class Enumeration:
     """Best responses to a policy over all deals of a game; a player forgets nothing of the betting."""
 
     def __init__(self, policy: Policy) -> None:
-        assert isinstance(policy.game, LadderGame)
+        assert isinstance(policy.game, LadderPoker)
         self.policy, self.game = policy, policy.game
         cards = all_deals(self.game)
         self.cards, self.hole = cards, self.game.rules.hole_cards
@@ -114,7 +110,7 @@ class Enumeration:
         )
 
 
-def decisions(game: LadderGame) -> list[np.ndarray]:
+def decisions(game: LadderPoker) -> list[np.ndarray]:
     """Every decision of a small game's betting."""
     found, stack = [], [first_positions(game.ladder, 1)[0]]
     while stack:

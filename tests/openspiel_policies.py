@@ -9,8 +9,7 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.explicit import CHANCE, ExplicitTree
-from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.openspiel_tree import import_pyspiel
+from deepcfr.games.openspiel import OpenSpielGame, import_pyspiel
 from deepcfr.games.poker import PokerGame
 from deepcfr.policies.base import Policy
 from deepcfr.policies.tables import TreePolicy, table_of

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from deepcfr.games.explicit import CHANCE
 from deepcfr.rng import key
 from deepcfr.sampling.traversal_tree import TraversalTree
-from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.sampled import PLAYERS
+from deepcfr.solvers.mccfr import MCCFR, PLAYERS
 from deepcfr.solvers.tabular import TabularRecord
 from deepcfr.types import TERMINAL
 
@@ -48,6 +47,7 @@ class PlainMCCFR:
         self.solver = solver
         self.regrets: dict[int, list[float]] = {}
         self.averages: dict[int, list[float]] = {}
+        assert solver._trees
         tree: TraversalTree = solver._trees[0]
         self.actor, self.first, self.count = tree.actor.tolist(), tree.first_child.tolist(), tree.num_children.tolist()
         self.start, self.stride, self.column = tree.start.tolist(), tree.stride.tolist(), tree.column.tolist()
@@ -61,7 +61,7 @@ class PlainMCCFR:
             begin, self.touched = time.perf_counter(), 0
             weight = float(t) if config.weighting == "linear" else 1.0
             for player in PLAYERS:
-                deals = self.solver._situations(config.traversals, key(seed, "deal", t, player), 0)
+                deals = self.solver.tables.situations(config.traversals, key(seed, "deal", t, player), 0)
                 stream = key(seed, "action", t, player)
                 for traversal, (self.buckets, self.result) in enumerate(
                     zip(deals.buckets.tolist(), deals.results.tolist(), strict=True)

@@ -13,7 +13,6 @@ import torch
 
 from deepcfr.api import load, solve_spot
 from deepcfr.config import SearchConfig
-from deepcfr.ladder.policies import listed
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import poker_state
 from deepcfr.ranges.boards import SampledBoards
@@ -71,7 +70,7 @@ def _decisions(policy: Policy, seed: int, say: Say, size: Workload) -> list[dict
     for round_, iterations, threads, count in size.decisions:
         for kind in _KINDS:
             settings = SearchConfig(kind, tuple(range(round_, last + 1)), iterations, threads)
-            first, timed = (ResolvingPolicy(listed(policy), settings) for _ in range(2))
+            first, timed = (ResolvingPolicy(policy, settings) for _ in range(2))
             milliseconds = []
             for i in range(count):
                 _decision(first, round_, key(seed, "decision", i))

@@ -19,8 +19,7 @@ import numpy as np
 from deepcfr.abstraction.buckets import Abstraction, bucket_dtype, round_boards, round_classes
 from deepcfr.config import TabularConfig
 from deepcfr.games.cards import all_hands
-from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.games.openspiel_tree import import_pyspiel
+from deepcfr.games.openspiel import import_pyspiel, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PokerRules

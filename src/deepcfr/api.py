@@ -35,18 +35,17 @@ from deepcfr.evaluation.exploitability import exploitability as exact
 from deepcfr.evaluation.match import Match
 from deepcfr.games.cards import cards_text
 from deepcfr.games.presets import build_game, load_source
-from deepcfr.ladder.policies import listed, stepped
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.ranges.kernels import TREMBLE, pair_weights
 from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.costs import cost_notes
-from deepcfr.runs.folder import make_game, make_solver
+from deepcfr.runs.folder import make_game
 from deepcfr.runs.players import load_players
 from deepcfr.search.spot import Solution, Spot
 from deepcfr.search.spot_solver import OnGap, SpotSolver, check_limits, memory_for_spots
-from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.build import Record, Solver, build_solver
 from deepcfr.types import Doubles
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class Training(Iterator[Record]):
         cost_notes(config, source, game=game)  # refuses what does not fit
         for note in unread_settings(config):
             warnings.warn(note, stacklevel=3)
-        self._solver: Solver = make_solver(game(), config, None)
+        self._solver: Solver = build_solver(game(), config, None)
         self._records = self._solver.iterations()
 
     def __next__(self) -> Record:
@@ -185,7 +184,7 @@ class Training(Iterator[Record]):
         if self._solver.average_iteration != self._solver.iteration:
             self._solver.fit_average()
         try:
-            return Agent(stepped(self._solver.policy(self.config.evaluation.policy)))
+            return Agent(self._solver.policy(self.config.evaluation.policy))
         except NoPolicy as error:
             raise ConfigError(f"The run {error}") from error
 
@@ -228,7 +227,7 @@ def environment(game: str | Agent, seed: int = 0) -> GameEnv:
         from deepcfr.protocols.environment import GameEnv
     except ImportError as error:
         raise ConfigError("PettingZoo is not installed: run pip install 'deepcfr[pettingzoo]'.") from error
-    made = listed(game.policy).game if isinstance(game, Agent) else build_game(load_source(game), "raw")
+    made = game.policy.game if isinstance(game, Agent) else build_game(load_source(game), "raw")
     return GameEnv(made, seed)
 
 
@@ -237,7 +236,7 @@ def exploitability(agent: Agent | Policy, threads: int = 1) -> Exploitability:
 
     Raises GameError for games that are too large.
     """
-    return exact(listed(_policy_of(agent)), threads=_whole("number of threads", threads))
+    return exact(_policy_of(agent), threads=_whole("number of threads", threads))
 
 
 def match(

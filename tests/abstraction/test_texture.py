@@ -16,7 +16,7 @@ from deepcfr.games.cards import parse_card, suit_permutations
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.initial import AbstractPolicy
+from deepcfr.policies.tables import AbstractPolicy
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.mccfr import MCCFR

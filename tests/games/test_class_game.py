@@ -16,11 +16,11 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.evaluation.match.exact import exact_match
 from deepcfr.games.base import Deals, check_game
-from deepcfr.games.class_game import ClassGame, class_game
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import count_histories, load_source
 from deepcfr.games.rules import PRESETS
+from deepcfr.games.tree_game import ClassGame, class_game
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.tables import TreePolicy, table_of
 from deepcfr.runs.folder import RunFolder

@@ -12,11 +12,10 @@ import torch
 
 from deepcfr.config import NetworkConfig
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.games import openspiel_tree
+from deepcfr.games import openspiel
 from deepcfr.games.base import check_game
 from deepcfr.games.explicit import CHANCE
-from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
-from deepcfr.games.openspiel_tree import estimate_histories
+from deepcfr.games.openspiel import OpenSpielGame, estimate_histories, load_openspiel_game
 from deepcfr.rng import generator
 from deepcfr.sampling.external import traverse
 from deepcfr.training.networks import build_network
@@ -227,8 +226,8 @@ def test_openspiel_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_list_of_histories_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(openspiel_tree, "_FIRST_NOTE", 0.0)
-    monkeypatch.setattr(openspiel_tree, "_BETWEEN_NOTES", 0.0)
+    monkeypatch.setattr(openspiel, "_FIRST_NOTE", 0.0)
+    monkeypatch.setattr(openspiel, "_BETWEEN_NOTES", 0.0)
     with caplog.at_level(logging.INFO, "deepcfr"):
         game = load_openspiel_game("kuhn_poker")
     said = r"listing the histories of kuhn_poker: (\d+) of about (\d+) so far, about (\d+) s left"
@@ -238,6 +237,6 @@ def test_a_long_list_of_histories_says_how_far_it_is(
     assert counts == sorted(counts)
     assert counts[-1] == game.explicit.num_nodes
     assert {int(note[2]) for note in notes if note} == {60}  # the estimate of 58 in two digits
-    compiler = openspiel_tree._Compiler(game.spiel_game, "kuhn_poker", 1_000, 58.0)
+    compiler = openspiel._Compiler(game.spiel_game, "kuhn_poker", 1_000, 58.0)
     compiler.compile()
     assert compiler.done == pytest.approx(1)

@@ -13,7 +13,7 @@ from deepcfr.abstraction.features import STARTING, hands_on, showdowns, strength
 from deepcfr.errors import ConfigError
 from deepcfr.games import strength as strength_module
 from deepcfr.games.cards import all_hands, canonical_cards, suit_permutations
-from deepcfr.games.hands import strengths
+from deepcfr.games.hands import UNIT, strengths
 from deepcfr.games.presets import load_rules
 from deepcfr.games.strength import (
     SHARES,
@@ -25,7 +25,6 @@ from deepcfr.games.strength import (
     strength_tables,
     table_bytes,
 )
-from deepcfr.games.strength_kernels import UNIT
 from deepcfr.parallel import Workers
 from deepcfr.types import NO_CARD
 

@@ -7,9 +7,8 @@ from rich.console import Console
 
 from class_games import Leduc
 from command_line import deepcfr
-from deepcfr.games.class_game import ClassGame
 from deepcfr.games.openspiel import load_openspiel_game
-from deepcfr.games.tree_game import TreeGame
+from deepcfr.games.tree_game import ClassGame, TreeGame
 from deepcfr.play.terminal import play
 from deepcfr.policies.tables import TreePolicy
 

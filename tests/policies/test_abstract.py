@@ -16,8 +16,7 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.policies.initial import AbstractPolicy
-from deepcfr.policies.tables import TablePolicy, round_views
+from deepcfr.policies.tables import AbstractPolicy, TablePolicy, round_views
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import NO_CARD, Infosets

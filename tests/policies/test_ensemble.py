@@ -20,10 +20,9 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import AbstractPolicy
 from deepcfr.policies.mixture import RULES, AveragedPolicy, MixturePolicy, SumPolicy, ensemble
 from deepcfr.policies.styles import ThresholdPolicy, styled
-from deepcfr.policies.tables import TreePolicy, table_of
+from deepcfr.policies.tables import AbstractPolicy, TreePolicy, table_of
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets

@@ -19,13 +19,11 @@ from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
-from deepcfr.ladder.policies import LadderTable
-from deepcfr.ladder.solver import LadderMCCFR
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.initial import RANGES, range_buckets, shares, tree_table, win_rates
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import styled
-from deepcfr.policies.tables import TreePolicy
+from deepcfr.policies.tables import AbstractPolicy, TreePolicy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.players import load_players
 from deepcfr.solvers.mccfr import MCCFR
@@ -36,9 +34,9 @@ PLAIN = TabularConfig(algorithm="mccfr", iterations=3, traversals=50)
 STARTED = replace(PLAIN, initial="win-rates")
 
 
-def ladder_solver(config: TabularConfig) -> LadderMCCFR:
+def ladder_solver(config: TabularConfig) -> MCCFR:
     game = LadderGame(TWO_ROUNDS)
-    return LadderMCCFR(game, config, lossless(game.source.deck))
+    return MCCFR(game, config)
 
 
 def all_infosets(solver: MCCFR) -> Infosets:
@@ -108,7 +106,8 @@ def test_without_hands_actions_are_weighed_by_hand() -> None:
 @pytest.mark.parametrize("game", ["leduc", "kuhn_poker"])
 def test_tables_start_from_it(game: str) -> None:
     solver = MCCFR(load_game(game) if game == "leduc" else load_openspiel_game(game), STARTED)
-    solver._begin()
+    for table in solver.arrays().values():
+        solver.tables.start(table)
     initial = solver.initial_policy()
     infosets = all_infosets(solver) if game == "leduc" else None
     for policy in (solver.current_policy(), solver.average_policy()):
@@ -128,7 +127,8 @@ def test_tables_start_from_it(game: str) -> None:
 
 def test_a_ladder_solver_starts_from_it_too() -> None:
     solver = ladder_solver(STARTED)
-    solver._begin()
+    for table in solver.arrays().values():
+        solver.tables.start(table)
     initial = solver.initial_policy()
     cards = np.array([[0, 3, 5], [4, 1, 2], [2, 5, 1]], np.uint8)
     positions = np.repeat(np.stack(decisions(solver.game)), 3, axis=0)
@@ -138,7 +138,7 @@ def test_a_ladder_solver_starts_from_it_too() -> None:
     assert np.ptp(wanted[:3], axis=0).max() > 0.2  # other hands do other things
     for policy in (solver.current_policy(), solver.average_policy()):
         np.testing.assert_allclose(rows_at(policy, positions, deals), wanted, atol=1e-6)
-    small = LadderTable(solver.game, solver.buckets, solver._regret, "")
+    small = AbstractPolicy(solver.game, solver.tables.buckets, solver._regret, "")
     first = rows_at(small, positions[:1], deals[:1])[0]
     assert first[FOLD] > 0.4  # the lowest card owes a blind
 

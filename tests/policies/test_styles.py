@@ -23,9 +23,8 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import AbstractPolicy
 from deepcfr.policies.styles import STYLES, StyledPolicy, play_style, styled
-from deepcfr.policies.tables import table_of
+from deepcfr.policies.tables import AbstractPolicy, table_of
 from deepcfr.sampling.traversal_tree import table_layout
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets

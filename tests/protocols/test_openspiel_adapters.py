@@ -16,8 +16,7 @@ from deepcfr import Agent, load
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.exploitability import exploitability, tree_exploitability
 from deepcfr.games.cards import cards_text
-from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
-from deepcfr.games.openspiel_tree import same_game
+from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game, same_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS

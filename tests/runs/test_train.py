@@ -794,7 +794,7 @@ def test_an_export_that_is_cut_off_is_no_run_and_can_be_made_again(
         assert not target.exists()
         assert list(tmp_path.glob("*/config.toml")) == []
     export(RunFolder.open(reference), target, pytest.fail)
-    assert RunFolder.open(target).load_player("own", pytest.fail)
+    assert RunFolder.open(target).load_policy("own", pytest.fail)
 
 
 def test_a_run_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:

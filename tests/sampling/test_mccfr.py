@@ -21,7 +21,7 @@ from deepcfr.games.cards import deal_cards
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.policies.initial import AbstractPolicy
+from deepcfr.policies.tables import AbstractPolicy
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling import mccfr
 from deepcfr.sampling.external import Strategy, traverse

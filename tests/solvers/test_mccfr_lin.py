@@ -68,8 +68,8 @@ def test_lins_floor_falls_from_a_hundredth_to_exactly_zero() -> None:
 
 def falls(monkeypatch: pytest.MonkeyPatch, slope: float, end: int) -> None:
     """Let floors fall by another slope, and end after another number of games, than Lin's."""
-    monkeypatch.setattr("deepcfr.solvers.sampled._FLOOR_SLOPE", slope)
-    monkeypatch.setattr("deepcfr.solvers.sampled._FLOOR_END", end)
+    monkeypatch.setattr("deepcfr.solvers.mccfr._FLOOR_SLOPE", slope)
+    monkeypatch.setattr("deepcfr.solvers.mccfr._FLOOR_END", end)
 
 
 @pytest.mark.parametrize("config", [EXTERNAL, OUTCOME], ids=["external", "outcome"])
@@ -123,6 +123,7 @@ def test_no_shape_and_no_floor_are_the_plain_solver_bit_for_bit(config: TabularC
     game = load_game("leduc")
     plain = solved(game, config, 3)
     solver = MCCFR(game, replace(config, iterations=3), 0)
+    assert solver._trees
     tree = solver._trees[0]
     for player in (0, 1):
         assert _shaped_tree(tree, player, "y1").payoff.tobytes() == tree.payoff.tobytes()
@@ -152,7 +153,7 @@ def test_shaped_regrets_are_the_shapes_of_sampled_regrets(sampler: str, shape: i
     solver = MCCFR(load_game("leduc"), EXTERNAL)
     seen = 0.0
     for traversal in range(30):
-        situations = solver._situations(1, 5, traversal)
+        situations = solver.tables.situations(1, 5, traversal)
         found = []
         for learning in (Learning(), Learning(shape=shape)):
             regrets, averages = np.zeros_like(solver.arrays()["regret"]), np.zeros_like(solver.arrays()["regret"])

@@ -119,7 +119,7 @@ def test_seeds_differ_and_runs_repeat() -> None:
 def test_chunks_of_one_thread_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     game = load_game("leduc")
     whole = solved(game, EXTERNAL, 3).arrays()
-    monkeypatch.setattr(MCCFR, "most_chunk", 7)
+    monkeypatch.setattr("deepcfr.solvers.mccfr._MOST_CHUNK", 7)
     for name, array in solved(game, EXTERNAL, 3).arrays().items():
         np.testing.assert_array_equal(array, whole[name])
 

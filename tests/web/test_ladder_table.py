@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from rich.console import Console
 
 from command_line import deepcfr
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.ladder_game import ListedLadder
 from deepcfr.play.terminal import play
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.runs.folder import RunFolder
@@ -104,7 +104,7 @@ def test_stacks_and_seats_are_shown(person: TestClient) -> None:
 
 
 def test_a_call_of_all_in_is_all_in(bot: NamedRun) -> None:
-    raiser = ServedAgent(scripted_policy("raise", LadderGame(RULES)), None, None)
+    raiser = ServedAgent(scripted_policy("raise", ListedLadder(RULES)), None, None)
     with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=raiser)) as person:
         state, seen = person.post("/api/play/bot", json={"seed": 1}).json(), set()
         while not state["over"]:
@@ -227,7 +227,7 @@ def test_an_action_that_the_ladder_does_not_have_is_refused_with_those_that_it_h
 @pytest.mark.parametrize("path", ["/play/bot", "/api/play/bot"])
 def test_until_the_end_no_answer_depends_on_what_is_hidden(bot: NamedRun, path: str) -> None:
     """Hands that look alike to the person so far have the same answers, byte for byte, whatever the agent holds."""
-    caller = ServedAgent(scripted_policy("call", LadderGame(RULES)), None, None)
+    caller = ServedAgent(scripted_policy("call", ListedLadder(RULES)), None, None)
     seen: dict[tuple[str, ...], set[bytes]] = {}
     hidden: dict[tuple[str, ...], set[str]] = {}
     with client(NamedRun("bot", bot.folder, "average", pytest.fail, _agent=caller)) as person:
@@ -295,7 +295,7 @@ def test_a_ladder_that_is_too_large_has_no_ranges(tmp_path: Path) -> None:
 
 def test_a_bot_of_a_ladder_is_warmed_up(bot: NamedRun) -> None:
     warm_up(site(bot))
-    assert isinstance(bot.agent().policy.game, LadderGame)
+    assert isinstance(bot.agent().policy.game, ListedLadder)
 
 
 def test_ten_sizes_have_ten_keys() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,25 +14,22 @@ from deepcfr.cli.player_records import Budget, Exploit, LowerBound, MatchUp, Riv
 from deepcfr.errors import ConfigError
 
 if TYPE_CHECKING:
-    from deepcfr.evaluation.local_best_response import LocalBestResponse
-    from deepcfr.policies.base import Policy
+    pass
 
 
 def exploitability_command(command: Exploit) -> None:
     if command.threads < 1:
         raise ConfigError(f"--threads must be at least 1, but is {command.threads}.")
     from deepcfr.evaluation.exploitability import exploitability
-    from deepcfr.ladder.policies import listed
     from deepcfr.runs.folder import RunFolder
     from deepcfr.runs.players import load_players, made_of, runs_of
 
     solver = None
     if len(runs := runs_of(command.run)) == 1:
-        plain, solver = RunFolder.open(Path(runs[0])).load_player(command.policy, warn)
-        player = made_of(command.run, plain, command.search)
+        plain, solver = RunFolder.open(Path(runs[0])).load_policy(command.policy, warn)
+        policy = made_of(command.run, plain, command.search)
     else:
-        (player,) = load_players((command.run,), command.policy, warn, search=command.search)
-    policy = listed(player)
+        (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     console = open_console(command.json)
     with progress_of("exact evaluation", console) as update:
         result = exploitability(policy, threads=command.threads, on_board=update)
@@ -224,46 +220,26 @@ def lbr_command(command: LowerBound) -> None:
         raise ConfigError(f"--seed must not be negative, but is {command.seed}.")
     if command.lines is not None and not isinstance(command.boards, int):
         raise ConfigError("--lines is for sampled boards: give --boards a number with it.")
-    from deepcfr.games.ladder_game import LadderGame
-    from deepcfr.ladder.policies import listed
+    if command.hands is not None and command.boards is not None:
+        raise ConfigError("A bound is over boards or over hands: give a number of one of them, but not of both.")
+    from deepcfr.evaluation.local_best_response import local_best_response, usual_sample
+    from deepcfr.evaluation.match.boards import LINES
     from deepcfr.runs.players import load_players
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
+    boards, hands = (command.boards, command.hands) if command.boards or command.hands else usual_sample(policy.game)
     with progress_of("boards or hands", open_console(command.json)) as update:
-        if isinstance(policy.game, LadderGame) and command.boards is None:
-            result = _lbr_ladder(command, policy, update)
-        else:
-            result = _lbr_listed(command, listed(policy), update)
+        result = local_best_response(
+            policy,
+            None if boards == "all" else boards,
+            command.seed,
+            hands=hands,
+            threads=command.threads,
+            rounds=command.rounds,
+            lines=LINES if command.lines is None else command.lines,
+            on_board=update,
+        )
     if command.json:
         print_json(result.facts() | {"run": command.run})
     else:
         open_console(False).print(result.describe())
-
-
-def _lbr_listed(command: LowerBound, policy: Policy, on_board: Callable[[int, int], None]) -> LocalBestResponse:
-    """A local best response over boards, with all hands on each."""
-    if command.hands is not None:
-        raise ConfigError("--hands is for raise-ladder games without --boards: on a board all hands are played.")
-    from deepcfr.evaluation.local_best_response import boards_within_reach, local_best_response
-    from deepcfr.evaluation.match.boards import LINES
-
-    boards = boards_within_reach(policy) if command.boards is None else command.boards
-    return local_best_response(
-        policy,
-        None if boards == "all" else boards,
-        command.seed,
-        threads=command.threads,
-        rounds=command.rounds,
-        lines=LINES if command.lines is None else command.lines,
-        on_board=on_board,
-    )
-
-
-def _lbr_ladder(command: LowerBound, policy: Policy, on_hands: Callable[[int, int], None]) -> LocalBestResponse:
-    """A local best response over sampled hands, for raise-ladder games of any size."""
-    from deepcfr.ladder.best_response import DEFAULT_HANDS, ladder_best_response
-
-    hands = DEFAULT_HANDS if command.hands is None else command.hands
-    return ladder_best_response(
-        policy, hands, command.seed, threads=command.threads, rounds=command.rounds, on_hands=on_hands
-    )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import refusal_of
 from deepcfr.games.betting import CALL, RAISE, PublicTree
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import poker_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, boards_for
@@ -105,9 +105,7 @@ def deviations(
     deviation at one set changes the values at the others. Boards are merged as in `exploitability`. Sets torch to one
     thread in this process. Raises GameError for games that are not poker and for games too large for exact evaluation.
     """
-    game = policy.game
-    if not isinstance(game, PokerGame):
-        raise GameError(f"Deviations are measured round by round in poker games, but '{game.name}' is not one.")
+    game = poker_game(policy.game, "Deviations are measured round by round in poker games")
     reason = refusal_of(game)
     if reason:
         raise GameError(reason)

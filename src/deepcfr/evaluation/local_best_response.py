@@ -7,7 +7,8 @@ best action under this assumption. Its gain never exceeds that of a best respons
 
 The paper plays single hands. But the rule depends only on public cards, public actions and the responder's hand, so
 here it is a strategy for all hands at once, whose value on a board comes from an exact pass over the betting tree. The
-only randomness is the choice of boards, and of lines where those are sampled (docs/lbr.md).
+only randomness is the choice of boards, and of lines where those are sampled (docs/lbr.md). `hand_responses` plays single
+hands where the betting is too large to list.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ import numpy as np
 
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.check_down import CheckDown
+from deepcfr.evaluation.hand_responses import Responder
+from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.limits import refusal
 from deepcfr.evaluation.match.boards import LINES, Runouts, half_interval, require_boards
 from deepcfr.evaluation.match.exact import Later, ProfilePass, strategy_on
 from deepcfr.evaluation.match.record import in_both_seats
+from deepcfr.games.base import Game
 from deepcfr.games.betting import CALL, FOLD
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.poker import Poker, PokerGame, poker_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, boards_for
 from deepcfr.policies.styles import scripted_policy
@@ -37,6 +42,7 @@ from deepcfr.rng import key
 from deepcfr.types import Doubles, Floats
 
 DEFAULT_BOARDS = 100  # boards to sample if there are too many to enumerate
+DEFAULT_HANDS = 1_000  # deals in games with a few bet sizes
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ def local_best_response(
     boards: int | None,
     seed: int = 0,
     *,
+    hands: int | None = None,
     threads: int = 1,
     rounds: Sequence[int] | None = None,
     lines: int | None = LINES,
@@ -88,31 +95,42 @@ def local_best_response(
 ) -> LocalBestResponse:
     """The gain of a local best response against `policy` in both seats, over `boards` sampled runouts or all (None).
 
-    All hands are played on every runout. The responder follows its rule in `rounds`, by default all. If a round begins
-    after more than `lines` public action sequences, `lines` of them are sampled, as in `boards_match`; None plays all.
-    A mixture plays its exact average. The result does not depend on `threads`. `on_board(done, total)` reports
-    progress. Sets torch to one thread in this process. Raises GameError for games other than poker and for too many
-    boards to enumerate. Raises ConfigError for fewer than two boards, less than one line, and rounds that the game does
-    not have.
+    All hands are played on every runout; if `hands` is given, so many sampled deals are played instead. The responder
+    follows its rule in `rounds`, by default all. If a round begins after more than `lines` public action sequences,
+    `lines` of them are sampled, as in `boards_match`; None plays all. A mixture plays its exact average. The result
+    does not depend on `threads`. `on_board(done, total)` reports progress. Sets torch to one thread in this process.
+    Raises GameError for games other than poker, for too many boards to enumerate, and for boards where the betting is
+    too large to list. Raises ConfigError for fewer than two boards or hands, less than one line, and rounds that the
+    game does not have.
     """
     start = time.perf_counter()
     game = policy.game
-    if not isinstance(game, PokerGame):
+    if not isinstance(game, Poker):
         raise GameError(f"A local best response plays poker games only, but '{game.name}' is not one.")
-    chosen = checked_rounds(game.name, game.rules.num_rounds, rounds)
+    chosen = _checked_rounds(game.name, game.rules.num_rounds, rounds)
+    if hands is not None:
+        if hands < 2:
+            raise ConfigError(
+                f"A local best response needs at least 2 hands for its interval, but {hands} were asked for."
+            )
+        won = in_both_seats(Responder(policy, chosen, seed).gains, hands, threads, on_board)
+        zero, one, mean = (NORMAL_95 * float(part.std(ddof=1)) / np.sqrt(hands) for part in (*won, won.mean(0)))
+        first, second = won.mean(1).tolist()
+        return _bound(policy, chosen, (first, second), (zero, one, mean), start, hands=hands)
+    game = poker_game(game)
     if boards is None:
         seats = _over_all_boards(policy, game, chosen, threads, on_board)
-        return bound(policy, chosen, seats, (0.0, 0.0, 0.0), start)
+        return _bound(policy, chosen, seats, (0.0, 0.0, 0.0), start)
     require_boards("A local best response", boards, lines)
     stream, calls = key(seed, "local best response"), scripted_policy("call", game)
     runouts = Runouts(calls, policy, boards, stream, lines, ResponsePass(game, chosen))
     gains = in_both_seats(runouts.gains, boards, threads, on_board)
     first, second = gains.mean(1).tolist()
     zero, one, mean = (half_interval(part, runouts.sampler.stratum) for part in (*gains, gains.mean(0)))
-    return bound(policy, chosen, (first, second), (zero, one, mean), start, boards=boards)
+    return _bound(policy, chosen, (first, second), (zero, one, mean), start, boards=boards)
 
 
-def bound(
+def _bound(
     policy: Policy,
     rounds: tuple[int, ...],
     seats: tuple[float, float],
@@ -142,13 +160,14 @@ def bound(
     )
 
 
-def boards_within_reach(policy: Policy) -> int | None:
-    """The default number of boards: None (all) if exact evaluation is possible, otherwise a sample."""
-    game = policy.game
-    return DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None
+def usual_sample(game: Game) -> tuple[int | None, int | None]:
+    """The default number of boards, None for all where exact evaluation is possible, and of hands with a few bet sizes."""
+    if isinstance(game, LadderPoker):
+        return None, DEFAULT_HANDS
+    return (DEFAULT_BOARDS if isinstance(game, PokerGame) and refusal(game.rules) else None), None
 
 
-def checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> tuple[int, ...]:
+def _checked_rounds(name: str, num_rounds: int, rounds: Sequence[int] | None) -> tuple[int, ...]:
     """The rounds in which a responder follows its rule, in order; all for None. Raises ConfigError for unknown rounds."""
     chosen = tuple(range(num_rounds)) if rounds is None else tuple(sorted(set(rounds)))
     if not chosen:

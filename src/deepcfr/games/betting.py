@@ -199,7 +199,10 @@ def unroll(first: BettingState, after: After, rules: PokerRules, num_actions: in
     )
 
 
-def too_large(name: str, advice: str) -> GameError:
+FEWER_SIZES = "networks, search and exact evaluation need fewer sizes or raises, and only 'solve' with mccfr does not"
+
+
+def too_large(name: str, advice: str = FEWER_SIZES) -> GameError:
     """The error for betting with more than `MOST_NODES` positions."""
     return GameError(f"The betting of {name} has more than {MOST_NODES:,} nodes: {advice}.")
 

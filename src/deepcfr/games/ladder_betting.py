@@ -261,12 +261,44 @@ def positions_at(ladder: Ladder, nodes: Ints) -> Ints:
 
 
 @nb.njit(cache=True, nogil=True)
+def positions_in(ladder: Ladder, child: Ints) -> Ints:
+    """The positions of the nodes of a tree, int64 [N, ENTRIES]; `child` [N, A] has parents first, and -1 for none."""
+    positions = np.empty((len(child), ENTRIES), np.int64)
+    begin(ladder, positions[0])
+    for node in range(len(child)):
+        for action in range(child.shape[1]):
+            after = child[node, action]
+            if after >= 0:
+                positions[after] = positions[node]
+                advance(ladder, positions[after], action)
+    return positions
+
+
+def nodes_of(positions: Ints) -> Ints:
+    """The numbers of positions, [n]."""
+    nodes: Ints = (positions[:, HISTORY] << 2) + positions[:, ENDED]
+    return nodes
+
+
+@nb.njit(cache=True, nogil=True)
 def step_all(ladder: Ladder, nodes: Ints, actions: Ints) -> Ints:
-    """The nodes after legal actions [n] at nodes [n]."""
-    positions, after = positions_at(ladder, nodes), np.empty(len(nodes), np.int64)
+    """The nodes after legal actions [n] at nodes [n]; a replay only finds whether a call left both players all-in."""
+    after, position, none = np.empty(len(nodes), np.int64), np.empty(ENTRIES, np.int64), np.empty(0, np.int64)
+    last = _ROUND_BITS * (len(ladder.length) - 1) + 2  # where the first round's actions are in the last round
     for row in range(len(nodes)):
-        advance(ladder, positions[row], actions[row])
-        after[row] = node_at(positions[row])
+        node, action = nodes[row], actions[row]
+        if action == FOLD:
+            after[row] = node + FOLDED
+        elif action >= RUNG:
+            after[row] = node + (2 << (action - RUNG) << 2)
+        elif node >> 2 & ((1 << _ROUND_BITS) - 1) == 0:  # the first action of a round
+            after[row] = node + (1 << 2)
+        elif node >> last:
+            after[row] = node + SHOWDOWN
+        else:
+            _find(ladder, node, position, none, none)
+            advance(ladder, position, action)
+            after[row] = node_at(position)
     return after
 
 

@@ -1,15 +1,21 @@
-"""A raise-ladder game as a `Game` with computed nodes, and its public state in text."""
+"""Poker with a few bet sizes as a `Game`: with a list of its nodes, or with computed ones where there are too many.
+
+A computed node is a number that has all actions before it (`ladder_betting.node_at`), and a position, a row of the betting
+machine, is found from it by replay. A listed tree has the positions of its nodes in an array.
+"""
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from deepcfr.games.base import Deals, NodeFunction
-from deepcfr.games.betting import NOT_TERMINAL
+from deepcfr.games.betting import FEWER_SIZES, MOST_NODES, NOT_TERMINAL, BettingState, PublicTree, too_large, unroll
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_betting import (
     ACTOR,
@@ -20,37 +26,50 @@ from deepcfr.games.ladder_betting import (
     RUNG,
     RUNGS,
     START,
+    Ladder,
     advance,
     compile_ladder,
+    count_positions,
     first_positions,
     gains,
     legal_actions,
     node_at,
+    nodes_of,
     paths,
     places,
     positions_at,
+    positions_in,
     raise_total,
     step_all,
 )
-from deepcfr.games.poker import Poker, Suits
+from deepcfr.games.poker import Poker, PokerGame, Suits
 from deepcfr.games.public_state import PublicState
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.types import Encoding, Ints
 
 
-class LadderGame(Poker):
-    """A raise-ladder game, whose betting tree may be too large to list: a node is computed from the actions before it.
-
-    Its rules are those of no-limit poker with its stacks, and its actions those of the ladder.
-    """
+class LadderPoker(Poker):
+    """Poker with a few bet sizes: its rules are those of no-limit poker with its stacks, its actions those of `ladder`."""
 
     source: LadderRules
+    ladder: Ladder
 
-    def __init__(self, rules: LadderRules, suits: Suits = "canonical") -> None:
-        super().__init__(no_limit(rules.deck, rules.stack), suits, source=rules)
+    @abstractmethod
+    def positions(self, nodes: Ints) -> Ints:
+        """The positions of nodes [n], int64 [n, ENTRIES]."""
+
+    def state(self) -> SteppedState:
+        return SteppedState(self, first_positions(self.ladder, 1)[0])
+
+
+class LadderGame(LadderPoker):
+    """A game whose betting tree may be too large to list: a node is computed from the actions before it."""
+
+    def __init__(self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu") -> None:
+        super().__init__(no_limit(rules.deck, rules.stack), suits, device, rules)
         self.ladder = compile_ladder(rules)
-        self.num_actions = int(RUNG + self.ladder.rungs.shape[1])  # fold, call and the most rungs of a round
-        features, none = torch.empty(0, 0), torch.empty(0, self.num_actions, dtype=torch.bool)
+        num_actions = int(RUNG + self.ladder.rungs.shape[1])  # fold, call and the most rungs of a round
+        features, none = torch.empty(0, 0), torch.empty(0, num_actions, dtype=torch.bool)
         self.encoding = Encoding(features, none, self.card_groups, rules.num_ranks, rules.num_suits)
         self.actor = NodeFunction(lambda node: self._place(node, 0))
         self.round = NodeFunction(lambda node: self._place(node, 1))
@@ -61,7 +80,6 @@ class LadderGame(Poker):
         self.deals_before = NodeFunction(self._deals_before)
 
     def positions(self, nodes: Ints) -> Ints:
-        """The positions of nodes [n], int64 [n, ENTRIES]."""
         found: Ints = positions_at(self.ladder, nodes)
         return found
 
@@ -73,16 +91,15 @@ class LadderGame(Poker):
         parents = torch.from_numpy(before[np.arange(len(before)), np.maximum(count, 1) - 1])
         return torch.where(torch.from_numpy(count == 0), 1, self.round[node] - self.round[parents])
 
-    def depth(self, node: torch.Tensor) -> torch.Tensor:
-        """The number of actions before decisions [M], int64 [M]."""
+    def place(self, node: torch.Tensor) -> torch.Tensor:
         return self._place(node, 2)
-
-    def state(self) -> SteppedState:
-        return SteppedState(self, first_positions(self.ladder, 1)[0])
 
     def node_of(self, state: PublicState) -> int:
         assert isinstance(state, SteppedState)
         return int(node_at(state.position))
+
+    def chips(self, nodes: Ints) -> Ints:
+        return self.positions(nodes)[:, CHIPS : CHIPS + 2]
 
     def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
         before, actions, count = paths(self.ladder, nodes)
@@ -96,9 +113,99 @@ class LadderGame(Poker):
         return torch.from_numpy(step_all(self.ladder, node.numpy(), action.numpy()))
 
     def payoff(self, node: torch.Tensor, row: torch.Tensor, deals: Deals) -> torch.Tensor:
-        """As in `Game`, but float64: chips are seldom exact shares of a unit in float32."""
         won = gains(self.positions(node.numpy()), deals.hidden[row].numpy())
-        return torch.from_numpy(won / self.rules.unit_chips)
+        return torch.from_numpy(won / self.rules.unit_chips).float()
+
+
+class ListedLadder(LadderPoker, PokerGame):
+    """A game with a list of nodes; `computed` [N] are their numbers in a `LadderGame`.
+
+    It begins with the actions `line`: only what follows them is listed, and nothing else can be played before. Raises
+    GameError for more positions than `betting.MOST_NODES`.
+    """
+
+    def __init__(
+        self, rules: LadderRules, suits: Suits = "canonical", device: str = "cpu", line: Sequence[int] = ()
+    ) -> None:
+        self.ladder = compile_ladder(rules)
+        PokerGame.__init__(self, no_limit(rules.deck, rules.stack), suits, device, ladder_tree(rules, line), rules)
+        self._positions: Ints = positions_in(self.ladder, self.tree.child)
+        self.computed: Ints = nodes_of(self._positions)
+        self._order = np.argsort(self.computed)
+
+    def positions(self, nodes: Ints) -> Ints:
+        return self._positions[nodes]
+
+    def place(self, node: torch.Tensor) -> torch.Tensor:
+        numbers = places(self.ladder, self.computed[node.cpu().numpy()])[2]
+        return torch.from_numpy(numbers).to(self.device)
+
+    def state(self, node: int = 0) -> SteppedState:
+        state = super().state()
+        for _, action in self.tree.path(node):
+            state = state.after(action)
+        return state
+
+    def node_of(self, state: PublicState) -> int:
+        assert isinstance(state, SteppedState)
+        return int(self.listed(np.array([node_at(state.position)]))[0])
+
+    def listed(self, computed: Ints) -> Ints:
+        """The nodes [n] in the list for computed ones, [n]."""
+        return self._order[np.searchsorted(self.computed, computed, sorter=self._order)]
+
+
+def can_be_listed(rules: LadderRules) -> bool:
+    """Whether the betting tree is small enough to list."""
+    ladder = compile_ladder(rules)
+    return bool(count_positions(ladder, first_positions(ladder, 1)[0], MOST_NODES) <= MOST_NODES)
+
+
+def ladder_tree(rules: LadderRules, line: Sequence[int] = ()) -> PublicTree:
+    """The public tree of a game that begins with the actions `line`.
+
+    Raises GameError for more positions than `betting.MOST_NODES`.
+    """
+    ladder, deck = compile_ladder(rules), no_limit(rules.deck, rules.stack)
+
+    def after(state: BettingState) -> dict[int, BettingState]:
+        assert isinstance(state, _Stepped)
+        place = sum(map(len, state.actions))
+        if place < len(line):
+            return {line[place]: next_position(state, line[place])}
+        legal = np.flatnonzero(legal_actions(ladder, np.array(state.row)[None])[0])
+        return {action: next_position(state, action) for action in legal.tolist()}
+
+    def next_position(state: _Stepped, action: int) -> _Stepped:
+        row = np.array(state.row)
+        advance(ladder, row, action)
+        chips = (int(row[CHIPS]), int(row[CHIPS + 1]))
+        added = float(chips[state.actor] - state.chips[state.actor])
+        actions = (*state.actions[:-1], (*state.actions[-1], added))
+        if not row[ENDED] and row[ROUND] > state.round:
+            actions = (*actions, ())
+        return _Stepped(
+            round=int(row[ROUND]),
+            actor=int(row[ACTOR]),
+            chips=chips,
+            raises=int(row[RUNGS]).bit_count(),
+            actions=actions,
+            ended=int(row[ENDED]),
+            row=tuple(row.tolist()),
+        )
+
+    if not line and not can_be_listed(rules):
+        raise too_large(deck.name)
+    start = first_positions(ladder, 1)[0]
+    first = _Stepped(round=0, actor=int(start[ACTOR]), chips=deck.blinds, row=tuple(start.tolist()))
+    return unroll(first, after, deck, RUNG + ladder.rungs.shape[1], FEWER_SIZES)
+
+
+@dataclass(frozen=True)
+class _Stepped(BettingState):
+    """A public position with its row in the betting machine, which decides what follows."""
+
+    row: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +216,7 @@ class SteppedState(PublicState):
     of the pot for a ladder of the pot (`b0.5`); `a` is all-in.
     """
 
-    game: LadderGame
+    game: LadderPoker
     position: Ints  # [ENTRIES]
     betting: tuple[str, ...] = ("",)
     place: int = 0  # number of actions so far

@@ -14,7 +14,7 @@ import torch
 from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import AtNodes, Deals, Game
-from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree
+from deepcfr.games.betting import FOLDED, SHOWDOWN, PublicTree, build_tree, too_large
 from deepcfr.games.cards import MAX_GROUPS, canonical_cards, canonicalise_row, deal_cards, sort_groups
 from deepcfr.games.hands import hand_problem, strength
 from deepcfr.games.ladder import LadderRules
@@ -57,6 +57,14 @@ class Poker(ABC):
     @abstractmethod
     def node_of(self, state: PublicState) -> int:
         """The node of a public state of this game."""
+
+    @abstractmethod
+    def chips(self, nodes: Ints) -> Ints:
+        """The chips that each player has put in at nodes [I], int64 [I, P]."""
+
+    def place(self, node: torch.Tensor) -> torch.Tensor:
+        """The numbers that address the random choice of an action at nodes [M], int64 [M]."""
+        return node
 
     @abstractmethod
     def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
@@ -161,6 +169,9 @@ class PokerGame(Poker):
         assert isinstance(state, ListedState)
         return state.node
 
+    def chips(self, nodes: Ints) -> Ints:
+        return self.tree.chips[nodes]
+
     def paths(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
         rows, before, actions = [np.empty(0, np.int64)], [], []
         for node in np.unique(nodes):
@@ -181,14 +192,16 @@ class PokerGame(Poker):
         return self._payoff[node, deals.hidden[row]]
 
 
-def poker_game(game: Game) -> PokerGame:
-    """The game, if it is a poker game; raises GameError otherwise."""
+_NEEDS = "Public-chance traversals, a table for the first round and targets in units of the pot need a poker game"
+
+
+def poker_game(game: Game, needs: str = _NEEDS) -> PokerGame:
+    """The game, if it is a poker game with a list of its nodes. Raises GameError that begins with `needs` otherwise."""
     if isinstance(game, PokerGame):
         return game
-    raise GameError(
-        "Public-chance traversals, a table for the first round and targets in units of the pot need a poker game, and "
-        f"'{game.name}' is not one."
-    )
+    if isinstance(game, Poker):
+        raise too_large(game.name)
+    raise GameError(f"{needs}, but '{game.name}' is not one.")
 
 
 def _require_supported(rules: PokerRules) -> None:

@@ -17,6 +17,7 @@ from deepcfr.games.rules import PRESETS, PokerRules
 
 if TYPE_CHECKING:
     from deepcfr.games.base import Game
+    from deepcfr.games.betting import PublicTree
     from deepcfr.games.openspiel import OpenSpielGame
     from deepcfr.games.poker import PokerGame, Suits
 
@@ -140,7 +141,7 @@ def is_poker(source: GameSource) -> bool:
 def count_histories(source: GameSource, most: float) -> float:
     """The number of histories of a game, chance's outcomes as hands and boards; infinite if clearly more than `most`.
 
-    That of OpenSpiel's games is an estimate (`openspiel_tree.estimate_histories`); a class that does not list its deals
+    That of OpenSpiel's games is an estimate (`openspiel.estimate_histories`); a class that does not list its deals
     counts as infinite. Raises the errors of `build_game`.
     """
     if isinstance(source, OpenSpielSource):
@@ -155,18 +156,22 @@ def count_histories(source: GameSource, most: float) -> float:
     deals = _deals(source.deck)
     if deals[-1] > most:
         return math.inf
-    if isinstance(source, LadderRules):
-        from deepcfr.games.ladder_tree import ladder_tree
-
-        try:
-            rounds = ladder_tree(source).round
-        except GameError:
-            return math.inf  # too large to list
-    else:
-        from deepcfr.games.betting import build_tree
-
-        rounds = build_tree(source).round
+    try:
+        rounds = public_tree(source).round
+    except GameError:
+        return math.inf  # too large to list
     return float(sum(deals[round_] for round_ in rounds))
+
+
+def public_tree(source: PokerRules | LadderRules) -> PublicTree:
+    """The public tree of a poker game. Raises GameError for one that is too large to list."""
+    if isinstance(source, LadderRules):
+        from deepcfr.games.ladder_game import ladder_tree
+
+        return ladder_tree(source)
+    from deepcfr.games.betting import build_tree
+
+    return build_tree(source)
 
 
 def _deals(rules: PokerRules) -> list[int]:
@@ -181,13 +186,13 @@ def _deals(rules: PokerRules) -> list[int]:
 def build_game(source: GameSource, suits: Suits = "canonical", device: str = "cpu") -> Game:
     """The playable game.
 
-    Games of OpenSpiel and classes have no suits and raise the errors of `load_openspiel_game` and `class_game`. Raises
-    GameError for a raise-ladder game that is too large to list.
+    Games of OpenSpiel and classes have no suits and raise the errors of `load_openspiel_game` and `class_game`. A
+    raise-ladder game that is too large to list has computed nodes.
     """
     if isinstance(source, LadderRules):
-        from deepcfr.games.listed_ladder import ListedLadder
+        from deepcfr.games.ladder_game import LadderGame, ListedLadder, can_be_listed
 
-        return ListedLadder(source, suits, device)
+        return (ListedLadder if can_be_listed(source) else LadderGame)(source, suits, device)
     if isinstance(source, PokerRules):
         from deepcfr.games.poker import PokerGame
 
@@ -208,7 +213,7 @@ def _openspiel_game(name: str, device: str) -> OpenSpielGame:
 @lru_cache(maxsize=1)
 def _class_game(name: str, device: str) -> Game:
     """Cached, as `_openspiel_game` is."""
-    from deepcfr.games.class_game import class_game
+    from deepcfr.games.tree_game import class_game
 
     return class_game(name, device)
 

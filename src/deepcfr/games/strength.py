@@ -36,7 +36,7 @@ from deepcfr.errors import ConfigError
 from deepcfr.files import kept_arrays
 from deepcfr.games.board_index import BoardIndex, binomials, board_index, count_classes, hand_images
 from deepcfr.games.cards import all_hands
-from deepcfr.games.strength_kernels import UNIT, fill_from_next, fill_full_boards
+from deepcfr.games.hands import UNIT, fill_from_next, fill_full_boards
 from deepcfr.parallel import Workers
 from deepcfr.types import Bools, Cards, Numbers, Points
 

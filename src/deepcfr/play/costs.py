@@ -25,12 +25,8 @@ from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.limits import refusal
 from deepcfr.games.base import infosets_at
 from deepcfr.games.cards import card_text
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.listed_ladder import can_be_listed
-from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import Poker, PokerGame
-from deepcfr.games.public_state import ListedState, PublicState
-from deepcfr.ladder.policies import listed
+from deepcfr.games.public_state import ListedState, NoLimitState, PublicState
 from deepcfr.parallel import Workers
 from deepcfr.play.hand import CardTuple, Decision, Hand, HistoryHand, decisions, free_holes, played, round_of
 from deepcfr.policies.base import Policy, boards_for
@@ -88,7 +84,8 @@ class Costs:
 
     def __init__(self, game: Poker, policy: Policy) -> None:
         self.game, self.policy = game, policy
-        self._poker = game if isinstance(game, PokerGame) else None
+        # the game that is played; with a few bet sizes that is no-limit poker, in which bets are translated
+        self._poker = game if isinstance(game, PokerGame) and game.rules.betting != "no-limit" else None
         self._small = self._poker is not None and refusal(self._poker.rules) is None
         self.progress = (0, 0)  # boards done and boards in all, while the first round is computed
         self._first: tuple[Board, Doubles] | None = None
@@ -207,25 +204,16 @@ class Costs:
             state = hand.again(step).state
             assert isinstance(state, ListedState)
             return self.policy, {action: self._poker.node_of(state.after(action)) for action in state.legal()}
-        policy = self._listed
-        if policy is None or hand.translation is None:
+        game, now = self.game, hand.again(step).state
+        if not isinstance(game, PokerGame) or hand.translation is None:
             return None, {}
         actions = [each.action for each in hand.steps[:step]]
         shadow = hand.translation.follow(actions, 1 - hand.person, hand.number)
         if shadow.lost or shadow.translated:
             return None, {}
-        game, now = policy.game, hand.again(step).state
-        assert isinstance(game, PokerGame)
         assert isinstance(now, NoLimitState)
         choices = hand.translation.choices(shadow, now.now)
-        return policy, {real: game.node_of(shadow.own.after(own)) for own, real in choices.items()}
-
-    @cached_property
-    def _listed(self) -> Policy | None:
-        """The policy of a raise-ladder game by listed nodes; None if it has none."""
-        policy = self.policy
-        assert isinstance(policy.game, LadderGame)
-        return listed(policy) if can_be_listed(policy.game.source) else None
+        return self.policy, {real: game.node_of(shadow.own.after(own)) for own, real in choices.items()}
 
 
 def _last_round_values(hand: Hand, step: int) -> dict[int, float]:

@@ -24,9 +24,8 @@ from deepcfr.games.base import infosets_at
 from deepcfr.games.betting import CALL
 from deepcfr.games.cards import all_hands, cards_text, deal_cards
 from deepcfr.games.hands import board_strengths
-from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import Poker
-from deepcfr.games.public_state import PublicState
+from deepcfr.games.public_state import NoLimitState, PublicState
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.policies.base import Policy

@@ -8,8 +8,6 @@ all-in. We chose the numbers below.
 An initial strategy is a table over five buckets, the ranges of win rates (`RangeBuckets`). A solver's tables start with
 the rows of their bucket's range. Games without hands have no such buckets: there the win rate of every action is
 computed at every infoset.
-
-`AbstractPolicy` plays an abstract game's tables in the full game, where its exploitability can be computed.
 """
 
 from __future__ import annotations
@@ -18,20 +16,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcfr.abstraction.texture import Buckets
 from deepcfr.compiled import nb
-from deepcfr.errors import GameError
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.cards import deal_cards
 from deepcfr.games.explicit import CHANCE, ExplicitTree
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
-from deepcfr.policies.base import Policy
 from deepcfr.rng import key
-from deepcfr.sampling.traversal_tree import seen_buckets, situations_of, table_layout
-from deepcfr.types import TERMINAL, Cards, Doubles, Infosets, Ints
+from deepcfr.sampling.ladder_tables import LadderLayout, hand_layout
+from deepcfr.sampling.traversal_tree import TableLayout, situations_of
+from deepcfr.types import TERMINAL, Cards, Doubles, Ints
 
 WIN_RATE_DEALS = 400_000
 EDGES = (0.2, 0.4, 0.6, 0.8)  # win rates that separate the ranges
@@ -107,11 +104,14 @@ def shares(can_fold: bool, raises: int) -> Doubles:
     return rows
 
 
-def poker_table(game: PokerGame) -> Doubles:
-    """The initial strategy of a listed poker game: flat, in the `table_layout` with RANGES buckets in each round."""
-    tree = game.tree
-    layout = table_layout(tree, (RANGES,) * game.rules.num_rounds)
-    table = np.zeros(layout.size)
+def hand_table(game: PokerGame | LadderPoker) -> Doubles:
+    """The initial strategy of a poker game: flat, in the `hand_layout` with RANGES buckets in each round."""
+    layout = hand_layout(game, (RANGES,) * game.rules.num_rounds)
+    if isinstance(game, LadderPoker):
+        assert isinstance(layout, LadderLayout)
+        return _ladder_table(game, layout)
+    assert isinstance(layout, TableLayout)
+    tree, table = game.tree, np.zeros(layout.size)
     for node in range(tree.num_decisions):
         legal = tree.legal[node]
         raises = int(legal[RAISE:].sum())
@@ -121,25 +121,34 @@ def poker_table(game: PokerGame) -> Doubles:
     return table
 
 
-def start_poker(table: Table, game: PokerGame, ranges: RangeBuckets) -> None:
+def _ladder_table(game: LadderPoker, layout: LadderLayout) -> Doubles:
+    """As `hand_table`: a row has all rungs above the chosen ones, and play ignores rungs that the stacks forbid."""
+    ladder = game.ladder
+    table = np.zeros(layout.size)
+    most = ladder.rungs.shape[1]
+    for round_, block in enumerate(layout.block.tolist()):
+        pattern = np.zeros((RANGES, block))
+        for code in np.flatnonzero(layout.offset[round_] >= 0).tolist():
+            opened, chosen = code >> most, code & ((1 << most) - 1)
+            owes_blind = round_ == 0 and not opened and ladder.blinds[0] != ladder.blinds[1]
+            row = shares(bool(chosen) or owes_blind, int(ladder.length[round_]) - chosen.bit_length())
+            at = layout.offset[round_, code]
+            pattern[:, at : at + row.shape[1]] = row
+        for start, width in layout.blocks[round_]:
+            part = table[start : start + RANGES * width].reshape(RANGES, -1, block)
+            part[:] = pattern[:, None]
+    return table
+
+
+def start_hands(table: Table, game: PokerGame | LadderPoker, ranges: RangeBuckets) -> None:
     """Fill a solver's flat table, in the layout of the finer buckets, with the initial strategy."""
-    coarse, decisions = poker_table(game), game.tree.num_decisions
-    fine = table_layout(game.tree, ranges.finer.counts)
-    own = table_layout(game.tree, ranges.counts)
+    coarse = hand_table(game)
+    fine, own = hand_layout(game, ranges.finer.counts), hand_layout(game, ranges.counts)
     for round_, range_of in enumerate(ranges.ranges):
-        for player in range(2):
-            nodes = np.flatnonzero((game.tree.round[:decisions] == round_) & (game.tree.actor[:decisions] == player))
-            if len(nodes):
-                width, places = int(fine.stride[nodes[0]]), (fine.start[nodes].min(), own.start[nodes].min())
-                start_round(table, coarse, (int(places[0]), int(places[1])), width, range_of)
-
-
-def start_round(table: Table, coarse: Doubles, places: tuple[int, int], width: int, range_of: Cards) -> None:
-    """Fill a round's buckets in `table` from those in `coarse`; `places` are their starts, `width` their entries each."""
-    rows = coarse[places[1] : places[1] + RANGES * width].reshape(RANGES, width).astype(table.dtype)
-    for bucket, number in enumerate(range_of.tolist()):
-        begin = places[0] + bucket * width
-        table[begin : begin + width] = rows[number]
+        for (start, width), (place, _) in zip(fine.blocks[round_], own.blocks[round_], strict=True):
+            rows = coarse[place : place + RANGES * width].reshape(RANGES, width).astype(table.dtype)
+            for bucket, number in enumerate(range_of.tolist()):
+                table[start + bucket * width : start + (bucket + 1) * width] = rows[number]
 
 
 def tree_table(tree: ExplicitTree) -> Doubles:
@@ -177,82 +186,3 @@ def _random_play(
         if node > 0:
             wins[parent[node]] += share[node] * wins[node]
     return reach, wins
-
-
-class AbstractPolicy(Policy):
-    """Probabilities proportional to the positive entries of a table over buckets, uniform where no entry is positive.
-
-    `table` is flat, in the `table_layout` of the game's tree and the abstraction's bucket counts. It holds an average
-    strategy, or regrets for regret matching. It is not copied, so the policy changes when a solver updates the table.
-    Raises GameError for an abstraction of another game and for a table of the wrong size.
-    """
-
-    game: PokerGame
-
-    def __init__(
-        self, game: PokerGame, abstraction: Buckets, table: npt.NDArray[np.floating], kind: str = "abstract average"
-    ) -> None:
-        if abstraction.rules != game.rules:
-            raise GameError(f"An abstraction of {abstraction.rules.name} cannot be played in {game.name}.")
-        self.game, self.abstraction, self.table, self.kind = game, abstraction, table, kind
-        self._layout = table_layout(game.tree, abstraction.counts)
-        if table.shape != (self._layout.size,):
-            raise GameError(
-                f"The tables of {game.name} with {list(abstraction.counts)} buckets have {self._layout.size:,} entries, "
-                f"but the given table has shape {list(table.shape)}."
-            )
-
-    def probabilities(self, infosets: Infosets) -> torch.Tensor:
-        nodes = infosets.node.cpu().numpy().astype(np.int64)
-        cards = infosets.cards.cpu().numpy()
-        result = np.empty((len(nodes), self.game.encoding.num_actions))
-        rounds = self.game.tree.round[nodes]
-        for round_ in np.unique(rounds):
-            here = np.flatnonzero(rounds == round_)
-            buckets = seen_buckets(self.abstraction, int(round_), cards[here])
-            result[here] = self._rows(nodes[here], np.arange(len(here)), buckets[:, None])[:, 0]
-        return torch.from_numpy(result).to(self.game.device)
-
-    def on_hands(self, nodes: npt.NDArray[np.int64], cards: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        round_ = int(self.game.tree.round[nodes[0]])
-        buckets = seen_buckets(self.abstraction, round_, cards)
-        return self._rows(nodes, np.zeros(len(nodes), np.int64), buckets[None])
-
-    def _rows(
-        self, nodes: npt.NDArray[np.int64], group: npt.NDArray[np.int64], buckets: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
-        """Probabilities [n, U, A] at `nodes` [n] with each of the `buckets` [G, U] of the node's `group` [n]."""
-        result = np.zeros((len(nodes), buckets.shape[1], self.game.encoding.num_actions))
-        _normalise(
-            self.table, self._layout.start[nodes], self._layout.stride[nodes], self.game.tree.legal[nodes],
-            group, buckets, result,
-        )  # fmt: skip
-        return result
-
-
-@nb.njit(cache=True, nogil=True)
-def _normalise(
-    table: npt.NDArray[np.floating],
-    start: npt.NDArray[np.int64],
-    stride: npt.NDArray[np.int64],
-    legal: npt.NDArray[np.bool_],
-    group: npt.NDArray[np.int64],
-    buckets: npt.NDArray[np.int64],
-    result: npt.NDArray[np.float64],
-) -> None:
-    """Fill `result` [n, U, A], initially zero, with strategies from the rows of `table`."""
-    for hand in range(buckets.shape[1]):
-        for node in range(len(start)):  # the rows of a bucket lie together
-            at = start[node] + stride[node] * buckets[group[node], hand]
-            total, actions = 0.0, 0
-            for action in range(legal.shape[1]):
-                if legal[node, action]:
-                    entry = max(float(table[at + actions]), 0.0)
-                    result[node, hand, action] = entry
-                    total += entry
-                    actions += 1
-            for action in range(legal.shape[1]):
-                if total > 0.0:
-                    result[node, hand, action] /= total
-                elif legal[node, action]:
-                    result[node, hand, action] = 1.0 / actions

@@ -30,13 +30,11 @@ from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, pack_cards
-from deepcfr.games.class_game import ClassGame
 from deepcfr.games.explicit import EMPTY, realization
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.openspiel_tree import same_game
+from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.openspiel import OpenSpielGame, same_game
 from deepcfr.games.poker import Poker, PokerGame
-from deepcfr.games.tree_game import TreeGame
+from deepcfr.games.tree_game import ClassGame, TreeGame
 from deepcfr.policies.base import Policy, fewest_deals, measures_itself
 from deepcfr.policies.tables import TreePolicy, board_views, table_of
 from deepcfr.ranges.boards import Board
@@ -324,7 +322,7 @@ def ensemble(policies: Sequence[Policy], rule: str) -> Policy:
     if rule == "sum":
         return SumPolicy(policies)
     # the average of many nodes by own reach takes long where it is not kept by board, and the draw plays it, too
-    drawn = rule == "member" or isinstance(policies[0].game, LadderGame)
+    drawn = rule == "member" or isinstance(policies[0].game, LadderPoker)
     kind = f"{'one' if drawn else 'mixture'} of {len(policies)} policies"
     members = MixturePolicy(policies[0].game, policies, [1.0] * len(policies), kind)
     members.initial = policies[0].initial

@@ -23,10 +23,10 @@ from deepcfr.abstraction.texture import Buckets, TextureBuckets
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.betting import CALL, FOLD, RAISE
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.hands import UNIT
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
-from deepcfr.games.strength_kernels import UNIT
 from deepcfr.policies.base import Policy, RowStrategy, UniformPolicy, legal_at
 from deepcfr.policies.initial import win_rates
 from deepcfr.ranges.boards import Board
@@ -103,7 +103,7 @@ class StyledPolicy(Policy):
         """
         if self.style != "tight-aggressive":
             return None
-        if isinstance(self.game, LadderGame):
+        if isinstance(self.game, LadderPoker):
             buckets, rates = self._rates
             rounds = np.broadcast_to(self.game.round[node].numpy(), len(cards))
             strong = np.empty(len(cards), bool)
@@ -122,7 +122,7 @@ class StyledPolicy(Policy):
     @cached_property
     def _rates(self) -> tuple[Buckets, list[Floats]]:
         """Buckets of a raise-ladder game, and the win rates of those of each round."""
-        assert isinstance(self.game, LadderGame)
+        assert isinstance(self.game, LadderPoker)
         deck = self.game.source.deck
         buckets = TextureBuckets(deck) if deck.hole_cards == 2 else lossless(deck)
         return buckets, [*win_rates(buckets)]

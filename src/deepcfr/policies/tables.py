@@ -1,4 +1,4 @@
-"""Policies from tables: over the infosets of a poker game or an explicit tree, and over boards of a full-width solver."""
+"""Policies from tables: over infosets of an explicit tree, buckets of hands, hands, and boards of a full-width solver."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.abstraction.texture import Buckets
+from deepcfr.compiled import nb
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
 from deepcfr.games.cards import all_hands, extend_board, pack_cards
-from deepcfr.games.class_game import ClassGame, tree_game
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.tree_game import TreeGame
+from deepcfr.games.tree_game import ClassGame, TreeGame, tree_game
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.regret_kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.tables import BoardTables
-from deepcfr.types import Doubles, Infosets
+from deepcfr.sampling.ladder_tables import LadderLayout, Table, hand_layout, table_strategies
+from deepcfr.sampling.traversal_tree import TableLayout, seen_buckets
+from deepcfr.types import Cards, Doubles, Infosets, Ints
 
 _ROWS = 65_536  # infosets in one query of a policy
 
@@ -198,3 +202,81 @@ def board_views(game: PokerGame, holes: npt.NDArray[np.uint8], board: Sequence[i
     live = holes[~np.isin(holes, board).any(axis=1)]
     views = game.views_of(live, board)
     return views[np.unique(pack_cards(views), return_index=True)[1]]
+
+
+class AbstractPolicy(Policy):
+    """Probabilities proportional to the positive entries of a table over buckets, uniform where no entry is positive.
+
+    `table` is flat, in the `hand_layout` of the game and the abstraction's bucket counts. It holds an average strategy, or
+    regrets for regret matching; in poker with a few bet sizes it may also be the expanded compact form, uint8. It is not
+    copied, so the policy changes when a solver updates the table. Raises GameError for an abstraction of another game and
+    for a table of the wrong size.
+    """
+
+    game: PokerGame | LadderPoker
+
+    def __init__(
+        self, game: PokerGame | LadderPoker, abstraction: Buckets, table: Table, kind: str = "abstract average"
+    ) -> None:
+        # with a few bet sizes, buckets are those of any game with the same cards
+        if not isinstance(game, LadderPoker) and abstraction.rules != game.rules:
+            raise GameError(f"An abstraction of {abstraction.rules.name} cannot be played in {game.name}.")
+        self.game, self.abstraction, self.table, self.kind = game, abstraction, table, kind
+        self.layout = hand_layout(game, abstraction.counts)
+        if table.shape != (self.layout.size,):
+            raise GameError(
+                f"The tables of {game.name} with {list(abstraction.counts)} buckets have {self.layout.size:,} entries, "
+                f"but the given table has shape {list(table.shape)}."
+            )
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        nodes = infosets.node.cpu().numpy().astype(np.int64)
+        cards = infosets.cards.cpu().numpy()
+        result = np.empty((len(nodes), self.game.encoding.num_actions))
+        rounds = self.game.round[infosets.node].cpu().numpy()
+        for round_ in np.unique(rounds).tolist():
+            here = np.flatnonzero(rounds == round_)
+            buckets = seen_buckets(self.abstraction, round_, cards[here])
+            result[here] = self._rows(nodes[here], np.arange(len(here)), buckets[:, None])[:, 0]
+        return torch.from_numpy(result).to(self.game.device)
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> Doubles:
+        own = seen_buckets(self.abstraction, int(self.game.round[torch.from_numpy(nodes[:1])][0]), cards)
+        buckets, bucket = np.unique(own, return_inverse=True)  # a bucket's row is the same for all of its hands
+        rows = self._rows(nodes, np.zeros(len(nodes), np.int64), buckets[None])
+        return rows[:, bucket]
+
+    def _rows(self, nodes: Ints, group: Ints, buckets: Ints) -> Doubles:
+        """Probabilities [n, U, A] at `nodes` [n] with each of the `buckets` [G, U] of the node's `group` [n]."""
+        result = np.zeros((len(nodes), buckets.shape[1], self.game.encoding.num_actions))
+        if isinstance(self.game, LadderPoker):
+            assert isinstance(self.layout, LadderLayout)
+            positions = self.game.positions(nodes)
+            table_strategies(self.game.ladder, self.layout, self.table, positions, group, buckets, result)
+        else:
+            assert isinstance(self.layout, TableLayout)
+            start, stride = self.layout.start[nodes], self.layout.stride[nodes]
+            _normalise(self.table, start, stride, self.game.tree.legal[nodes], group, buckets, result)
+        return result
+
+
+@nb.njit(cache=True, nogil=True)
+def _normalise(
+    table: Table, start: Ints, stride: Ints, legal: npt.NDArray[np.bool_], group: Ints, buckets: Ints, result: Doubles
+) -> None:
+    """Fill `result` [n, U, A], initially zero, with strategies from the rows of `table`."""
+    for hand in range(buckets.shape[1]):
+        for node in range(len(start)):  # the rows of a bucket lie together
+            at = start[node] + stride[node] * buckets[group[node], hand]
+            total, actions = 0.0, 0
+            for action in range(legal.shape[1]):
+                if legal[node, action]:
+                    entry = max(float(table[at + actions]), 0.0)
+                    result[node, hand, action] = entry
+                    total += entry
+                    actions += 1
+            for action in range(legal.shape[1]):
+                if total > 0.0:
+                    result[node, hand, action] /= total
+                elif legal[node, action]:
+                    result[node, hand, action] = 1.0 / actions

@@ -28,9 +28,8 @@ from deepcfr.games.betting import (
     next_state,
     raise_range,
 )
-from deepcfr.games.no_limit import NoLimitState
 from deepcfr.games.poker import Poker
-from deepcfr.games.public_state import PublicState
+from deepcfr.games.public_state import NoLimitState, PublicState
 from deepcfr.games.rules import PokerRules, no_limit
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy

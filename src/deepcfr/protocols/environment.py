@@ -16,7 +16,7 @@ from pettingzoo.utils.env import AECIterable
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game, infosets_at
-from deepcfr.ladder.policies import listed
+from deepcfr.games.poker import Poker, poker_game
 from deepcfr.policies.base import Policy
 from deepcfr.rng import key
 from deepcfr.types import NO_CARD, TERMINAL, Infosets
@@ -37,6 +37,8 @@ class GameEnv(AECEnv):  # type: ignore[misc]
     def __init__(self, game: Game, seed: int = 0) -> None:
         """Make the environment; `seed` decides the deals until `reset` is given another one."""
         super().__init__()
+        if isinstance(game, Poker):
+            poker_game(game)  # or there is nothing to observe
         self.game, self.render_mode = game, None
         self.possible_agents = list(AGENTS)
         encoding = game.encoding
@@ -113,14 +115,13 @@ class GameEnv(AECEnv):  # type: ignore[misc]
         self._require_reset()
         if not isinstance(player, Policy):
             raise GameError(f"A strategy is that of a policy, as load('kuhn').policy is one, but {player!r} is given.")
-        policy = listed(player)
-        if policy.game.name != self.game.name:
-            raise GameError(f"The policy plays {policy.game.name}, and the environment {self.game.name}.")
-        if getattr(policy.game, "suits", None) != getattr(self.game, "suits", None):
-            raise GameError(f"The policy sees {policy.game.name} in other suits: make the environment from its agent.")
+        if player.game.name != self.game.name:
+            raise GameError(f"The policy plays {player.game.name}, and the environment {self.game.name}.")
+        if getattr(player.game, "suits", None) != getattr(self.game, "suits", None):
+            raise GameError(f"The policy sees {player.game.name} in other suits: make the environment from its agent.")
         if self._over:
             raise GameError("The hand is over.")
-        row = policy.probabilities(self._infosets())[0].double()
+        row = player.probabilities(self._infosets())[0].double()
         shares: np.ndarray[Any, np.dtype[np.float64]] = (row / row.sum()).cpu().numpy()
         return shares
 

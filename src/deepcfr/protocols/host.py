@@ -12,8 +12,6 @@ from typing import IO
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.base import Game
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.poker import Poker
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.games.rules import PokerRules, no_limit
@@ -77,8 +75,7 @@ def seat_players(
 
 def _game_of(name: str) -> Game:
     """A poker game by its name. Raises GameError."""
-    source = load_source(name)
-    return LadderGame(source) if isinstance(source, LadderRules) else build_game(source)
+    return build_game(load_source(name))
 
 
 def _rules_of(game: Game) -> PokerRules:

@@ -14,8 +14,15 @@ import torch
 
 from deepcfr.errors import GameError
 from deepcfr.games.explicit import ExplicitTree
-from deepcfr.games.openspiel import OfOpenSpiel, OpenSpielGame, is_of_openspiel
-from deepcfr.games.openspiel_tree import SpielGame, SpielState, import_pyspiel, same_game
+from deepcfr.games.openspiel import (
+    OfOpenSpiel,
+    OpenSpielGame,
+    SpielGame,
+    SpielState,
+    import_pyspiel,
+    is_of_openspiel,
+    same_game,
+)
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy

@@ -15,8 +15,7 @@ from rich.table import Table
 
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.ladder.policies import listed, stepped
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.policies.base import Policy
 from deepcfr.types import OnProgress
 
@@ -58,7 +57,7 @@ class TournamentTerms:
 
     def settled(self, player: Policy) -> TournamentTerms:
         """These terms with the defaults of a player's game: in a raise-ladder game a number of hands."""
-        if not isinstance(stepped(player).game, LadderGame) or self.boards is not None or self.hands is not None:
+        if not isinstance(player.game, LadderPoker) or self.boards is not None or self.hands is not None:
             return self
         return replace(self, hands=LADDER_DEALS)
 
@@ -69,9 +68,7 @@ class TournamentTerms:
         """
         hands = self.settled(first).hands
         if hands is not None:
-            one, other = stepped(first), stepped(second)
-            return sampled_match(one, other, hands, self.seed, threads=self.threads, on_hands=on_progress)
-        first, second = listed(first), listed(second)
+            return sampled_match(first, second, hands, self.seed, threads=self.threads, on_hands=on_progress)
         if not isinstance(self.boards, int):
             return exact_match(first, second, self.threads, on_progress)
         match = partial(boards_match, first, second, self.boards, self.seed, threads=self.threads, on_board=on_progress)

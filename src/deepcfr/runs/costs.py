@@ -10,32 +10,29 @@ from shutil import disk_usage
 import torch
 
 from deepcfr.abstraction.buckets import read_counts, read_description, table_bytes
-from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
+from deepcfr.abstraction.texture import TEXTURE
 from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.files import cache_folder
 from deepcfr.games import strength
 from deepcfr.games.base import Game
-from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.poker import PokerGame
-from deepcfr.games.presets import GameSource, build_game
+from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.poker import Poker, PokerGame
+from deepcfr.games.presets import GameSource, build_game, cards_of, is_poker
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.ladder import solver as ladder
 from deepcfr.machine import usable_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
 from deepcfr.reinforcement import nfsp
 from deepcfr.runs.listing import duration
 from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
-from deepcfr.solvers.build import Solver, require_listed
+from deepcfr.solvers.build import Solver, require_tabular
 from deepcfr.solvers.history_values import value_memory_bytes
+from deepcfr.solvers.mccfr import built_in_buckets
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 from deepcfr.training.networks import number_of_weights
-
-AnyGame = Game | LadderGame
 
 
 def cost_notes(
@@ -43,7 +40,7 @@ def cost_notes(
     source: GameSource,
     abstraction: Path | None = None,
     *,
-    game: Callable[[], AnyGame] | None = None,
+    game: Callable[[], Game] | None = None,
 ) -> list[str]:
     """Sentences on the memory of a run and on settings that it does not read.
 
@@ -53,12 +50,9 @@ def cost_notes(
     abstraction if they are missing.
     """
     if isinstance(config, SolveConfig):
-        if isinstance(source, LadderRules):
-            return _ladder_notes(config, source, abstraction, game or partial(LadderGame, source))
         return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
     available = _memory_of(config.runtime.device)
     poker = (game or partial(build_game, source, config.network.suits))()
-    assert not isinstance(poker, LadderGame)
     table = _strength_bytes(poker, config)
     if available is not None and config.runtime.device != "cpu":  # processors map the table from a file
         available -= table
@@ -168,29 +162,29 @@ def _board_note(game: PokerGame, settings: PublicChanceSampling) -> str:
 
 
 def _tabular_notes(
-    config: SolveConfig, source: GameSource, abstraction: Path | None, game: Callable[[], AnyGame]
+    config: SolveConfig, source: GameSource, abstraction: Path | None, game: Callable[[], Game]
 ) -> list[str]:
     settings = config.solve
     sampled = settings.algorithm == "mccfr"
-    notes = []
-    if isinstance(source, PokerRules):
-        reason = refusal(source)
+    notes, buckets = [], 0
+    if is_poker(source):
+        deck = cards_of(source)
+        reason = refusal(deck)
         if reason and not sampled:
             raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
         notes = [reason] if reason else []
-        needed = _poker_bytes(config, source, abstraction, game)
-        buckets = _abstraction_bytes(source, abstraction)
+        buckets = _abstraction_bytes(deck, abstraction)
+    if isinstance(source, PokerRules) and not sampled:
+        needed = vector_cfr.memory_bytes(source, settings)
     else:
-        made = game()
-        assert not isinstance(made, LadderGame)
-        listed = require_listed(made)
-        assert isinstance(listed, TreeGame)
-        notes = [listed.size]
+        made = require_tabular(game())
+        notes += [made.size] if isinstance(made, TreeGame) else []
         if sampled:
-            needed = mccfr.memory_bytes(listed, None, settings.precision, settings.baseline)
+            counts = None if isinstance(made, TreeGame) else _bucket_counts(config, made, abstraction)
+            needed = mccfr.memory_bytes(made, counts, settings.precision, settings.baseline)
         else:
-            needed = tree_cfr.memory_bytes(listed)
-        buckets = 0
+            assert isinstance(made, TreeGame)
+            needed = tree_cfr.memory_bytes(made)
     if reason := tables_refusal(source.name, settings.precision, needed, buckets):
         raise ConfigError(f"{reason}{_advice(source, sampled)}.")
     notes.append(f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk")
@@ -198,26 +192,11 @@ def _tabular_notes(
     return [*notes, *unread_settings(config)]
 
 
-def _ladder_notes(
-    config: SolveConfig, rules: LadderRules, abstraction: Path | None, game: Callable[[], AnyGame]
-) -> list[str]:
-    """As `cost_notes`, for tables of a game whose betting is stepped."""
-    settings = config.solve
-    if settings.algorithm != "mccfr":
-        raise ConfigError(f"{rules.name} is solved with mccfr, and '{settings.algorithm}' was asked for.")
+def _bucket_counts(config: SolveConfig, game: Poker, abstraction: Path | None) -> tuple[int, ...] | None:
+    """The buckets of each round; None for a lossless abstraction, which is not built for it."""
     if abstraction:
-        counts = read_counts(abstraction, rules.deck, any_betting=True)
-    else:
-        counts = ladder.ladder_buckets(rules.deck, settings.abstraction).counts
-    stepped = game()
-    assert isinstance(stepped, LadderGame)
-    needed = ladder.memory_bytes(stepped, counts, settings.precision)
-    buckets = _abstraction_bytes(rules.deck, abstraction)
-    if reason := tables_refusal(rules.name, settings.precision, needed, buckets):
-        raise ConfigError(f"{reason}.")
-    size = f"{' + '.join(f'{n:,}' for n in counts)} buckets, whose tables take at most {needed / 1e9:.2f} GB"
-    beside = [f"the abstraction takes {buckets / 1e9:.2f} GB"] if buckets else []
-    return [size, *beside, *unread_settings(config)]
+        return read_counts(abstraction, game.source.deck, any_betting=isinstance(game, LadderPoker))
+    return None if config.solve.abstraction == "lossless" else built_in_buckets(game.source.deck, TEXTURE).counts
 
 
 def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> str | None:
@@ -240,18 +219,6 @@ def _advice(source: GameSource, sampled: bool) -> str:
     if not isinstance(source, PokerRules):
         return ""
     return ": choose an abstraction" if sampled else ": choose int16, or mccfr with an abstraction"
-
-
-def _poker_bytes(config: SolveConfig, rules: PokerRules, abstraction: Path | None, game: Callable[[], AnyGame]) -> int:
-    if config.solve.algorithm != "mccfr":
-        return vector_cfr.memory_bytes(rules, config.solve)
-    if config.solve.abstraction == TEXTURE:
-        counts: tuple[int, ...] | None = TextureBuckets(rules).counts
-    else:
-        counts = tuple(read_description(abstraction)["counts"]) if abstraction else None
-    poker = game()
-    assert isinstance(poker, PokerGame)
-    return mccfr.memory_bytes(poker, counts, config.solve.precision, config.solve.baseline)
 
 
 def time_notes(solver: Solver, config: AnyConfig) -> Iterator[str]:

@@ -27,18 +27,14 @@ from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import cannot_write, json_bytes, read_json, signed_json, write_atomically
 from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.listed_ladder import listed_game
+from deepcfr.games.poker import Poker, poker_game
 from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
-from deepcfr.ladder.policies import listed, stepped
-from deepcfr.ladder.solver import build_ladder_solver
 from deepcfr.policies.base import Policy
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
-from deepcfr.runs.costs import AnyGame, cost_notes
+from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.metrics import environment, read_metrics, truncate_metrics
 from deepcfr.runs.record import RunRecord, checkpoint_folders, trained_here
 from deepcfr.solvers.build import Solver, build_solver
-from deepcfr.solvers.collector import Outside
 from deepcfr.solvers.memories import without_memories
 from deepcfr.types import Say
 
@@ -46,22 +42,12 @@ if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
 
 
-def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> AnyGame:
+def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> Game:
     """The game of a run, with cards as its networks see them."""
-    suits = config.network.suits if isinstance(config, RunConfig) else "canonical"
-    if isinstance(source, LadderRules) and isinstance(config, SolveConfig):
-        return LadderGame(source)
-    return build_game(source, suits, device)
-
-
-def make_solver(
-    game: AnyGame, config: AnyConfig, abstraction: Abstraction | None = None, outside: Outside | None = None
-) -> Solver:
-    """A new solver for a run of a game; arguments and errors as of `build_solver`."""
-    if isinstance(game, LadderGame):
-        assert isinstance(config, SolveConfig)
-        return build_ladder_solver(game, config, abstraction)
-    return build_solver(game, config, abstraction, outside)
+    if isinstance(config, SolveConfig):
+        return build_game(source, device=device)
+    game = build_game(source, config.network.suits, device)
+    return poker_game(game) if isinstance(game, Poker) else game
 
 
 class RunFolder(RunRecord):
@@ -69,7 +55,7 @@ class RunFolder(RunRecord):
 
     def __init__(self, path: Path, config: AnyConfig, source: GameSource) -> None:
         super().__init__(path, config, source)
-        self._games: dict[str, AnyGame] = {}
+        self._games: dict[str, Game] = {}
         self._cost_notes: list[str] | None = None
 
     @classmethod
@@ -127,7 +113,7 @@ class RunFolder(RunRecord):
         if self._cost_notes is None:
             begun = (self.path / "config.toml").exists()
             abstraction = self.abstraction_path if begun else self._abstraction_origin
-            game = partial(self._any_game, self.config.runtime.device)
+            game = partial(self.game, self.config.runtime.device)
             self._cost_notes = cost_notes(self.config, self.source, abstraction, game=game)
         return self._cost_notes
 
@@ -236,11 +222,7 @@ class RunFolder(RunRecord):
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def game(self, device: str = "cpu") -> Game:
-        """The run's game, stepped in listed form, with cards as its networks see them."""
-        game = self._any_game(device)
-        return listed_game(game.source) if isinstance(game, LadderGame) else game
-
-    def _any_game(self, device: str) -> AnyGame:
+        """The run's game, with cards as its networks see them."""
         if device not in self._games:
             self._games[device] = make_game(self.source, self.config, device)
         return self._games[device]
@@ -262,12 +244,12 @@ class RunFolder(RunRecord):
         path = self.abstraction_path
         abstraction = self._load_abstraction(path) if path else None
         device, outside = config.runtime.device if memories else "cpu", None
-        game = self._any_game(device)
+        game = self.game(device)
         if cluster:
             if not isinstance(config, RunConfig) or config.solver != "deep-cfr":
                 raise ConfigError(f"--ray is for Deep CFR, but '{self.path}' is a run of {config.method}.")
             outside = cluster.traversals(self.source, config)
-        solver = make_solver(game, config, abstraction, outside)
+        solver = build_solver(game, config, abstraction, outside)
         if checkpoint is None:
             return solver, 0.0
         try:
@@ -281,7 +263,7 @@ class RunFolder(RunRecord):
         """Write a checkpoint."""
         return save_checkpoint(self.path, solver, self.fingerprint, seconds, self.config.runtime.keep)
 
-    def load_player(self, which: str, warn: Say) -> tuple[Policy, Solver]:
+    def load_policy(self, which: str, warn: Say) -> tuple[Policy, Solver]:
         """A strategy of the run, and the solver that it comes from.
 
         That is its `average`, its `current` one, the `sd-cfr` average, or its `own`: the one of these
@@ -298,7 +280,7 @@ class RunFolder(RunRecord):
         solver, _ = self.load_solver(warn, memories=whole)
         if solver.iteration == 0:
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
-        return stepped(self.played(solver, which)), solver
+        return self.played(solver, which), solver
 
     def played(self, solver: Solver, which: str) -> Any:
         """The policy of a name; raises CheckpointError if there is none (yet)."""
@@ -306,11 +288,6 @@ class RunFolder(RunRecord):
             return solver.policy(which)
         except NoPolicy as error:
             raise CheckpointError(f"'{self.path}' {str(error).replace('{run}', str(self.path))}") from error
-
-    def load_policy(self, which: str, warn: Say) -> tuple[Policy, Solver]:
-        """As `load_player`, for what needs a listed betting tree. Raises GameError for one that is too large to list."""
-        player, solver = self.load_player(which, warn)
-        return listed(player), solver
 
 
 def export(run: RunFolder, target: Path, warn: Say, keep_networks: int = 1) -> None:

@@ -17,9 +17,17 @@ from deepcfr.config import AnyConfig, RunConfig, SolveConfig
 from deepcfr.errors import CheckpointError, DeepCFRError, GameError
 from deepcfr.evaluation.limits import refusal
 from deepcfr.files import read_json
-from deepcfr.games.betting import PublicTree, build_tree
+from deepcfr.games.betting import PublicTree
 from deepcfr.games.ladder import LADDERS, LadderRules
-from deepcfr.games.presets import ClassSource, GameSource, OpenSpielSource, game_in_words, is_poker, load_source
+from deepcfr.games.presets import (
+    ClassSource,
+    GameSource,
+    OpenSpielSource,
+    game_in_words,
+    is_poker,
+    load_source,
+    public_tree,
+)
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.record import RunData, RunRecord, checkpoint_folders, models_in, read_run, shipped_agents
@@ -64,10 +72,8 @@ def game_facts(definitions: list[str]) -> list[dict[str, Any]]:
 
 def _tree(source: PokerRules | LadderRules) -> PublicTree | None:
     """The betting tree; None if it is too large to list."""
-    from deepcfr.games.ladder_tree import ladder_tree  # loads numba
-
     try:
-        return build_tree(source) if isinstance(source, PokerRules) else ladder_tree(source)
+        return public_tree(source)
     except GameError:
         return None
 

@@ -15,14 +15,11 @@ from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.match.record import require_same_game
 from deepcfr.games.base import Game
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.listed_ladder import can_be_listed
-from deepcfr.ladder.policies import LadderSearch, listed, stepped
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import STYLES, scripted_policy, styled
 from deepcfr.runs.folder import RunFolder
-from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.search.policy import searching
 from deepcfr.types import Say
 
 SCRIPTED = "scripted:"
@@ -42,7 +39,7 @@ def load_players(
     """
     paths = dict.fromkeys(path for name in names for path in runs_of(name))
     check_search(names, search)
-    loaded = {path: RunFolder.open(Path(path)).load_player(which, warn)[0] for path in paths}
+    loaded = {path: RunFolder.open(Path(path)).load_policy(which, warn)[0] for path in paths}
     games = ([game] if game else []) + [policy.game for policy in loaded.values()]
     if not games:
         raise ConfigError(f"Scripted styles play the game of a run, but none is among {', '.join(names)}.")
@@ -108,14 +105,7 @@ def _player(name: str, loaded: Mapping[str, Policy], game: Game, search: SearchC
         rule, members = _ensemble_parts(name)
         return ensemble([_player(member, loaded, game, search) for member in members], rule)
     if style == RESOLVE and rest:
-        return _searching(_player(rest, loaded, game, search), search)
+        return searching(_player(rest, loaded, game, search), search)
     if style in STYLES and rest:
         return styled(_player(rest, loaded, game, search), style)
     return loaded[name]
-
-
-def _searching(player: Policy, search: SearchConfig) -> Policy:
-    """A player with search. In raise-ladder games that are too large to list, lines are listed one at a time."""
-    if isinstance(player.game, LadderGame) and not can_be_listed(player.game.source):
-        return LadderSearch(player, search)
-    return stepped(ResolvingPolicy(listed(player), search))

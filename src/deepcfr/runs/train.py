@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deepcfr.errors import CheckpointError
 from deepcfr.evaluation.exploitability import Exploitability, exploitability, refusal_of
-from deepcfr.games.ladder_game import LadderGame
 from deepcfr.machine import resident_memory
 from deepcfr.runs.costs import time_notes
 from deepcfr.runs.folder import RunFolder
@@ -180,7 +179,7 @@ def _measure(
     run: RunFolder, solver: Solver, observer: Observer, interrupt: Interrupt | None = None
 ) -> Exploitability | None:
     """The exact exploitability of the strategy that is evaluated; None if the game is too large or there is none yet."""
-    if isinstance(solver.game, LadderGame) or refusal_of(solver.game):
+    if refusal_of(solver.game):
         return None
     try:
         policy = run.played(solver, run.config.evaluation.policy)

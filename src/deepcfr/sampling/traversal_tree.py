@@ -47,6 +47,7 @@ class TableLayout(NamedTuple):
     start: Ints  # [decision nodes]
     stride: Ints  # [decision nodes]
     size: int  # total number of entries
+    blocks: list[list[tuple[int, int]]]  # by round, of each part with one block a bucket: its start, a block's entries
 
 
 class Situations(NamedTuple):
@@ -62,6 +63,7 @@ def table_layout(tree: PublicTree, counts: tuple[int, ...]) -> TableLayout:
     start, stride = np.zeros(decisions, np.int64), np.zeros(decisions, np.int64)
     widths = tree.legal[:decisions].sum(1)
     size = 0
+    blocks: list[list[tuple[int, int]]] = [[] for _ in counts]
     for round_, count in enumerate(counts):
         for player in range(2):
             nodes = np.flatnonzero((tree.round[:decisions] == round_) & (tree.actor[:decisions] == player))
@@ -69,8 +71,9 @@ def table_layout(tree: PublicTree, counts: tuple[int, ...]) -> TableLayout:
             width = int(ends[-1]) if len(nodes) else 0
             start[nodes] = size + ends - widths[nodes]
             stride[nodes] = width
+            blocks[round_].append((size, width))
             size += int(count) * width
-    return TableLayout(start, stride, size)
+    return TableLayout(start, stride, size, blocks)
 
 
 def poker_traversal_tree(game: PokerGame, layout: TableLayout) -> TraversalTree:

@@ -13,8 +13,11 @@ import torch
 
 from deepcfr.config import SearchConfig, SearchKind
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.games.betting import CALL
 from deepcfr.games.cards import canonical_cards, pack_cards
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.ladder_betting import ROUND, round_starts
+from deepcfr.games.ladder_game import LadderGame, ListedLadder
+from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
@@ -32,7 +35,7 @@ from deepcfr.search.subgame import (
     subgame_bytes,
     values_at_root,
 )
-from deepcfr.types import Doubles, Floats, Infosets, Ints
+from deepcfr.types import Cards, Doubles, Floats, Infosets, Ints
 
 State = tuple[int, int, int, tuple[int, ...]]
 """A player at a public state: player, round, entry of the round, public cards."""
@@ -55,9 +58,7 @@ class ResolvingPolicy(Policy):
     most_deals = MOST_DEALS
 
     def __init__(self, policy: Policy, settings: SearchConfig, share: float = 1.0) -> None:
-        game = policy.game
-        if not isinstance(game, PokerGame):
-            raise GameError(f"Search is for poker games, and '{game.name}' is not one.")
+        game = poker_game(policy.game, "Search is for poker games")
         if settings.kind not in get_args(SearchKind):
             raise ConfigError(
                 f"'{settings.kind}' is not a kind of search: choose one of {', '.join(get_args(SearchKind))}."
@@ -284,3 +285,80 @@ def _table_bytes(game: PokerGame, rounds: list[RoundTree], first: int) -> Ints:
             f"{_MOST_BYTES / 1e9:.0f} GB are allowed: name later rounds in 'search.rounds'."
         )
     return tables
+
+
+def searching(policy: Policy, settings: SearchConfig) -> Policy:
+    """`policy` with search, listing the betting after one line at a time where there is too much to list at once.
+
+    Raises what `ResolvingPolicy` raises.
+    """
+    return (LineSearch if isinstance(policy.game, LadderGame) else ResolvingPolicy)(policy, settings)
+
+
+_KEPT_LINES = 32  # whose subgames are kept
+
+
+class LineSearch(Policy):
+    """As `ResolvingPolicy`, for a game whose betting is too large to list.
+
+    Every line of betting before the first searched round has a `ResolvingPolicy` of its own, for the game that begins with
+    it.
+    """
+
+    most_deals = MOST_DEALS
+
+    def __init__(self, policy: Policy, settings: SearchConfig) -> None:
+        assert isinstance(policy.game, LadderGame)
+        self.game: LadderGame = policy.game
+        self.policy, self.initial = policy, policy.initial
+        self._settings = settings
+        self._first = searched_rounds(self.game.rules, settings)[0]
+        self._on_line = lru_cache(maxsize=_KEPT_LINES)(self._search)
+        # deepest stacks: refused now rather than in play if its subgames are too large
+        self.kind = self._search_after([CALL, CALL] * self._first)[1].kind
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        nodes = infosets.node.numpy()
+        positions = self.game.positions(nodes)
+        result = torch.empty(len(infosets), self.game.encoding.num_actions, dtype=torch.float64)
+        late = positions[:, ROUND] >= self._first
+        lines = np.where(late, round_starts(positions, self._first), -1)
+        for line in np.unique(lines).tolist():
+            some = lines == line
+            asked = infosets[torch.from_numpy(some)]
+            if line < 0:
+                result[some] = self.policy.probabilities(asked).double()
+                continue
+            game, policy = self._on_line(line)
+            result[some] = policy.probabilities(
+                Infosets(torch.from_numpy(game.listed(nodes[some])), asked.cards)
+            ).double()
+        return result
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        searched = self.game.positions(nodes[:1])[0, ROUND] >= self._first
+        return super().on_hands(nodes, cards) if searched else self.policy.on_hands(nodes, cards)
+
+    def _search(self, line: int) -> tuple[ListedLadder, Policy]:
+        return self._search_after(self.game.paths(np.array([line]))[2].tolist())
+
+    def _search_after(self, actions: list[int]) -> tuple[ListedLadder, Policy]:
+        """The game that begins with `actions`, with a list of its nodes, and the policy with search there."""
+        game = ListedLadder(self.game.source, self.game.suits, line=actions)
+        return game, ResolvingPolicy(_AfterLine(self.policy, game), self._settings, share=1 / _KEPT_LINES)
+
+
+class _AfterLine(Policy):
+    """A policy of a game with computed nodes, in the list of those after a line."""
+
+    game: ListedLadder
+
+    def __init__(self, policy: Policy, game: ListedLadder) -> None:
+        self.policy, self.game, self.kind = policy, game, policy.kind
+
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        nodes = torch.from_numpy(self.game.computed[infosets.node.numpy()])
+        return self.policy.probabilities(Infosets(nodes, infosets.cards))
+
+    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
+        return self.policy.on_hands(self.game.computed[nodes], cards)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from deepcfr.abstraction.buckets import Abstraction
-from deepcfr.abstraction.texture import TEXTURE, TextureBuckets
 from deepcfr.config import AnyConfig, RunConfig
 from deepcfr.errors import ConfigError
 from deepcfr.games.base import Game
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.memory.reservoir import SavedState, SolverState
@@ -105,26 +105,21 @@ def build_solver(
             return DeepCFR(game, config, outside)
         return NFSP(game, config) if config.solver == "nfsp" else PolicyGradient(game, config)
     settings, threads = config.solve, config.runtime.threads
-    game = require_listed(game)
+    game = require_tabular(game)
     if settings.algorithm == "mccfr":
-        buckets = _texture(game) if settings.abstraction == TEXTURE else abstraction
-        return MCCFR(game, settings, config.seed, threads, buckets)
+        return MCCFR(game, settings, config.seed, threads, abstraction)
     if settings.abstraction != "lossless":
         raise ConfigError(f"{settings.algorithm} is full-width and takes no abstraction: use mccfr.")
+    if isinstance(game, LadderPoker):
+        raise ConfigError(f"{game.name} is solved with mccfr, and '{settings.algorithm}' was asked for.")
     if isinstance(game, PokerGame):
         return VectorCFR(game, settings, threads, config.seed)
     kind = {"xfp": FictitiousPlay, "egt": ExcessiveGap}.get(settings.algorithm, TreeCFR)
     return kind(game, settings)
 
 
-def require_listed(game: Game) -> PokerGame | TreeGame:
+def require_tabular(game: Game) -> PokerGame | TreeGame | LadderPoker:
     """The same game; ConfigError if it is one whose histories no tabular solver holds."""
-    if not isinstance(game, PokerGame | TreeGame):
+    if not isinstance(game, PokerGame | TreeGame | LadderPoker):
         raise ConfigError(f"Tabular solvers need a list of histories, and '{game.name}' has too many: use train.")
     return game
-
-
-def _texture(game: PokerGame | TreeGame) -> TextureBuckets:
-    if not isinstance(game, PokerGame):
-        raise ConfigError(f"Texture buckets are for poker games, and '{game.name}' has no poker hands.")
-    return TextureBuckets(game.rules)

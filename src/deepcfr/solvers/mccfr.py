@@ -22,27 +22,49 @@ Poker"): threads are above, and a floor under strategies, a shape of rewards and
 6.2, 6.3 and 7). A shape
 of payoffs makes a game that is not zero-sum, in which each player has payoffs of its own; regrets and averages are of that
 game, and every evaluation of the policies is of the real one. See `docs/lin.md`.
+
+Poker with a few bet sizes (section 10) needs no list of its nodes: its tables and traversals are those of
+`sampling.ladder_tables`. Without regrets they are saved in a compact form.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from deepcfr.abstraction.buckets import lossless, round_classes
-from deepcfr.abstraction.texture import Buckets
-from deepcfr.config import OPENSPIEL, TabularConfig
-from deepcfr.errors import GameError
+from deepcfr.abstraction.texture import TEXTURE, Buckets, TextureBuckets
+from deepcfr.config import OPENSPIEL, TabularConfig, solve_config_from_table
+from deepcfr.errors import ConfigError, GameError
 from deepcfr.games.explicit import ExplicitTree
+from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
+from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.memory.reservoir import Array
+from deepcfr.memory.reservoir import Array, SavedState
+from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import AbstractPolicy, RangeBuckets, poker_table, range_buckets, start_poker, tree_table
+from deepcfr.policies.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
 from deepcfr.policies.styles import ThresholdPolicy
-from deepcfr.policies.tables import TreePolicy
-from deepcfr.sampling.mccfr import NO_BASELINE, SHAPES, Baseline, external_traversals, outcome_traversals, shaped
+from deepcfr.policies.tables import AbstractPolicy, TreePolicy
+from deepcfr.rng import key
+from deepcfr.sampling.ladder_tables import LadderLayout, Run, compact, expand, hand_layout, ladder_traversals
+from deepcfr.sampling.mccfr import (
+    NO_BASELINE,
+    SHAPES,
+    Baseline,
+    Learning,
+    external_traversals,
+    outcome_traversals,
+    shaped,
+)
 from deepcfr.sampling.traversal_tree import (
     Situations,
     TraversalTree,
@@ -50,19 +72,26 @@ from deepcfr.sampling.traversal_tree import (
     explicit_traversal_tree,
     poker_situations,
     poker_traversal_tree,
-    table_layout,
 )
-from deepcfr.solvers.sampled import EXPLORATION, UNIFORM, Chunk, SampledSolver, Table, require_supported
-from deepcfr.types import Doubles
+from deepcfr.solvers.tabular import TabularRecord, TabularSolver
+from deepcfr.types import Cards, Doubles, require_like
+
+PLAYERS = (0, 1)
+EXPLORATION = 0.6  # share of uniform play in the traverser's policy in outcome sampling (Lanctot et al. 2009)
+_FLOOR_SLOPE, _FLOOR_END = -2.5e-7, 40_000  # change of a floor after every game, and its last game (Lin 2024, 6.2)
+UNIFORM: Literal["uniform"] = "uniform"  # the strategy of tables of zeros
+_MOST_CHUNK = 4_096  # traversals that a thread runs at a time
+_COMPACT = "average-compact"
+
+AnyGame = PokerGame | TreeGame | LadderPoker
+Table = npt.NDArray[np.floating]
 
 
-def memory_bytes(
-    game: PokerGame | TreeGame, counts: tuple[int, ...] | None, precision: str, baseline: str = "none"
-) -> int:
+def memory_bytes(game: AnyGame, counts: tuple[int, ...] | None, precision: str, baseline: str = "none") -> int:
     """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
 
     `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not built
-    either.
+    either. Of a game with a few bet sizes it is an upper bound: pages of rows that never occur take no memory.
     """
     entries = _entries(game, counts)
     values = {"none": 0, "infoset": entries}
@@ -71,117 +100,263 @@ def memory_bytes(
     return 2 * entries * np.dtype(precision).itemsize + 8 * values.get(baseline, 0)
 
 
-def _entries(game: PokerGame | TreeGame, counts: tuple[int, ...] | None) -> int:
+def _entries(game: AnyGame, counts: tuple[int, ...] | None) -> int:
     if isinstance(game, TreeGame):
         return int(game.explicit.infoset_actions.sum())
-    rules = game.rules
+    deck = game.source.deck
     if counts is None:
-        counts = tuple(round_classes(rules, round_) for round_ in range(rules.num_rounds))
-    return table_layout(game.tree, counts).size
+        counts = tuple(round_classes(deck, round_) for round_ in range(deck.num_rounds))
+    return hand_layout(game, counts).size
 
 
-class MCCFR(SampledSolver):
-    """A Monte Carlo solver of games whose tree is listed.
+class Chunk(NamedTuple):
+    """Some of a player's traversals in an iteration, which one thread runs."""
 
-    `abstraction` groups the hands of a poker game into buckets; None is the lossless abstraction, the only choice for
-    other games.
-    Raises ConfigError for settings that Monte Carlo CFR does not offer and for less than one thread, and GameError for an
-    abstraction of another game.
+    first: int  # number of the first traversal
+    size: int  # how many
+    deal_stream: int
+    action_stream: np.uint64
+    traverser: int
+    weight: float  # of regrets and strategies
+    learning: Learning
+
+
+class MCCFR(TabularSolver):
+    """A Monte Carlo solver: iterate over `iterations()` to advance it.
+
+    `abstraction` groups the hands of a poker game into buckets; None is what the settings name, texture or lossless.
+    Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
+    Raises ConfigError for settings that Monte Carlo CFR of the game does not offer and for less than one thread, and
+    GameError for an abstraction of another game.
     """
 
-    game: PokerGame | TreeGame
+    game: AnyGame
     name = "mccfr"
-    most_chunk = 4_096
-    trial = 10_000
 
     def __init__(
         self,
-        game: PokerGame | TreeGame,
+        game: AnyGame,
         config: TabularConfig,
         seed: int = 0,
         threads: int = 1,
         abstraction: Buckets | None = None,
     ) -> None:
-        require_supported(game.name if isinstance(game, PokerGame) else OPENSPIEL + game.name, config, threads)
-        if abstraction is not None:
-            _require_abstraction_of(game, abstraction)
-        super().__init__(config, seed, threads, _entries(game, abstraction.counts if abstraction else None))
-        self.game = game
-        if isinstance(game, PokerGame):
-            self.abstraction: Buckets = lossless(game.rules) if abstraction is None else abstraction
-            tree = poker_traversal_tree(game, table_layout(game.tree, self.abstraction.counts))
+        _require_supported(game, config, threads)
+        self.game, self.config, self.seed = game, config, seed
+        self.tables: _TreeTables | _HandTables
+        if isinstance(game, TreeGame):
+            self.tables = _TreeTables(game, config, abstraction)
         else:
-            tree = explicit_traversal_tree(game.explicit)
-        self._trees = (tree, tree)  # as each player is paid in them
-        if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
-            self._trees = (_shaped_tree(tree, 0, config.reward_shape), _shaped_tree(tree, 1, config.reward_shape))
+            self.tables = _HandTables(game, config, abstraction)
+        self._trees = _trees(game, self.tables, config)
+        self.iteration = 0
+        self.nodes_touched = 0
+        self.workers = Workers(threads)
+        # pages of zeros take no memory until a traversal writes to them
+        entries = self.tables.entries
+        self._regret: Table = np.zeros(entries, config.precision)
+        self._average: Table = np.zeros(entries, config.precision)
+        self._played: Table | Cards = self._average
         self._baseline = NO_BASELINE
-        if config.baseline != "none":
+        if config.baseline != "none" and self._trees:
             histories = config.baseline == "history"
-            self._baseline = Baseline(np.zeros(len(tree.actor) if histories else len(self._regret)), histories)
+            self._baseline = Baseline(np.zeros(len(self._trees[0].actor) if histories else entries), histories)
 
-    def _anew(self, config: TabularConfig) -> MCCFR:
-        abstraction = self.abstraction if isinstance(self.game, PokerGame) else None
-        return MCCFR(self.game, config, self.seed, self.workers.count, abstraction)
+    def iterations(self) -> Iterator[TabularRecord]:
+        """One CFR iteration each, from where the state is up to the configured number."""
+        if self.iteration == 0 and self.config.initial != UNIFORM:
+            for table in (self._regret, self._average):
+                self.tables.start(table)
+        while self.iteration < self.config.iterations:
+            start = time.perf_counter()
+            t = self.iteration + 1
+            touched = sum(self._traverse(t, player) for player in PLAYERS)
+            self.iteration = t
+            self.nodes_touched += touched
+            yield TabularRecord(t, touched, time.perf_counter() - start)
+
+    def _traverse(self, t: int, traverser: int) -> int:
+        """Run iteration t's traversals for one player; returns the nodes touched, histories and deals."""
+        deal_stream = key(self.seed, "deal", t, traverser)
+        action_stream = np.uint64(key(self.seed, "action", t, traverser))
+        weight = float(t) if self.config.weighting == "linear" else 1.0
+        total, learning = self.config.traversals, self._learning(t)
+        size = max(1, min(_MOST_CHUNK, -(-total // self.workers.count)))
+        chunks = (
+            Chunk(first, min(size, total - first), deal_stream, action_stream, traverser, weight, learning)
+            for first in range(0, total, size)
+        )
+        return sum(self.workers.map(self._run, chunks))
 
     def _run(self, chunk: Chunk) -> int:
-        situations = self._situations(chunk.size, chunk.deal_stream, chunk.first)
+        """Run the traversals of a chunk; returns the nodes touched, histories and deals."""
+        config = self.config
+        situations = self.tables.situations(chunk.size, chunk.deal_stream, chunk.first)
+        tables = (self._regret, self._average, situations)
+        if not self._trees:
+            assert isinstance(self.game, LadderPoker)
+            shape = SHAPES.index(config.reward_shape) if config.reward_on == "payoff" else 0
+            unit = float(self.game.rules.unit_chips)
+            run = Run(chunk.traverser, chunk.weight, chunk.action_stream, chunk.first, unit, shape)
+            return int(ladder_traversals(self.game.ladder, self._ladder_layout, *tables, run, chunk.learning))
         where = (
-            self._trees[chunk.traverser], self._regret, self._average, situations, chunk.traverser, chunk.weight,
-            chunk.action_stream, chunk.first,
+            self._trees[chunk.traverser], *tables, chunk.traverser, chunk.weight, chunk.action_stream, chunk.first
         )  # fmt: skip
-        if self.config.sampler == "outcome":
+        if config.sampler == "outcome":
             return int(outcome_traversals(*where, EXPLORATION, chunk.learning, self._baseline))
         return int(external_traversals(*where, chunk.learning))
 
+    def _learning(self, t: int) -> Learning:
+        """The floor under strategies in iteration t, and the shape of regrets."""
+        config = self.config
+        return Learning(
+            start=config.exploration_start,
+            slope=_FLOOR_SLOPE,
+            end=_FLOOR_END if config.exploration_start > 0 else 0,
+            games=(t - 1) * config.traversals,
+            shape=SHAPES.index(config.reward_shape) if config.reward_on == "regret" else 0,
+        )
+
+    def describe(self) -> str:
+        """One line that describes the run: algorithm, game and sizes."""
+        settings = self.config
+        return (
+            f"Monte Carlo CFR on {self.game.name}: {settings.iterations:,} iterations of {2 * settings.traversals:,} "
+            f"traversals, {settings.sampler} sampling, abstraction {settings.abstraction}, seed {self.seed}"
+        )
+
+    def seconds_per_iteration(self) -> float:
+        """Forecast from a few traversals with empty tables."""
+        few = min(self.config.traversals, 10_000 if self._trees else 200)
+        config = replace(self.config, traversals=few, iterations=2, initial=UNIFORM)
+        trial = MCCFR(self.game, config, self.seed, self.workers.count, getattr(self.tables, "buckets", None))
+        records = list(trial.iterations())  # the first one compiles
+        trial.workers.shutdown()
+        return records[1].iteration_seconds * self.config.traversals / few
+
     def arrays(self) -> dict[str, Array]:
-        """The tables, and the baseline if there is one; only training needs it."""
-        baseline = {} if self.config.baseline == "none" else {"regret-baseline": self._baseline.values}
-        return super().arrays() | baseline
+        """The tables, both flat and of `config.precision`, and the baseline if there is one; only training needs it."""
+        baseline = self._baseline.values
+        extra = {"regret-baseline": baseline} if len(baseline) else {}
+        return {"regret": self._regret, "average": self._average, **extra}
 
-    def _situations(self, count: int, stream: int, first: int) -> Situations:
-        if isinstance(self.game, PokerGame):
-            return poker_situations(self.abstraction, count, stream, first)
-        return explicit_situations(count)
+    def _saved_arrays(self, memories: bool) -> dict[str, Array]:
+        """Without `memories` only the average strategy, in its compact form if the tables have one."""
+        if memories or self._trees:
+            return super()._saved_arrays(memories)
+        return {_COMPACT: compact(self._ladder_layout, self._played)}
 
-    def _begin(self) -> None:
-        for table in (self._regret, self._average):
-            if isinstance(self.game, PokerGame):
-                start_poker(table, self.game, self._ranges)
-            else:
-                tree = self.game.explicit
-                table[:] = tree_table(tree)[tree.legal]
+    @property
+    def _ladder_layout(self) -> LadderLayout:
+        assert isinstance(self.tables, _HandTables)
+        assert isinstance(self.tables.layout, LadderLayout)
+        return self.tables.layout
 
-    @cached_property
-    def _ranges(self) -> RangeBuckets:
-        """The bucket ranges of a poker game for its initial strategy."""
-        return range_buckets(self.abstraction)
+    def restore(self, saved: SavedState, memories: bool) -> None:
+        """Restore a saved state; training cannot resume from the compact form.
 
-    def initial_policy(self) -> AbstractPolicy | TreePolicy | UniformPolicy:
+        Raises CheckpointError if the compact form is damaged.
+        """
+        if saved.facts["memories"] or self._trees:
+            super().restore(saved, memories)
+            return
+        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        found = saved.array(_COMPACT)
+        require_like(_COMPACT, found, np.empty(found.size, np.uint8))
+        self._played = expand(np.array(found), self.tables.entries)
+
+    def memory_bytes(self, memories: bool) -> int:
+        """Upper bound on the bytes of a saved state: an entry of the compact form takes at most one byte."""
+        if memories or self._trees:
+            return super().memory_bytes(memories)
+        return self.tables.entries
+
+    def initial_policy(self) -> Policy:
         """The policy at the start of training."""
-        if self.config.initial == UNIFORM:
-            return UniformPolicy(self.game)
-        if isinstance(self.game, PokerGame):
-            return AbstractPolicy(self.game, self._ranges, poker_table(self.game), "initial")
-        return TreePolicy(self.game, tree_table(self.game.explicit), "initial")
+        return UniformPolicy(self.game) if self.config.initial == UNIFORM else self.tables.initial_policy()
 
     def average_policy(self) -> Policy:
         """The average strategy, which converges to an equilibrium of the (abstract) game, without its rare actions."""
-        policy = self._policy(self._average, "average")
+        policy = self._policy(self._played, "average")
         return ThresholdPolicy(policy, self.config.threshold) if self.config.threshold else policy
 
-    def current_policy(self) -> AbstractPolicy | TreePolicy:
+    def current_policy(self) -> Policy:
         """The newest strategy, by regret matching."""
         return self._policy(self._regret, "current")
 
-    def _policy(self, table: Table, kind: str) -> AbstractPolicy | TreePolicy:
+    def _policy(self, table: Table | Cards, kind: str) -> Policy:
         """The policy of a table; one of a poker game has no copy of it and follows the solver."""
-        if isinstance(self.game, PokerGame):
-            policy: AbstractPolicy | TreePolicy = AbstractPolicy(self.game, self.abstraction, table, kind)
-        else:
-            policy = TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
+        policy = self.tables.policy(table, kind)
         policy.initial = None if self.config.initial == UNIFORM else self.initial_policy
         return policy
+
+
+class _TreeTables:
+    """Tables over the infosets of a game whose histories are listed."""
+
+    def __init__(self, game: TreeGame, config: TabularConfig, abstraction: Buckets | None) -> None:
+        if abstraction is not None or config.abstraction != "lossless":
+            raise GameError(f"Abstractions are for poker games, and '{game.name}' is not one.")
+        self.game, self.entries = game, _entries(game, None)
+
+    def situations(self, count: int, stream: int, first: int) -> Situations:  # noqa: ARG002
+        return explicit_situations(count)
+
+    def start(self, table: Table) -> None:
+        """Fill a table with the initial strategy."""
+        tree = self.game.explicit
+        table[:] = tree_table(tree)[tree.legal]
+
+    def initial_policy(self) -> Policy:
+        return TreePolicy(self.game, tree_table(self.game.explicit), "initial")
+
+    def policy(self, table: Table | Cards, kind: str) -> Policy:
+        return TreePolicy(self.game, _strategies(self.game.explicit, table), kind)
+
+
+class _HandTables:
+    """Tables over buckets of hands."""
+
+    def __init__(self, game: PokerGame | LadderPoker, config: TabularConfig, abstraction: Buckets | None) -> None:
+        self.game, self.buckets = game, abstraction or built_in_buckets(game.source.deck, config.abstraction)
+        if not isinstance(game, LadderPoker) and self.buckets.rules != game.rules:
+            raise GameError(f"An abstraction of {self.buckets.rules.name} cannot be used for {game.name}.")
+        self.layout = hand_layout(game, self.buckets.counts)
+        self.entries = self.layout.size
+
+    def situations(self, count: int, stream: int, first: int) -> Situations:
+        return poker_situations(self.buckets, count, stream, first)
+
+    @cached_property
+    def _ranges(self) -> RangeBuckets:
+        """Buckets of the initial strategy."""
+        return range_buckets(self.buckets)
+
+    def start(self, table: Table) -> None:
+        """Fill a table with the initial strategy."""
+        start_hands(table, self.game, self._ranges)
+
+    def initial_policy(self) -> Policy:
+        return AbstractPolicy(self.game, self._ranges, hand_table(self.game), "initial")
+
+    def policy(self, table: Table | Cards, kind: str) -> Policy:
+        return AbstractPolicy(self.game, self.buckets, table, kind)
+
+
+def _trees(
+    game: AnyGame, tables: _TreeTables | _HandTables, config: TabularConfig
+) -> tuple[TraversalTree, TraversalTree] | None:
+    """The listed tree as each player is paid in it; None for poker with a few bet sizes, whose nodes are computed."""
+    if isinstance(tables, _TreeTables):
+        tree = explicit_traversal_tree(tables.game.explicit)
+    elif isinstance(tables.layout, LadderLayout):
+        return None
+    else:
+        assert isinstance(game, PokerGame)
+        tree = poker_traversal_tree(game, tables.layout)
+    if config.reward_on == "payoff" and config.reward_shape != SHAPES[0]:
+        return _shaped_tree(tree, 0, config.reward_shape), _shaped_tree(tree, 1, config.reward_shape)
+    return tree, tree
 
 
 def _shaped_tree(tree: TraversalTree, player: int, shape: str) -> TraversalTree:
@@ -191,7 +366,7 @@ def _shaped_tree(tree: TraversalTree, player: int, shape: str) -> TraversalTree:
     return tree._replace(payoff=np.array(felt).reshape(tree.payoff.shape))
 
 
-def _strategies(tree: ExplicitTree, flat: Table) -> Doubles:
+def _strategies(tree: ExplicitTree, flat: Table | Cards) -> Doubles:
     """Strategies [K, L] in proportion to the positive entries of a flat table, uniform where none is."""
     table = np.zeros(tree.legal.shape)
     table[tree.legal] = np.maximum(flat, 0)
@@ -199,8 +374,29 @@ def _strategies(tree: ExplicitTree, flat: Table) -> Doubles:
     return np.where(total > 0, table / np.where(total > 0, total, 1), tree.uniform())
 
 
-def _require_abstraction_of(game: PokerGame | TreeGame, abstraction: Buckets) -> None:
-    if isinstance(game, TreeGame):
-        raise GameError(f"Abstractions are for poker games, and '{game.name}' is not one.")
-    if abstraction.rules != game.rules:
-        raise GameError(f"An abstraction of {abstraction.rules.name} cannot be used for {game.name}.")
+def built_in_buckets(deck: PokerRules, abstraction: str) -> Buckets:
+    """The built-in buckets of a poker game: texture or lossless.
+
+    Raises ConfigError for another abstraction, and for a game with too many hands to be lossless.
+    """
+    if abstraction == TEXTURE:
+        return TextureBuckets(deck)
+    if abstraction != "lossless":
+        raise ConfigError(f"The abstraction '{abstraction}' of {deck.name} is in a folder, but was not loaded from it.")
+    try:
+        return lossless(deck)
+    except GameError as error:
+        reason = " ".join(error.problems).removesuffix(": ask for fewer buckets instead.")
+        raise ConfigError(f"{reason}: use --abstraction {TEXTURE} or a folder.") from error
+
+
+def _require_supported(game: AnyGame, config: TabularConfig, threads: int) -> None:
+    """Raise ConfigError for settings that Monte Carlo CFR of a game does not offer, and for less than one thread."""
+    if config.algorithm != "mccfr":
+        raise ConfigError(f"The algorithm of a Monte Carlo solver must be mccfr, but is '{config.algorithm}'.")
+    if threads < 1:
+        raise ConfigError(f"Monte Carlo CFR needs at least 1 thread, but 'threads' is {threads}.")
+    name = OPENSPIEL + game.name if isinstance(game, TreeGame) else game.name
+    solve_config_from_table({"game": name, "solve": dataclasses.asdict(config)})  # checks kinds of values, too
+    if isinstance(game, LadderPoker) and config.sampler != "external":
+        raise ConfigError(f"{game.name} is solved with external sampling only, but the sampler is '{config.sampler}'.")

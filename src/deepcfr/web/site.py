@@ -20,9 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from deepcfr.config import DEFAULT_SEARCH, SearchConfig
 from deepcfr.errors import ConfigError, DeepCFRError, GameError
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.listed_ladder import can_be_listed
-from deepcfr.games.poker import Poker, PokerGame
-from deepcfr.ladder.policies import listed
+from deepcfr.games.ladder_game import can_be_listed
+from deepcfr.games.poker import Poker, PokerGame, poker_game
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import CardTuple
 from deepcfr.policies.base import Policy
@@ -161,7 +160,7 @@ class NamedRun:
             return 0
 
     def _load(self) -> ServedAgent:
-        plain, solver = self.folder.load_player(self.which, self.warn)
+        plain, solver = self.folder.load_policy(self.which, self.warn)
         policy = made_of(self.player, plain, self.search) if self.player else plain
         game = policy.game
         costs = Costs(game, policy) if isinstance(game, Poker) else None
@@ -170,13 +169,11 @@ class NamedRun:
 
     def listed(self) -> tuple[Policy, PokerGame]:
         """The agent and its game with a list of nodes, which must be poker. Raises Refusal otherwise."""
+        policy = self.agent().policy
         try:
-            policy = listed(self.agent().policy)
+            return policy, poker_game(policy.game, "Ranges need a poker game")
         except GameError as error:
             raise Refusal(409, " ".join(error.problems)) from error
-        if not isinstance(policy.game, PokerGame):
-            raise Refusal(409, f"Ranges need a poker game, and {policy.game.name} is none.")
-        return policy, policy.game
 
 
 @dataclass

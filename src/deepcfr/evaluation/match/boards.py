@@ -15,11 +15,11 @@ from math import comb
 
 import numpy as np
 
-from deepcfr.errors import ConfigError, GameError
+from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import student_t_95
 from deepcfr.evaluation.match.exact import ProfilePass, common_game, strategy_on
 from deepcfr.evaluation.match.record import Match, in_both_seats, match_record, require_same_game
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.poker import poker_game
 from deepcfr.policies.base import Policy
 from deepcfr.ranges.boards import Board, OnBoard, RunoutSampler, SampledBoards
 from deepcfr.ranges.kernels import add_up
@@ -74,8 +74,7 @@ def _gains(
 ) -> tuple[Doubles, Ints]:
     """The first policy's gains in both seats on each runout, [2, boards], in units, and the runouts' strata [boards]."""
     require_same_game(first.game, second.game)
-    if not isinstance(first.game, PokerGame):
-        raise GameError(f"Boards are sampled in poker games only, but '{first.game.name}' is not one.")
+    poker_game(first.game, "Boards are sampled in poker games only")
     require_boards("A match over boards", boards, lines)
     runouts = Runouts(first, second, boards, key(seed, "match", "boards"), lines)
     return in_both_seats(runouts.gains, boards, threads, on_board), runouts.sampler.stratum

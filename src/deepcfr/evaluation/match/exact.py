@@ -19,9 +19,9 @@ from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import refusal_of
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
 from deepcfr.games.cards import canonical_cards, pack_cards, sort_groups
-from deepcfr.games.class_game import tree_game
 from deepcfr.games.explicit import realization
 from deepcfr.games.poker import PokerGame, poker_game
+from deepcfr.games.tree_game import tree_game
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, measures_itself
 from deepcfr.policies.tables import table_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -16,9 +17,8 @@ import torch
 from deepcfr.errors import ConfigError
 from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.match.record import Match, match_record, require_same_game
-from deepcfr.games.base import Deals, infosets_at
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.poker import PokerGame
+from deepcfr.games.base import Deals, Game, infosets_at
+from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
@@ -56,9 +56,7 @@ def sampled_match(
         raise ConfigError(f"A sampled match needs at least 2 hands for its interval, but {hands} were asked for.")
     chunk = min(chunk, *(player.most_deals or chunk for player in (first, second)))
     game = first.game
-    control_variate = (
-        BoardControlVariate(game, key(seed, "match", "luck")) if control and isinstance(game, PokerGame) else None
-    )
+    control_variate = BoardControlVariate(game, key(seed, "match", "luck")) if control and _has_control(game) else None
 
     def play(begin: int) -> Doubles:
         count = min(chunk, hands - begin)
@@ -88,16 +86,23 @@ def _play_deals(
     mine = _sampled_strategy(first, deals, key(seed, "match", "draw", 0))
     theirs = _sampled_strategy(second, others, key(seed, "match", "draw", 1))
     actions = key(seed, "match", "action")
-    place = game.depth if isinstance(game, LadderGame) else None
+    place = game.place if isinstance(game, Poker) else None
     seats = ((mine, theirs), (theirs, mine))
     ends = [last_nodes(game, deals, strategies, actions, place=place) for strategies in seats]
     row = torch.arange(count, device=ends[0].device)
     paid = torch.stack([game.payoff(node, row, deals) for node in ends]).double().cpu().numpy()
+    if isinstance(game, Poker):  # whole chips are seldom exact shares of a unit in float32
+        paid = (paid * game.rules.unit_chips).round() / game.rules.unit_chips
     if control_variate and isinstance(game, PokerGame):
         nodes = torch.stack(ends).cpu().numpy()
         paid -= control_variate(game.deal_cards(count, dealt, begin), np.arange(begin, begin + count), nodes)
     paid[1] *= -1  # to player 0, who is the second policy there
     return paid
+
+
+def _has_control(game: Game) -> TypeGuard[PokerGame]:
+    """Whether there is a control variate for the board: with a few bet sizes there is none."""
+    return isinstance(game, PokerGame) and game.rules.betting != "no-limit"
 
 
 def _sampled_strategy(policy: Policy, deals: Deals, stream: int) -> Strategy:

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from deepcfr.errors import GameError
 from deepcfr.games.base import Game
-from deepcfr.games.class_game import ClassGame
-from deepcfr.games.openspiel import OpenSpielGame
-from deepcfr.games.openspiel_tree import same_game
+from deepcfr.games.openspiel import OpenSpielGame, same_game
 from deepcfr.games.poker import Poker
+from deepcfr.games.tree_game import ClassGame
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, measures_itself
 

@@ -14,12 +14,12 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import CHIPS, ENDED, HISTORY, count_positions, gains
-from deepcfr.games.listed_ladder import ListedLadder, can_be_listed, listed_game
-from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy, listed, stepped
+from deepcfr.games.ladder_game import LadderGame, ListedLadder, can_be_listed
+from deepcfr.games.presets import build_game
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.report.matches import LADDER_DEALS, TournamentTerms
-from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.search.policy import ResolvingPolicy, searching
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import TERMINAL, Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
@@ -27,14 +27,14 @@ from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_t
 
 def positions_of(game: ListedLadder) -> np.ndarray:
     """The positions of all decisions."""
-    return game.stepped.positions(game.computed[: game.tree.num_decisions])
+    return game.positions(np.arange(game.tree.num_decisions))
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
 def test_the_tree_has_the_positions_of_the_betting_machine(rules: LadderRules) -> None:
     game = ListedLadder(rules)
-    machine = {tuple(row) for row in decisions(game.stepped)}
-    positions = game.stepped.positions(game.computed)
+    machine = {tuple(row) for row in decisions(game)}
+    positions = game.positions(np.arange(game.tree.num_nodes))
     assert {tuple(row) for row in positions_of(game)} == machine
     assert len(machine) == game.tree.num_decisions
     np.testing.assert_array_equal(game.listed(game.computed), np.arange(game.tree.num_nodes))
@@ -88,12 +88,15 @@ def test_a_game_with_too_many_lines_is_refused() -> None:
         GameError, match="has more than 200,000 nodes: networks, search and exact evaluation need fewer"
     ):
         ListedLadder(LADDERS["hunl-ladder"])
+    assert not can_be_listed(LADDERS["hunl-ladder"])
+    assert isinstance(build_game(LADDERS["hunl-ladder"]), LadderGame)
+    assert isinstance(build_game(LADDERS["hunl-200"]), ListedLadder)
 
 
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=lambda rules: rules.name)
 def test_positions_are_counted_before_they_are_listed(rules: LadderRules) -> None:
     game = ListedLadder(rules)
-    ladder, start = game.stepped.ladder, game.stepped.state().position
+    ladder, start = game.ladder, game.state().position
     assert count_positions(ladder, start, 10**6) == game.tree.num_nodes
     assert count_positions(ladder, positions_of(game)[1], 10**6) < game.tree.num_nodes
     assert count_positions(ladder, start, 20) > 20
@@ -101,27 +104,17 @@ def test_positions_are_counted_before_they_are_listed(rules: LadderRules) -> Non
 
 @pytest.mark.parametrize("suits", ["canonical", "raw"])
 def test_a_table_keeps_its_strategy_in_both_forms(suits: str) -> None:
-    table = random_table(3)
     game = ListedLadder(TWO_ROUNDS, suits)  # type: ignore[arg-type]
-    there = ListedPolicy(table, game)
-    back = SteppedPolicy(there)
+    table, there = random_table(3), random_table(3, game)
     cards = np.tile(game.deal_cards(30, 4), (game.tree.num_decisions, 1))
     positions = np.repeat(positions_of(game), 30, axis=0)
-    rows = [rows_at(policy, positions, cards) for policy in (table, back)]
+    rows = [rows_at(policy, positions, cards) for policy in (table, there)]
     np.testing.assert_allclose(rows[0], rows[1])
     assert exploitability(there).nash_conv == pytest.approx(Enumeration(table).nash_conv())
     nodes = np.flatnonzero(game.tree.round[: game.tree.num_decisions] == 1)
     seen = game.views_of(np.array([[0], [3], [5]], np.uint8), (2,))
     plain = Policy.on_hands(there, nodes, seen)  # through `probabilities`
     np.testing.assert_array_equal(there.on_hands(nodes, seen), plain)
-
-
-def test_forms_are_found_by_name() -> None:
-    table, uniform = random_table(1), UniformPolicy(ListedLadder(TWO_ROUNDS))
-    assert isinstance(listed(table), ListedPolicy)
-    assert isinstance(stepped(uniform), SteppedPolicy)
-    assert listed(stepped(uniform)) is uniform
-    assert stepped(table) is table
 
 
 def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
@@ -140,19 +133,14 @@ def test_deep_cfr_learns_and_its_exact_value_is_that_of_all_deals() -> None:
     policy = solver.average_policy()
     found = exploitability(policy).nash_conv
     assert found < 0.3 * exploitability(UniformPolicy(solver.game)).nash_conv
-    played = stepped(policy)
-    assert isinstance(played, SteppedPolicy)
-    assert Enumeration(played).nash_conv() == pytest.approx(found, rel=1e-4)
+    assert Enumeration(policy).nash_conv() == pytest.approx(found, rel=1e-4)
 
 
 def test_search_makes_a_table_less_exploitable() -> None:
-    table = random_table(2)
-    plain = listed(table)
-    searched = ResolvingPolicy(plain, SearchConfig(kind="gadget", iterations=200))
+    plain = random_table(2, ListedLadder(TWO_ROUNDS))
+    searched = searching(plain, SearchConfig(kind="gadget", iterations=200))
+    assert isinstance(searched, ResolvingPolicy)
     assert exploitability(searched).nash_conv < exploitability(plain).nash_conv
-    played = stepped(searched)
-    assert isinstance(played, SteppedPolicy)
-    assert played.game is searched.game.stepped  # type: ignore[attr-defined]
 
 
 def test_all_in_ends_the_betting_in_the_list_too() -> None:
@@ -164,50 +152,36 @@ def test_all_in_ends_the_betting_in_the_list_too() -> None:
     assert (game.tree.legal[decisions_left].sum(1) == 2).all()  # fold or call
 
 
-def test_the_policy_before_training_is_kept_in_both_forms() -> None:
-    table, first = random_table(1), random_table(2)
-    assert listed(table).initial is None
-    table.initial = lambda: first
-    there = listed(table)
-    assert there.initial is not None
-    back = SteppedPolicy(there)
-    assert back.initial is not None
-    positions = positions_of(there.game)  # type: ignore[arg-type]
-    cards = np.tile(first.game.deal_cards(1, 4), (len(positions), 1))
-    rows = [rows_at(policy, positions, cards) for policy in (first, back.initial())]
-    np.testing.assert_allclose(rows[0], rows[1])
-
-
-def test_matches_take_either_form() -> None:
-    table = random_table(1)
-    other = UniformPolicy(ListedLadder(TWO_ROUNDS))
-    values = [
-        TournamentTerms(hands=2_000).play(first, second).value
-        for first in (table, listed(table))
-        for second in (other, stepped(other))
-    ]
-    assert len(set(values)) == 1
-    assert TournamentTerms().play(listed(table), other).hands == LADDER_DEALS
+def test_matches_are_the_same_in_either_form() -> None:
+    games = ListedLadder(TWO_ROUNDS), LadderGame(TWO_ROUNDS)
+    matches = [TournamentTerms(hands=2_000).play(random_table(1, game), UniformPolicy(game)) for game in games]
+    assert matches[0].value == matches[1].value
+    table = random_table(1, games[0])
+    assert TournamentTerms().settled(table).hands == LADDER_DEALS
+    assert TournamentTerms(boards="all").play(table, UniformPolicy(games[0])).exact
     rivals = replace(TWO_ROUNDS, ladder=((4, 6), (50, 100)))
     with pytest.raises(GameError, match="differ in ladder"):
         TournamentTerms(boards="all").play(table, UniformPolicy(ListedLadder(rivals)))
 
 
 def test_scripts_play_the_lowest_legal_raise_in_both_forms() -> None:
-    game = ListedLadder(TWO_ROUNDS)
+    game, computed = ListedLadder(TWO_ROUNDS), LadderGame(TWO_ROUNDS)
     positions = positions_of(game)
     cards = np.tile(game.deal_cards(1, 4), (len(positions), 1))
     infosets = Infosets(torch.arange(len(positions)), torch.zeros(len(positions), 2, dtype=torch.uint8))
     for style in ("uniform", "call", "raise"):
         there = scripted_policy(style, game).probabilities(infosets).numpy()
-        np.testing.assert_array_equal(there, rows_at(scripted_policy(style, game.stepped), positions, cards))
+        np.testing.assert_array_equal(there, rows_at(scripted_policy(style, computed), positions, cards))
 
 
 def test_a_computed_node_is_the_game_that_is_listed() -> None:
     game = ListedLadder(replace(TWO_ROUNDS, all_in=(True, True)))
-    same, nodes = game.stepped, torch.from_numpy(game.computed)
+    same, nodes = LadderGame(game.source), torch.from_numpy(game.computed)
     for name in ("actor", "legal", "round", "deals_before"):
         assert torch.equal(getattr(same, name)[nodes], getattr(game, name)), name
+    every = np.arange(game.tree.num_nodes)
+    np.testing.assert_array_equal(same.chips(game.computed), game.chips(every))
+    np.testing.assert_array_equal(same.place(nodes), game.place(torch.from_numpy(every)))
     deals = game.deal(50, 3)
     assert torch.equal(deals.views, same.deal(50, 3).views)
     row, before, action = game.paths(np.arange(game.tree.num_nodes))
@@ -222,20 +196,4 @@ def test_a_computed_node_is_the_game_that_is_listed() -> None:
     ends = (game.actor == TERMINAL).nonzero()[:, 0]
     for traversal in range(3):
         rows = torch.full_like(ends, traversal)
-        torch.testing.assert_close(same.payoff(nodes[ends], rows, deals).float(), game.payoff(ends, rows, deals))
-
-
-def test_a_refusal_to_list_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = replace(TWO_ROUNDS, name="counted")
-    made = []
-
-    def refuse(*_: object) -> None:
-        made.append(1)
-        raise GameError("It has too many lines.")
-
-    monkeypatch.setattr("deepcfr.games.listed_ladder.ListedLadder.__init__", refuse)
-    for _ in range(3):
-        assert not can_be_listed(rules)
-        with pytest.raises(GameError, match="too many lines"):
-            listed_game(rules)
-    assert len(made) == 1
+        torch.testing.assert_close(same.payoff(nodes[ends], rows, deals), game.payoff(ends, rows, deals))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ import torch
 from command_line import deepcfr, problem
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import check_down
+from deepcfr.evaluation.hand_responses import Responder, ResponderHand
+from deepcfr.evaluation.local_best_response import DEFAULT_HANDS, LocalBestResponse, local_best_response
 from deepcfr.games.betting import CALL, FOLD, FOLDED, NOT_TERMINAL
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import (
@@ -29,16 +32,18 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
     raise_total,
 )
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.listed_ladder import listed_game
-from deepcfr.ladder.best_response import DEFAULT_HANDS, LadderResponder, Odds, ResponderHand, ladder_best_response
-from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
+from deepcfr.games.ladder_game import LadderGame, ListedLadder, SteppedState
+from deepcfr.games.presets import load_game
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.mixture import MixturePolicy, ensemble
+from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import scripted_policy, styled
 from deepcfr.rng import addressed_uniforms
 from deepcfr.sampling.traversal_tree import showdowns
 from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, all_deals, random_table, rows_at
+
+
+def bound(policy: Policy, hands: int, seed: int = 0, **ways: Any) -> LocalBestResponse:
+    return local_best_response(policy, None, seed, hands=hands, **ways)
 
 
 class Plain:
@@ -120,7 +125,7 @@ class Plain:
         return next(a for a in sorted(values, key=lambda a: (a == FOLD, a)) if values[a] >= best - 1e-12)
 
 
-def plain_gain(policy: Policy, responder: LadderResponder, number: int, seat: int) -> float:
+def plain_gain(policy: Policy, responder: Responder, number: int, seat: int) -> float:
     """The plain player's gain in a deal without luck; where it decides, the other one finds the same values of actions."""
     game = policy.game
     cards = game.deal_cards(1, responder._deals, number)
@@ -132,10 +137,10 @@ def plain_gain(policy: Policy, responder: LadderResponder, number: int, seat: in
         round_ = int(position[ROUND])
         before = player.mean(position, round_, player.alive(round_))
         if position[ACTOR] == seat:
-            wanted = np.full(game.num_actions, -np.inf)
+            wanted = np.full(game.encoding.num_actions, -np.inf)
             for choice, value in player.values(position).items():
                 wanted[choice] = value
-            np.testing.assert_allclose(hand.values(position), wanted, atol=1e-12)
+            np.testing.assert_allclose(hand.values(SteppedState(game, position)), wanted, atol=1e-12)
             advance(game.ladder, position, player.act(position))
             after = player.mean(position, round_, player.alive(round_))
         else:
@@ -143,7 +148,7 @@ def plain_gain(policy: Policy, responder: LadderResponder, number: int, seat: in
             row = rows_at(policy, position[None], cards)[0]
             action = int((np.cumsum(row) <= chance[step] * row.sum()).sum())
             player.watch(position, action)
-            hand.range *= hand.strategies(position)[:, action]
+            hand.range *= hand.strategies(SteppedState(game, position))[:, action]
             advance(game.ladder, position, action)
         gained += after - before
         step += 1
@@ -175,7 +180,7 @@ def every_play(
 @pytest.mark.parametrize("rules", [ONE_ROUND, replace(TWO_ROUNDS, num_ranks=2)], ids=["one round", "two rounds"])
 def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: LadderRules) -> None:
     policy = random_table(4, LadderGame(rules))
-    game, responder = policy.game, LadderResponder(policy, tuple(range(rules.num_rounds)), seed=0)
+    game, responder = policy.game, Responder(policy, tuple(range(rules.num_rounds)), seed=0)
     deals = all_deals(game)
     results = showdowns(deals, 1, rules.num_suits)
     for seat in (0, 1):
@@ -185,9 +190,7 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
             start, own = first_positions(game.ladder, 1)[0], int(cards[1 - seat])
             for probability, uniforms, end in every_play(player, own, start, []):
                 weights.append(probability / len(deals))
-                gains.append(
-                    ResponderHand(responder, cards, seat, {}).play(np.array([*uniforms, 0], np.float32), result)
-                )
+                gains.append(ResponderHand(responder, cards, seat, {}).play(uniforms.__getitem__, result))
                 payoffs.append(gain(end, seat, result))
         assert sum(weights) == pytest.approx(1)
         assert np.dot(weights, gains) == pytest.approx(np.dot(weights, payoffs), abs=1e-9)
@@ -197,7 +200,7 @@ def test_gains_without_luck_have_the_mean_of_the_payoffs_and_vary_less(rules: La
 @pytest.mark.parametrize("rules", [ONE_ROUND, TWO_ROUNDS], ids=["one round", "two rounds"])
 def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
     policy = random_table(3, LadderGame(rules))
-    responder = LadderResponder(policy, tuple(range(rules.num_rounds)), seed=7)
+    responder = Responder(policy, tuple(range(rules.num_rounds)), seed=7)
     found = [responder.gains(number) for number in range(40)]
     wanted = [tuple(plain_gain(policy, responder, number, seat) for seat in (0, 1)) for number in range(40)]
     np.testing.assert_allclose(found, wanted)
@@ -207,21 +210,21 @@ def test_it_plays_every_deal_as_the_plain_player(rules: LadderRules) -> None:
 def test_where_odds_are_from_a_sample_gains_are_those_of_the_cards_as_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = random_table(1, LadderGame(replace(TWO_ROUNDS, board_cards=(1, 1))))
     chips = policy.game.rules.unit_chips
-    without = np.array([LadderResponder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
+    without = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
     assert (without % 1 > 0).any()
     monkeypatch.setattr(check_down, "MOST_RUNOUTS", 4)
-    dealt = np.array([LadderResponder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
+    dealt = np.array([Responder(policy, (0, 1), seed=0).gains(number) for number in range(20)]) * chips
     assert (dealt % 1 == 0).all()
 
 
 def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
     policy = random_table(1)
-    result = ladder_best_response(policy, 400, seed=2, threads=2)
+    result = bound(policy, 400, seed=2, threads=2)
     best = [1000 * Enumeration(policy).best_response(player) for player in (0, 1)]
     assert result.mean - result.interval > 0
     assert result.mean - 2 * result.interval < sum(best) / 2
     assert result.mean == pytest.approx(sum(result.seats) / 2)
-    again = ladder_best_response(policy, 400, seed=2)
+    again = bound(policy, 400, seed=2)
     assert (again.seats, again.interval) == (result.seats, result.interval)  # whatever the threads
     assert "a lower bound on its exploitability" in result.describe()
 
@@ -229,7 +232,7 @@ def test_the_gain_is_below_a_best_responses_and_above_nothing() -> None:
 def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
     """Who always calls never folds, so a raise gains where the odds are above 0, and the largest one the most."""
     policy = scripted_policy("call", LadderGame(TWO_ROUNDS))
-    responding, calling = (ladder_best_response(policy, 300, rounds=rounds) for rounds in ((0, 1), (1,)))
+    responding, calling = (bound(policy, 300, rounds=rounds) for rounds in ((0, 1), (1,)))
     assert responding.mean > calling.mean + responding.interval > 0
     assert responding.rounds == (0, 1)
     assert calling.rounds == (1,)
@@ -238,16 +241,16 @@ def test_against_a_caller_it_bets_what_it_is_ahead_with() -> None:
 def test_hands_that_hold_a_card_of_the_board_are_only_asked_about_before_it() -> None:
     """Win rates of lossless buckets know no hand that shares a card with the board."""
     style = styled(random_table(1), "tight-aggressive")
-    assert ladder_best_response(style, 12).hands == 12
+    assert bound(style, 12).hands == 12
 
 
 def test_odds_in_holdem_are_those_of_all_runouts() -> None:
-    odds = Odds(LadderGame(LADDERS["hunl-ladder"]))
-    holes = odds.holes
+    responder = Responder(UniformPolicy(LadderGame(LADDERS["hunl-ladder"])), (), seed=0)
+    holes = responder.holes
     own, other, shared = 700, 41, int(np.flatnonzero((holes == holes[700][0]).any(1))[0])
     flop = (8, 23, 49)
     assert not set(flop) & {*holes[own].tolist(), *holes[other].tolist()}
-    (found,) = odds.against_all([own], flop)
+    (found,) = responder.odds([own], flop)
     left = [c for c in range(52) if c not in (*flop, *holes[own], *holes[other])]
     deals = np.array([[*holes[own], *holes[other], *flop, *more] for more in combinations(left, 2)], np.uint8)
     assert len(deals) == 990
@@ -255,23 +258,23 @@ def test_odds_in_holdem_are_those_of_all_runouts() -> None:
     assert found[shared] == 0
     river = (*flop, 2, 30)
     wins = showdowns(np.array([[*holes[own], *holes[other], *river]], np.uint8), 2, 4)[0] - 1
-    assert odds.against_all([other, own], river)[1, other] == wins
+    assert responder.odds([other, own], river)[1, other] == wins
 
 
 def test_before_the_board_all_hands_of_a_class_have_the_odds_of_one() -> None:
-    odds = Odds(LadderGame(TWO_ROUNDS))
+    responder = Responder(random_table(1), (), seed=0)
     for hand in range(6):
         deals = [[hand, other, board] for other in range(6) for board in range(6) if len({hand, other, board}) == 3]
         results = showdowns(np.array(deals, np.uint8), 1, 2) - 1
         wanted = np.zeros(6)
         np.add.at(wanted, [other for _, other, _ in deals], results / 4)
-        np.testing.assert_allclose(odds.against_all([hand], ())[0], wanted)
+        np.testing.assert_allclose(responder.odds([hand], ())[0], wanted)
 
 
 def test_intervals_are_over_deals_and_the_seats_of_a_deal_are_not_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both seats of a deal sum to 1 here, so their mean does not vary, but the gain of a seat does."""
-    monkeypatch.setattr(LadderResponder, "gains", lambda self, number: (number, 1 - number))  # noqa: ARG005
-    result = ladder_best_response(random_table(1), 5)
+    monkeypatch.setattr(Responder, "gains", lambda self, number: (number, 1 - number))  # noqa: ARG005
+    result = bound(random_table(1), 5)
     assert result.seats == (2_000, -1_000)
     assert (result.mean, result.interval) == (500, 0)
     sd = np.sqrt(2.5)  # of 0, 1, 2, 3, 4
@@ -281,26 +284,25 @@ def test_intervals_are_over_deals_and_the_seats_of_a_deal_are_not_two(monkeypatc
 def test_impossible_requests_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = random_table(1)
     with monkeypatch.context() as patch:
-        patch.setattr("deepcfr.ladder.best_response.MOST_HANDS", 5)
+        patch.setattr("deepcfr.evaluation.hand_responses.MOST_HANDS", 5)
         with pytest.raises(GameError, match="two-rounds has 6 private hands, but a range is tracked over at most 5"):
-            ladder_best_response(policy, 10)
+            bound(policy, 10)
     with pytest.raises(ConfigError, match="at least 2 hands for its interval, but 1 were asked for"):
-        ladder_best_response(policy, 1)
+        bound(policy, 1)
     with pytest.raises(ConfigError, match="The rounds of two-rounds are 0 to 1, but 2 was given"):
-        ladder_best_response(policy, 10, rounds=(2,))
+        bound(policy, 10, rounds=(2,))
     with pytest.raises(ConfigError, match="no round was given"):
-        ladder_best_response(policy, 10, rounds=())
+        bound(policy, 10, rounds=())
 
 
 def test_ensembles_are_measured_by_their_averages() -> None:
     """The exact average of a mixture, at computed nodes and at listed ones, is played by the same responder."""
-    members = [random_table(1), random_table(2)]
+    members, game = [random_table(1), random_table(2)], ListedLadder(TWO_ROUNDS)
     mixed, both = (ensemble(members, rule) for rule in ("mixture", "sum"))
-    game = listed_game(TWO_ROUNDS)
-    there = MixturePolicy(game, [ListedPolicy(member, game) for member in members], [1.0, 1.0])
-    bound = ladder_best_response(mixed, 30, seed=2)
-    assert bound.seats == pytest.approx(ladder_best_response(SteppedPolicy(there), 30, seed=2).seats)
-    assert bound.seats != pytest.approx(ladder_best_response(both, 30, seed=2).seats)
+    there = ensemble([random_table(1, game), random_table(2, game)], "mixture")
+    found = bound(mixed, 30, seed=2)
+    assert found.seats == pytest.approx(bound(there, 30, seed=2).seats)
+    assert found.seats != pytest.approx(bound(both, 30, seed=2).seats)
 
 
 def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,16 +316,23 @@ def test_the_command_measures_a_ladder_run_by_hands(tmp_path: Path, monkeypatch:
     assert facts["interval"] > 0
     assert "20 deals in both seats" in deepcfr("lbr", tmp_path / "run", *ways).out
     assert DEFAULT_HANDS == 1_000  # as the help says
-    monkeypatch.setattr("deepcfr.ladder.best_response.DEFAULT_HANDS", 20)
+    monkeypatch.setattr("deepcfr.evaluation.local_best_response.DEFAULT_HANDS", 20)
     assert deepcfr("lbr", tmp_path / "run", "--threads", 1, "--json").json["mean"] == facts["mean"]
-    assert "--hands is for raise-ladder games without" in problem(
-        deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5)
-    )
+    assert "over boards or over hands" in problem(deepcfr("lbr", tmp_path / "run", *ways, "--boards", 5))
     exact = deepcfr("lbr", tmp_path / "run", "--boards", "all", "--json").json
     assert (exact["exact"], exact["hands"]) == (True, 0)
     many = deepcfr("lbr", tmp_path / "run", "--hands", 2_000, "--json").json
     assert exact["mean"] == pytest.approx(many["mean"], abs=2 * many["interval"])
     style = deepcfr("lbr", f"random:{tmp_path / 'run'}", *ways, "--json").json
     assert (style["policy"], style["run"]) == ("uniform", f"random:{tmp_path / 'run'}")
-    assert style["mean"] == pytest.approx(ladder_best_response(UniformPolicy(LadderGame(TWO_ROUNDS)), 20).mean)
-    assert "--hands is for raise-ladder games" in problem(deepcfr("lbr", "models/kuhn", "--hands", 5))
+    assert style["mean"] == pytest.approx(bound(UniformPolicy(LadderGame(TWO_ROUNDS)), 20).mean)
+
+
+def test_hands_are_a_sample_of_what_boards_are_all_of_in_limit_games_too() -> None:
+    policy = UniformPolicy(load_game("leduc"))
+    exact, found = local_best_response(policy, None), bound(policy, 4_000, seed=3)
+    assert exact.exact
+    assert found.hands == 4_000
+    for seat, half, wanted in zip(found.seats, found.seat_intervals, exact.seats, strict=True):
+        assert seat == pytest.approx(wanted, abs=1.5 * half)
+    assert max(found.seat_intervals) < 0.1 * min(map(abs, exact.seats))

@@ -11,17 +11,20 @@ import pytest
 from deepcfr.config import RunConfig, SolveConfig, TabularConfig
 from deepcfr.errors import CheckpointError, ConfigError, GameError
 from deepcfr.games.ladder import LADDERS, LadderRules
+from deepcfr.games.ladder_betting import nodes_of
 from deepcfr.games.ladder_game import LadderGame
-from deepcfr.ladder.policies import FULL, LadderTable, expand
-from deepcfr.ladder.solver import LadderMCCFR, build_ladder_solver
 from deepcfr.policies.base import UniformPolicy
-from deepcfr.runs.costs import cost_notes
-from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, nodes_of
+from deepcfr.policies.tables import AbstractPolicy
+from deepcfr.runs.folder import make_game
+from deepcfr.sampling.ladder_tables import FULL, expand
+from deepcfr.solvers.build import build_solver
+from deepcfr.solvers.mccfr import MCCFR
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
 
 
-def solved(rules: LadderRules, threads: int = 1, **settings: Any) -> LadderMCCFR:
+def solved(rules: LadderRules, threads: int = 1, **settings: Any) -> MCCFR:
     config = SolveConfig(solve=TabularConfig(algorithm="mccfr", **settings))
-    solver = build_ladder_solver(LadderGame(rules), replace(config, runtime=replace(config.runtime, threads=threads)))
+    solver = build_solver(LadderGame(rules), replace(config, runtime=replace(config.runtime, threads=threads)))
     for _ in solver.iterations():
         pass
     solver.workers.shutdown()
@@ -29,11 +32,11 @@ def solved(rules: LadderRules, threads: int = 1, **settings: Any) -> LadderMCCFR
 
 
 @pytest.fixture(scope="module")
-def one_round() -> LadderMCCFR:
+def one_round() -> MCCFR:
     return solved(ONE_ROUND, iterations=600, traversals=100)
 
 
-def test_a_game_of_one_round_is_solved(one_round: LadderMCCFR) -> None:
+def test_a_game_of_one_round_is_solved(one_round: MCCFR) -> None:
     uniform = Enumeration(UniformPolicy(one_round.game)).nash_conv()
     reached = Enumeration(one_round.average_policy()).nash_conv()
     assert uniform > 1_000
@@ -47,9 +50,9 @@ def test_a_game_of_two_rounds_comes_close_though_it_forgets_some_betting() -> No
     assert 0 <= Enumeration(solver.average_policy()).nash_conv() < 0.25 * uniform
 
 
-def test_the_compact_strategy_is_the_same_to_a_rounding(one_round: LadderMCCFR) -> None:
+def test_the_compact_strategy_is_the_same_to_a_rounding(one_round: MCCFR) -> None:
     plain, data = one_round.average_policy(), dict(one_round.state(memories=False).arrays)["average-compact"]
-    small = LadderTable(plain.game, plain.buckets, expand(data, plain.layout.size))
+    small = AbstractPolicy(plain.game, plain.abstraction, expand(data, plain.layout.size))
     nodes, cards = nodes_of(np.stack(decisions(plain.game))), np.arange(5, dtype=np.uint8)[:, None]
     before, after = plain.on_hands(nodes, cards), small.on_hands(nodes, cards)
     np.testing.assert_allclose(after.sum(2), 1)
@@ -74,7 +77,7 @@ def test_y1_and_no_floor_are_plain_and_the_others_are_not() -> None:
 
 
 def test_a_floor_keeps_every_action_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepcfr.solvers.sampled._FLOOR_SLOPE", 0.0)
+    monkeypatch.setattr("deepcfr.solvers.mccfr._FLOOR_SLOPE", 0.0)
     solver = solved(ONE_ROUND, iterations=400, exploration_start=0.05, weighting="uniform", traversals=1)
     average = solver.average_policy()
     nodes = nodes_of(np.stack(decisions(solver.game)))
@@ -101,9 +104,7 @@ def test_a_threshold_takes_rare_actions_out_of_the_average_and_changes_no_table(
 def test_what_cannot_be_is_one_sentence() -> None:
     hunl = LADDERS["hunl-ladder"]
     sentences = {
-        "The algorithm of a Monte Carlo solver must be mccfr, but is 'cfr+'.": {
-            "algorithm": "cfr+", "abstraction": "texture",
-        },
+        "hunl-ladder is solved with mccfr, and 'cfr+' was asked for.": {"algorithm": "cfr+"},
         "hunl-ladder is solved with external sampling only, but the sampler is 'outcome'.": {
             "algorithm": "mccfr", "sampler": "outcome", "abstraction": "texture",
         },
@@ -115,11 +116,11 @@ def test_what_cannot_be_is_one_sentence() -> None:
     }  # fmt: skip
     for sentence, settings in sentences.items():
         with pytest.raises(ConfigError) as error:
-            build_ladder_solver(LadderGame(hunl), SolveConfig(solve=TabularConfig(**settings)))  # type: ignore[arg-type]
+            build_solver(LadderGame(hunl), SolveConfig(solve=TabularConfig(**settings)))  # type: ignore[arg-type]
         assert error.value.problems == (sentence,)
     with pytest.raises(ConfigError, match="needs at least 1 thread, but 'threads' is 0"):
         solved(ONE_ROUND, threads=0)
     with pytest.raises(
         GameError, match=r"has more than 200,000 nodes: networks, search and exact evaluation need fewer"
     ):
-        cost_notes(RunConfig(game="hunl-ladder"), hunl)
+        make_game(hunl, RunConfig(game="hunl-ladder"))

@@ -12,6 +12,7 @@ import torch
 
 from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, GameError
+from deepcfr.evaluation.local_best_response import local_best_response
 from deepcfr.evaluation.match.record import Match
 from deepcfr.games.base import Deals
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
@@ -26,15 +27,12 @@ from deepcfr.games.ladder_betting import (
     node_at,
     round_starts,
 )
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.listed_ladder import ListedLadder
-from deepcfr.ladder.best_response import ladder_best_response
-from deepcfr.ladder.policies import LadderSearch, ListedPolicy, SteppedPolicy
+from deepcfr.games.ladder_game import LadderGame, ListedLadder
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled
 from deepcfr.report.matches import TournamentTerms
-from deepcfr.search.policy import ResolvingPolicy
+from deepcfr.search.policy import LineSearch, ResolvingPolicy, searching
 from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
 
@@ -94,8 +92,9 @@ def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
     settings = SearchConfig(kind=kind, iterations=30, rounds=rounds)  # type: ignore[arg-type]
     game = LadderGame(rules)
     table = random_table(3, game)
-    searched = LadderSearch(table, settings)
-    listed = SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(rules)), settings))
+    searched = searching(table, settings)
+    assert isinstance(searched, LineSearch)
+    listed = ResolvingPolicy(random_table(3, ListedLadder(rules)), settings)
     assert searched.kind == listed.kind
     positions = np.array(decisions(game))
     for deal in game.deal_cards(4, 5):
@@ -112,7 +111,7 @@ def test_search_on_lines_finds_what_search_in_the_listed_game_finds(
 def test_all_hands_of_a_decision_are_played_as_each_alone() -> None:
     table = random_table(3)
     game, holes = table.game, np.array([[0], [3], [5]], np.uint8)
-    searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
+    searched = LineSearch(table, SearchConfig(kind="unsafe", iterations=5))
     styles = [styled(policy, style) for policy in (table, searched) for style in ("tight-aggressive", "tight")]
     for policy in (table, searched, *styles, ensemble([table, random_table(4)], "sum")):
         for position in decisions(game):
@@ -125,15 +124,15 @@ def test_all_hands_of_a_decision_are_played_as_each_alone() -> None:
 def test_search_makes_a_table_harder_to_exploit_on_the_last_round() -> None:
     table = random_table(2)
     bounds = [
-        ladder_best_response(policy, hands=400, seed=1, rounds=[1]).mean
-        for policy in (table, LadderSearch(table, SearchConfig(kind="gadget", iterations=100)))
+        local_best_response(policy, None, hands=400, seed=1, rounds=[1]).mean
+        for policy in (table, LineSearch(table, SearchConfig(kind="gadget", iterations=100)))
     ]
     assert bounds[1] < 0.7 * bounds[0]
 
 
 def test_the_large_game_is_searched_on_the_river() -> None:
     game = LadderGame(LADDERS["hunl-ladder"])
-    searched = LadderSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
+    searched = LineSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
     positions = first_positions(game.ladder, 3)
     for actions in ([CALL, CALL, CALL, CALL, CALL, CALL], [RUNG + 2, CALL, CALL, RUNG, CALL, CALL, CALL]):
         for action in actions:
@@ -146,7 +145,7 @@ def test_the_large_game_is_searched_on_the_river() -> None:
     assert (found[~legal] == 0).all()
     np.testing.assert_allclose(found[2], legal[2] / legal[2].sum())  # before the flop it is the uniform policy
     # the answer does not depend on what was asked before, nor on the other questions
-    again = LadderSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
+    again = LineSearch(UniformPolicy(game), SearchConfig(kind="unsafe", iterations=10))
     for row in (1, 0):
         one = rows_at(again, positions[row : row + 1], cards[row : row + 1])
         np.testing.assert_array_equal(one[0], found[row])
@@ -155,14 +154,10 @@ def test_the_large_game_is_searched_on_the_river() -> None:
 def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
     table = random_table(1)
     settings = SearchConfig(kind="unsafe", iterations=30)
-    rival = scripted_policy("uniform", table.game)
+    listed = ResolvingPolicy(random_table(1, ListedLadder(TWO_ROUNDS)), settings)
     matches: list[Match] = [
-        TournamentTerms(hands=400).play(policy, rival)
-        for policy in (
-            LadderSearch(table, settings),
-            SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(TWO_ROUNDS)), settings)),
-            table,
-        )
+        TournamentTerms(hands=400).play(policy, scripted_policy("uniform", policy.game))
+        for policy in (LineSearch(table, settings), listed, table)
     ]
     assert matches[0].value == pytest.approx(matches[1].value)
     assert matches[0].value != matches[2].value
@@ -170,10 +165,10 @@ def test_a_match_has_search_in_a_game_that_is_stepped() -> None:
 
 def test_a_match_with_search_plays_few_deals_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     table = random_table(1)
-    searched = LadderSearch(table, SearchConfig(kind="unsafe", iterations=5))
-    listed = SteppedPolicy(ResolvingPolicy(ListedPolicy(table, ListedLadder(TWO_ROUNDS)), SearchConfig(iterations=5)))
+    searched = LineSearch(table, SearchConfig(kind="unsafe", iterations=5))
+    listed = ResolvingPolicy(random_table(1, ListedLadder(TWO_ROUNDS)), SearchConfig(iterations=5))
     few = [64, 64, 22]
-    styles = (styled(searched, "tight"), SteppedPolicy(StyledPolicy(listed.policy, "tight")))
+    styles = (styled(searched, "tight"), StyledPolicy(listed, "tight"))
     for policy, expected in ((searched, few), (listed, few), (styles[0], few), (styles[1], few), (table, [150])):
         dealt: list[int] = []
         deal = policy.game.deal
@@ -200,9 +195,9 @@ def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPa
     kept = []
     for most in (500_000_000, 1_000):  # the strategies of one subgame take more than a 32nd of 1,000 bytes
         monkeypatch.setattr("deepcfr.search.policy._KEPT_BYTES", most)
-        searched = LadderSearch(table, settings)
+        searched = LineSearch(table, settings)
         rows_at(searched, positions, cards)
-        played = searched._on_line(int(round_starts(positions, 1)[0])).policy
+        played = searched._on_line(int(round_starts(positions, 1)[0]))[1]
         assert isinstance(played, ResolvingPolicy)
         kept.append(len(played._solved))
     assert kept[0] > 2
@@ -212,10 +207,10 @@ def test_lines_share_the_memory_for_solved_subgames(monkeypatch: pytest.MonkeyPa
 
 def test_the_policy_before_training_is_that_of_the_table() -> None:
     table = random_table(1)
-    assert LadderSearch(table, SearchConfig(iterations=1)).initial is None
+    assert LineSearch(table, SearchConfig(iterations=1)).initial is None
     first = UniformPolicy(table.game)
     table.initial = lambda: first
-    begin = LadderSearch(table, SearchConfig(iterations=1)).initial
+    begin = LineSearch(table, SearchConfig(iterations=1)).initial
     assert begin is not None
     assert begin() is first
 
@@ -223,9 +218,9 @@ def test_the_policy_before_training_is_that_of_the_table() -> None:
 def test_what_cannot_be_searched_is_refused() -> None:
     table = random_table(1)
     with pytest.raises(ConfigError, match="rounds of two-rounds are 0 to 1, but 'search"):
-        LadderSearch(table, SearchConfig(rounds=(2,)))
-    whole = LadderSearch(random_table(1, LadderGame(ONE_ROUND)), SearchConfig(iterations=5))
+        LineSearch(table, SearchConfig(rounds=(2,)))
+    whole = LineSearch(random_table(1, LadderGame(ONE_ROUND)), SearchConfig(iterations=5))
     first = first_positions(whole.game.ladder, 1)
     assert rows_at(whole, first, whole.game.deal_cards(1, 5))[0, FOLD] == 0
     with pytest.raises(GameError, match="has more than 200,000 nodes"):
-        LadderSearch(UniformPolicy(LadderGame(LADDERS["hunl-ladder"])), SearchConfig(rounds=(0, 1, 2, 3)))
+        LineSearch(UniformPolicy(LadderGame(LADDERS["hunl-ladder"])), SearchConfig(rounds=(0, 1, 2, 3)))

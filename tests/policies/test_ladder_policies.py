@@ -11,14 +11,12 @@ from deepcfr.evaluation.match import sampled_match
 from deepcfr.games.betting import CALL, FOLD
 from deepcfr.games.ladder import LADDERS
 from deepcfr.games.ladder_betting import ENDED, advance, first_positions, legal_actions
-from deepcfr.games.ladder_game import LadderGame
-from deepcfr.games.listed_ladder import listed_game
-from deepcfr.ladder.policies import ListedPolicy, SteppedPolicy
+from deepcfr.games.ladder_game import LadderGame, LadderPoker, ListedLadder
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.mixture import RULES, MixturePolicy, ensemble
+from deepcfr.policies.mixture import RULES, ensemble
 from deepcfr.policies.query import query
 from deepcfr.policies.styles import STYLES, scripted_policy, styled
-from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at
+from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions, random_table, rows_at
 
 HUNL = LadderGame(LADDERS["hunl-ladder"])
 
@@ -26,7 +24,7 @@ HUNL = LadderGame(LADDERS["hunl-ladder"])
 def rows_of(policy: Policy) -> tuple[np.ndarray, np.ndarray]:
     """Legal actions [n, A] and probabilities [n, A] at every decision with some deals."""
     game = policy.game
-    assert isinstance(game, LadderGame)
+    assert isinstance(game, LadderPoker)
     positions = np.repeat(np.stack(decisions(game)), 20, axis=0)
     cards = np.tile(game.deal_cards(20, 5), (len(positions) // 20, 1))
     return legal_actions(game.ladder, positions), rows_at(policy, positions, cards)
@@ -73,14 +71,11 @@ def test_an_ensemble_of_one_is_its_member_and_a_sum_is_the_mean() -> None:
 
 @pytest.mark.parametrize("rule", ["mixture", "member"])
 def test_a_mixture_at_computed_nodes_is_that_of_listed_ones(rule: str) -> None:
-    members = [random_table(1), random_table(2)]
-    game = listed_game(TWO_ROUNDS)
-    there = MixturePolicy(game, [ListedPolicy(member, game) for member in members], [1.0, 1.0])
-    mixed = ensemble(members, rule)
-    _, rows = rows_of(mixed)
-    _, wanted = rows_of(SteppedPolicy(there))
-    np.testing.assert_allclose(rows, wanted)
-    assert exploitability(ListedPolicy(mixed, game)).nash_conv == pytest.approx(exploitability(there).nash_conv)
+    mixed = ensemble([random_table(1), random_table(2)], rule)
+    game = ListedLadder(TWO_ROUNDS)
+    there = ensemble([random_table(1, game), random_table(2, game)], rule)
+    np.testing.assert_allclose(rows_of(mixed)[1], rows_of(there)[1])
+    assert exploitability(there).nash_conv == pytest.approx(Enumeration(mixed).nash_conv())
 
 
 def test_a_match_draws_one_member_for_each_deal() -> None:
@@ -134,7 +129,7 @@ def value_of(zero: Policy, one: Policy) -> float:
     from deepcfr.games.ladder_betting import ACTOR, gain
 
     game = zero.game
-    assert isinstance(game, LadderGame)
+    assert isinstance(game, LadderPoker)
     total = 0.0
     for mine, theirs in permutations(range(5), 2):
         deal = np.array([[mine, theirs]], np.uint8)

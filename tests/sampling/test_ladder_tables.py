@@ -26,8 +26,8 @@ from deepcfr.games.ladder_betting import (
     legal_actions,
 )
 from deepcfr.games.ladder_game import LadderGame
-from deepcfr.ladder.traversals import Run, entry_of, ladder_layout, ladder_traversals, row_of
 from deepcfr.rng import key
+from deepcfr.sampling.ladder_tables import Run, entry_of, ladder_layout, ladder_traversals, row_of
 from deepcfr.sampling.mccfr import PLAIN, Learning, shaped
 from deepcfr.sampling.traversal_tree import poker_situations
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions

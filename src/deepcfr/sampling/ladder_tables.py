@@ -15,12 +15,14 @@ are hashes of (stream, traversal, history), as in `deepcfr.sampling.mccfr`, so t
 
 from __future__ import annotations
 
+import zlib
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcfr.compiled import nb
+from deepcfr.errors import CheckpointError
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.cards import address_of, uniform_at
 from deepcfr.games.ladder_betting import (
@@ -40,12 +42,15 @@ from deepcfr.games.ladder_betting import (
     gain,
     is_legal,
 )
-from deepcfr.games.ladder_game import LadderGame
+from deepcfr.games.ladder_game import LadderPoker
+from deepcfr.games.poker import PokerGame
 from deepcfr.sampling.mccfr import PLAIN, Learning, floor_after, normalise, sample, shaped
-from deepcfr.sampling.traversal_tree import Situations
-from deepcfr.types import Doubles, Ints
+from deepcfr.sampling.traversal_tree import Situations, TableLayout, table_layout
+from deepcfr.types import Cards, Doubles, Ints
 
 Table = npt.NDArray[np.floating] | npt.NDArray[np.uint8]
+FULL = 255  # the largest probability of a row in the compact form
+_PIECE = 1 << 22  # entries per step of the conversion: a few megabytes
 
 
 class LadderLayout(NamedTuple):
@@ -58,8 +63,19 @@ class LadderLayout(NamedTuple):
     octave: int  # half of the smallest pot, in chips
     size: int  # number of entries
 
+    @property
+    def blocks(self) -> list[list[tuple[int, int]]]:
+        """As in `TableLayout`."""
+        widths = [(round_ + 1) ** 2 * int(size) for round_, size in enumerate(self.pots * self.block)]
+        return [[place] for place in zip(self.start.tolist(), widths, strict=True)]
 
-def ladder_layout(game: LadderGame, counts: tuple[int, ...]) -> LadderLayout:
+
+def hand_layout(game: PokerGame | LadderPoker, counts: tuple[int, ...]) -> TableLayout | LadderLayout:
+    """The layout of a poker game's tables with `counts` buckets in each round."""
+    return ladder_layout(game, counts) if isinstance(game, LadderPoker) else table_layout(game.tree, counts)
+
+
+def ladder_layout(game: LadderPoker, counts: tuple[int, ...]) -> LadderLayout:
     """The layout of tables with `counts` buckets in each round. A row has entries for fold, call and higher rungs."""
     ladder = game.ladder
     rounds, most = len(ladder.length), ladder.rungs.shape[1]
@@ -81,7 +97,7 @@ def ladder_layout(game: LadderGame, counts: tuple[int, ...]) -> LadderLayout:
     return LadderLayout(start, block, pots, offset, octave, size)
 
 
-def _largest_start(game: LadderGame, round_: int) -> int:
+def _largest_start(game: LadderPoker, round_: int) -> int:
     """The largest contribution of a player at the start of a round, in chips."""
     rules, ladder = game.source, game.ladder
     if round_ == 0:
@@ -266,14 +282,78 @@ def ladder_traversals(
 
 
 @nb.njit(cache=True, nogil=True)
-def table_strategies(ladder: Ladder, layout: LadderLayout, table: Table, positions: Ints, buckets: Ints) -> Doubles:
-    """The probabilities of all actions at decisions `positions` [n, ENTRIES] with `buckets` [n], float64 [n, A]."""
+def table_strategies(
+    ladder: Ladder, layout: LadderLayout, table: Table, positions: Ints, group: Ints, buckets: Ints, result: Doubles
+) -> None:
+    """Fill `result` [n, U, A], initially zero, with strategies at `positions` [n]; `buckets` [G, U] are by `group` [n]."""
     actions = RUNG + ladder.rungs.shape[1]
-    result = np.zeros((len(positions), actions))
     legal, share = np.empty(actions, np.int64), np.empty(actions)
     for i in range(len(positions)):
-        at = row_of(layout, positions[i], buckets[i])
-        count = strategy_at(ladder, table, at, positions[i], 0.0, legal, share)
-        for j in range(count):
-            result[i, legal[j]] = share[j]
+        for hand in range(buckets.shape[1]):
+            at = row_of(layout, positions[i], buckets[group[i], hand])
+            count = strategy_at(ladder, table, at, positions[i], 0.0, legal, share)
+            for j in range(count):
+                result[i, hand, legal[j]] = share[j]
+
+
+# The compact form stores each row as whole numbers, scaled so that the largest is FULL, and compresses the whole table.
+
+
+def compact(layout: LadderLayout, table: Table) -> Cards:
+    """A table in compact form, uint8 [bytes]; the error is at most 1/510 of a row's largest probability.
+
+    Rows that were never visited remain zeros: they play uniformly and compress to almost nothing.
+    """
+    squeezed = zlib.compressobj(6)
+    parts = []
+    for round_ in range(len(layout.block)):
+        widths = _row_widths(layout, round_)
+        end = layout.size if round_ + 1 == len(layout.block) else int(layout.start[round_ + 1])
+        piece = max(1, _PIECE // int(layout.block[round_])) * int(layout.block[round_])
+        for first in range(int(layout.start[round_]), end, piece):
+            parts.append(squeezed.compress(_quantise(table[first : min(first + piece, end)], widths).tobytes()))
+    parts.append(squeezed.flush())
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def expand(data: Cards, size: int) -> Cards:
+    """The table, uint8 [size], from its compact form. Raises CheckpointError if the data is damaged."""
+    table = np.empty(size, np.uint8)
+    inflate, filled = zlib.decompressobj(), 0
+    try:
+        for first in range(0, len(data), _PIECE):
+            rest = data[first : first + _PIECE].tobytes()
+            while rest:
+                part = inflate.decompress(rest, _PIECE)
+                table[filled : filled + len(part)] = np.frombuffer(part, np.uint8)
+                filled += len(part)
+                rest = inflate.unconsumed_tail
+    except (zlib.error, ValueError) as error:
+        raise CheckpointError(f"The compact strategy is damaged: {error}.") from error
+    if filled != size or not inflate.eof:
+        raise CheckpointError(f"The compact strategy is damaged: it has {filled:,} entries instead of {size:,}.")
+    return table
+
+
+def _row_widths(layout: LadderLayout, round_: int) -> Ints:
+    """The entries of each row of a block, in order."""
+    starts = np.sort(layout.offset[round_][layout.offset[round_] >= 0])
+    return np.diff(np.append(starts, layout.block[round_]))
+
+
+@nb.njit(cache=True, nogil=True)
+def _quantise(table: Table, widths: Ints) -> Cards:
+    """Scale the rows of whole blocks so that the largest entry of each row is FULL."""
+    result = np.zeros(len(table), np.uint8)
+    at, row = 0, 0
+    while at < len(table):
+        width = widths[row % len(widths)]
+        largest = 0.0
+        for i in range(width):
+            largest = max(largest, float(table[at + i]))
+        if largest > 0.0:
+            for i in range(width):
+                result[at + i] = np.uint8(FULL * max(float(table[at + i]), 0.0) / largest + 0.5)
+        at += width
+        row += 1
     return result

@@ -1,1 +1,0 @@
-"""Raise-ladder games, whose nodes are computed: tables, traversals, solver, search, best response, and listed forms."""
