@@ -33,7 +33,6 @@ from experiments.reproduction.results import (
 )
 from experiments.reproduction.verdicts import arm_verdict, judge, judge_statement
 from experiments.studies import (
-    BUDGETS,
     STUDIES,
     Arm,
     Below,
@@ -397,19 +396,6 @@ def test_the_pages_and_figures_are_what_the_kept_records_give(tmp_path: Path) ->
         assert path.read_bytes() == (docs / path.relative_to(tmp_path)).read_bytes()
 
 
-def test_what_differs_at_a_budget_is_said_where_a_statement_fails(root: Path) -> None:
-    right, wrong = (
-        Statement("Once.", "section 6", (Below(*pair),), otherwise="A remark.")
-        for pair in (("plain", "few"), ("few", "plain"))
-    )
-    for statement, count in ((right, 0), (wrong, 1)):
-        study = dataclasses.replace(STUDY, plans={"quick": Plan({}, ARMS, "plain", (statement,))})
-        page = "\n".join(page_lines([read(root, study)], root))
-        assert page.count("A remark.") == count
-        moved = "few steps from 40.0 at 2 to 22.0 at 4, plain from 20.0 at 2 to 11.0 at 4"
-        assert page.count(f"Between the last two evaluations NashConv went, on average, {moved}.") == count
-
-
 def test_infosets_are_counted_up_to_suits() -> None:
     assert count_infosets(load_rules("kuhn")) == 12
     assert count_infosets(load_rules("leduc")) == 6 * 3 + 30 * 15  # a board of one's own rank or suit, or of neither
@@ -442,29 +428,6 @@ def test_the_table_of_three_minutes_has_the_sizes_that_the_search_found() -> Non
     assert lowest | {"sd-cfr": lowest["deep-cfr"]} == BEST_SIZES
 
 
-def test_the_search_changes_the_size_of_an_iteration_for_every_method() -> None:
-    study = STUDIES["family-search"]
-    arms = {arm.name: arm for arm in study.plans["quick"].arms}
-    few, plain = (arm_config(Path("r"), study, "quick", arms[f"dream-x{factor}"], 0) for factor in ("0.1", "1"))
-    assert isinstance(few, RunConfig)
-    assert isinstance(plain, RunConfig)
-    assert 10 * few.sampling.traversals == plain.sampling.traversals  # type: ignore[union-attr]
-    assert (10 * few.advantage.steps, 10 * few.values.steps) == (plain.advantage.steps, plain.values.steps)
-    assert (few.average, few.nfsp, few.ppo) == (plain.average, plain.nfsp, plain.ppo)
-    assert "values.steps" in arms["dream-x0.1"].changes
-    assert "values.steps" not in arms["deep-cfr-x0.1"].changes  # which has no history values
-    methods = {name.rpartition("-x")[0] for name in arms}
-    assert set(arms) == {f"{name}-x{factor}" for name in methods for factor in ("1", "0.3", "0.1")}
-    assert methods == {arm.name for arm in STUDIES["family-mini"].plans["quick"].arms} - {"sd-cfr"}
-    for name in methods:
-        configs = [
-            arm_config(Path("r"), study, "quick", arms[f"{name}-x{factor}"], 0) for factor in ("1", "0.3", "0.1")
-        ]
-        assert len(set(map(repr, configs))) == 3
-    mmd = arm_config(Path("r"), study, "quick", arms["mmd-x0.1"], 0)
-    assert (mmd.iterations, mmd.ppo.episodes) == (500, 6_554)  # type: ignore[union-attr]
-
-
 def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
     from experiments.reproduction.figures import arm_curve, study_picture
 
@@ -480,29 +443,6 @@ def test_the_figure_shows_each_arm_with_its_seeds(root: Path) -> None:
     svg = study_picture(result).decode()
     assert "few steps (3 seeds)" in svg
     assert "sliding | window (2 seeds)" in svg
-
-
-def test_a_band_stays_above_zero_and_one_seed_has_none() -> None:
-    from experiments.reproduction.figures import _positive
-
-    assert _positive(-5.0, 25.0, 10.0) == (0.1, 25.0)
-    assert _positive(-math.inf, math.inf, 10.0) == (10.0, 10.0)
-
-
-def test_a_sweep_is_drawn_over_its_setting_and_the_papers_points_on_their_game(root: Path) -> None:
-    from experiments.reproduction import figures as study_figures
-
-    swept = dataclasses.replace(STUDY, swept="advantage.steps")
-    svg = study_figures.study_picture(read(root, swept)).decode()
-    assert "advantage.steps, at the last iteration" in svg
-    assert "nodes touched" not in svg
-    assert "nodes touched" in study_figures.study_picture(read(root)).decode()
-    curve = Published("read off", nash_conv=5.0, curve=((1, 30.0), (4, 5.0)))
-    arms = (dataclasses.replace(ARMS[0], published=curve), *ARMS[1:])
-    study = dataclasses.replace(STUDY, plans={"quick": Plan({}, arms, "plain", STATEMENTS)})
-    assert "plain, the paper" not in study_figures.study_picture(read(root, study)).decode()
-    theirs = dataclasses.replace(read(root, study), game=study_figures.PUBLISHED_GAME)
-    assert "plain, the paper" in study_figures.study_picture(theirs).decode()
 
 
 # The studies of the paper
@@ -526,29 +466,6 @@ def test_every_arm_is_a_valid_configuration_that_differs_from_the_others(name: s
     assert {config.game for config in configs} == {"fhp" if budget == "paper" else games.get(name, "fhp-mini")}
     for arm, config in zip(plan.arms, configs, strict=True):
         assert isinstance(config, SolveConfig if arm.tabular else RunConfig)
-
-
-@pytest.mark.parametrize(
-    ("name", "schedules"),
-    [("family-mini", (320, 240, 1_240)), ("family-kuhn", (400, 400, 1_200)), ("family-leduc", (220, 180, 160))],
-)
-def test_runs_of_equal_time_are_evaluated_at_their_ends_only(name: str, schedules: tuple[int, int, int]) -> None:
-    study = STUDIES[name]  # type: ignore[index]
-    ends = dict(zip(("ppo", "mmd", "nfsp"), schedules, strict=True))
-    for arm in study.plans["quick"].arms:
-        config = arm_config(Path("r"), study, "quick", arm, 0)
-        assert isinstance(config, RunConfig)
-        assert (config.evaluation.every, config.evaluation.at, config.runtime.threads) == (0, (), 1)
-        assert config.runtime.minutes > 0
-        assert config.iterations == ends.get(arm.name, 2_000)
-
-
-@pytest.mark.parametrize("budget", BUDGETS)
-def test_ablations_change_one_key_each(budget: str) -> None:
-    for name in ("fig3-left", "fig3-middle", "fig3-right", "fig4-left", "fig4-right"):
-        plan = STUDIES[name].plans[budget]  # type: ignore[index]
-        assert all(len(arm.changes) <= 1 for arm in plan.arms if not arm.tabular)
-        assert sum(not arm.changes for arm in plan.arms) == 1
 
 
 def test_evaluations_are_where_statements_look() -> None:
