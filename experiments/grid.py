@@ -26,12 +26,11 @@ from deepcfr.runs.checkpoint import save_checkpoint
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.listing import duration
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.runs.record import held
+from deepcfr.runs.record import finished_at, held
 from deepcfr.runs.train import Observer, train
 
 Say = Callable[[str], None]
-Observing = Callable[[int], AbstractContextManager[Observer]]
-"""Makes the observer of a run, given how many of the study come after it."""
+Observing = Callable[[], AbstractContextManager[Observer]]
 _ABSTRACTION_SEED = 0  # seeds of an arm differ by what is sampled, not by their abstraction
 
 
@@ -75,7 +74,7 @@ def run_grid(jobs: Sequence[Job], observer: Observing, say: Say) -> GridSummary:
                     continue
                 say(f"{job.path} ({ran + there + 1} of {len(jobs)})")
                 started = time.perf_counter()
-                if not _carry_on(job, observer, len(jobs) - ran - there - 1, say):
+                if not _carry_on(job, observer, say):
                     return GridSummary(len(jobs), ran, there, finished=False)
                 ran += 1
                 if others := len(jobs) - ran - there:
@@ -103,10 +102,7 @@ def is_complete(run: RunFolder) -> bool:
     Its end is its last iteration, or the first one after its time is over.
     """
     lines = read_metrics(run.metrics_path)
-    if not lines:
-        return False
-    limit = 60 * run.config.runtime.minutes or float("inf")
-    if lines[-1]["iteration"] < run.config.iterations and lines[-1]["seconds"] < limit:
+    if not lines or not finished_at(run.config, lines[-1]):
         return False
     source = run.source
     unlisted = isinstance(source, LadderRules) and not can_be_listed(source)
@@ -139,7 +135,7 @@ def flat_settings(config: AnyConfig) -> dict[str, Any]:
     return settings_by_name(dataclasses.replace(config, runtime=RuntimeConfig()))
 
 
-def _carry_on(job: Job, observer: Observing, others: int, say: Say) -> bool:
+def _carry_on(job: Job, observer: Observing, say: Say) -> bool:
     """Start or resume a run; False if it was interrupted."""
     if (job.path / "config.toml").is_file() and not _set_aside(job.path, say):
         run = RunFolder.open(job.path)
@@ -147,7 +143,7 @@ def _carry_on(job: Job, observer: Observing, others: int, say: Say) -> bool:
         if job.buckets:
             _require_abstraction(job, say)
         run = RunFolder.create(job.path, job.config)
-    with observer(others) as watching:
+    with observer() as watching:
         summary = train(run, watching)
     if summary.finished:
         _drop_memories(job.path, say)

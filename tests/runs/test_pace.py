@@ -1,17 +1,15 @@
 """A run says what it will take, by its iterations and evaluations so far; every measurement corrects that."""
 
 import dataclasses
-from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from command_line import deepcfr
 from deepcfr.config import EvaluationConfig, RuntimeConfig, SolveConfig, TabularConfig
 from deepcfr.runs import live as module
-from deepcfr.runs.live import LATEST, LiveObserver, Pace
+from deepcfr.runs.live import LATEST, Pace
 
 
 class Clock:
@@ -69,7 +67,6 @@ def test_evaluations_and_checkpoints_are_no_part_of_iterations(clock: Clock) -> 
     pace.saved()
     iterate(pace, clock, 21, 10.0)
     assert pace.seconds_left == 19 * 10.0 + 2 * 50
-    assert pace.seconds_whole == 40 * 10.0 + 3 * 50
     assert pace.sentence() == "about 5 min left: 10 s an iteration, and 2 evaluations, 50 s each"
     iterate(pace, clock, 40, 10.0)
     assert pace.seconds_left == 0
@@ -79,7 +76,6 @@ def test_a_run_with_a_time_ends_with_it(clock: Clock) -> None:
     pace = Pace(dataclasses.replace(CONFIG, runtime=RuntimeConfig(minutes=1)), 0)
     iterate(pace, clock, 1, 20.0)
     assert pace.seconds_left == 40
-    assert pace.seconds_whole == 60
     iterate(pace, clock, 2, 50.0)
     assert pace.seconds_left == 0
 
@@ -99,12 +95,3 @@ def test_a_run_prints_what_it_will_take(tmp_path, monkeypatch: pytest.MonkeyPatc
     assert len(told) == 2  # once at first, once when an evaluation has been timed
     assert "2 evaluations, not timed yet" in told[0]
     assert "1 evaluation, 0 s each" in told[1]
-
-
-def test_a_run_of_a_study_says_what_the_others_will_take(clock: Clock) -> None:
-    console = Console(file=StringIO(), width=200)
-    observer = LiveObserver(console, others=3)
-    observer.pace = Pace(CONFIG, 0)
-    iterate(observer.pace, clock, 1, 10.0)
-    observer._tell()
-    assert "3 more runs to go: about 26 min if all take as long" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -366,8 +366,8 @@ def write_comparison(paths: Sequence[Path], target: Path) -> Path:
 class ReportingObserver(LiveObserver):
     """Updates the run's report after evaluations, if that takes little time, and at the end, also after an error."""
 
-    def __init__(self, console: Console, others: int = 0) -> None:
-        super().__init__(console, others)
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self._run: Path | None = None
         self._due = False
         self._spent = 0.0

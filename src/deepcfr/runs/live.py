@@ -75,18 +75,10 @@ class Pace:
     @property
     def seconds_left(self) -> float:
         """The estimate in seconds, without evaluations while none has been timed."""
-        expected, limit = self._after(self.at), 60 * self.config.runtime.minutes
+        iterations, limit = self.config.iterations, 60 * self.config.runtime.minutes
+        evaluations = self.config.evaluation.number_due(self.at, iterations)
+        expected = (iterations - self.at) * self._each + evaluations * (self._evaluation or 0.0)
         return min(expected, max(limit - self._seconds, 0.0)) if limit else expected
-
-    @property
-    def seconds_whole(self) -> float:
-        """The estimate in seconds for a run like this one from its beginning."""
-        return min(self._after(0), 60 * self.config.runtime.minutes or float("inf"))
-
-    def _after(self, iteration: int) -> float:
-        """The seconds of all iterations and evaluations after one."""
-        evaluations = self.config.evaluation.number_due(iteration, self.config.iterations)
-        return (self.config.iterations - iteration) * self._each + evaluations * (self._evaluation or 0.0)
 
     @property
     def _each(self) -> float:
@@ -107,9 +99,8 @@ class Pace:
 class LiveObserver:
     """An `Observer` that draws a progress bar and prints a line now and then."""
 
-    def __init__(self, console: Console, others: int = 0) -> None:
-        """`others` is the number of runs of a study that come after this one."""
-        self.console, self.others = console, others
+    def __init__(self, console: Console) -> None:
+        self.console = console
         self.progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"), TextColumn("{task.fields[figures]}"), console=console,
@@ -167,10 +158,6 @@ class LiveObserver:
         assert self.pace is not None
         if self.pace.seconds_left > 0:
             self.console.print(f"  {self.pace.sentence()}")
-            if self.others:
-                whole = self.pace.seconds_left + self.others * self.pace.seconds_whole
-                runs = "run" if self.others == 1 else "runs"
-                self.console.print(f"  {self.others} more {runs} to go: about {duration(whole)} if all take as long")
         self._told = True
 
     def evaluating(self, iteration: int, done: int, total: int) -> None:
