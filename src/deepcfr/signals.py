@@ -27,10 +27,7 @@ def as_ctrl_c() -> Iterator[None]:
     A SIGHUP that is ignored, as under nohup, stays so. What goes to a terminal that has closed is dropped.
     """
     received.clear()
-    if current_thread() is not main_thread():  # which alone may set handlers
-        yield
-        return
-    with _handled(_stop, [signal.SIGTERM, HANGUP]):
+    with handled(_stop, [signal.SIGTERM, HANGUP]):
         yield
 
 
@@ -56,7 +53,7 @@ class Interrupt:
 def catch_interrupt(say: Callable[[str], None]) -> Iterator[Interrupt]:
     """Collect Ctrl-C, SIGTERM and SIGHUP while the body runs, and say what they do."""
     interrupt = Interrupt(say)
-    with _handled(interrupt, [signal.SIGINT, signal.SIGTERM, HANGUP]):
+    with handled(interrupt, [signal.SIGINT, signal.SIGTERM, HANGUP]):
         yield interrupt
 
 
@@ -75,7 +72,14 @@ def _receive(number: int) -> None:
 
 
 @contextmanager
-def _handled(handler: Handler, numbers: list[int | None]) -> Iterator[None]:
+def handled(handler: Handler, numbers: list[int | None]) -> Iterator[None]:
+    """Let a handler have some signals while the body runs, in the main thread, which alone may set handlers.
+
+    A SIGHUP that is ignored stays so.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
     before = {
         number: signal.signal(number, handler)
         for number in numbers

@@ -59,30 +59,19 @@ def seat_players(
     games that are not poker, and what loading a run raises.
     """
     inside = [name for name in players if name != OUTSIDE]
-    named = _game_of(game) if game else None
+    named = build_game(load_source(game)) if game else None
     if not named and not any(map(runs_of, inside)):
         raise ConfigError("Nothing says which game is played: name it with --game.")
     policies = dict(zip(inside, load_players(inside, which, warn, named, search), strict=True))
     shared: Game | None = policies[inside[0]].game if inside else named
     assert shared
-    rules = _rules_of(shared)
+    if not isinstance(shared, Poker):
+        raise GameError(f"The dealer protocol is for poker games, and '{shared.name}' is not one.")
     first, second = (
-        ProtocolAgent(policies[name], key(seed, "dealer", "agent", index), rules) if name in policies else None
+        ProtocolAgent(policies[name], key(seed, "dealer", "agent", index), shared.rules) if name in policies else None
         for index, name in enumerate(players)
     )
-    return HostedTable(rules, seat_names(players), (first, second))
-
-
-def _game_of(name: str) -> Game:
-    """A poker game by its name. Raises GameError."""
-    return build_game(load_source(name))
-
-
-def _rules_of(game: Game) -> PokerRules:
-    """The rules by which a dealer deals a game: no-limit poker for a raise ladder. Raises GameError for other games."""
-    if not isinstance(game, Poker):
-        raise GameError(f"The dealer protocol is for poker games, and '{game.name}' is not one.")
-    return game.rules
+    return HostedTable(shared.rules, seat_names(players), (first, second))
 
 
 def seat_names(players: tuple[str, str]) -> Names:

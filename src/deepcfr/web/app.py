@@ -12,10 +12,9 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
-from typing import Any
 
 import anyio
 import torch
@@ -34,6 +33,7 @@ from deepcfr.errors import ConfigError, DeepCFRError
 from deepcfr.files import state_folder
 from deepcfr.play.hand import begin
 from deepcfr.policies.base import Policy
+from deepcfr.signals import HANGUP, handled
 from deepcfr.web import browse, play, runs, spots
 from deepcfr.web.play import LOST_SEATS
 from deepcfr.web.site import Refusal, Site, cards, render, shorten
@@ -245,7 +245,8 @@ def serve(site: Site, host: str, port: int, say: Callable[[str], None]) -> None:
     if hosts is ANY_HOST:
         say(f"{host} can be reached from other machines, and nobody is asked who they are.")
     server = uvicorn.Server(config)
-    with _signals(server):
+    # uvicorn has a handler of its own for SIGTERM while it runs
+    with handled(signal.default_int_handler, [signal.SIGTERM]), handled(server.handle_exit, [HANGUP]):
         with listening, suppress(KeyboardInterrupt):  # which uvicorn raises again when it has ended
             server.run(sockets=[listening])
         end_spots(site.spots, say)
@@ -272,23 +273,6 @@ def end_spots(shelf: SpotShelf, say: Callable[[str], None]) -> None:
             say(f"The spot '{name}' was waiting and is not solved.")
         else:
             say(job.problem if isinstance(job, SolveJob) else f"The spot '{name}' is kept in '{shelf.folder}'.")
-
-
-@contextmanager
-def _signals(server: uvicorn.Server) -> Iterator[None]:
-    """End the server at SIGTERM and SIGHUP as at Ctrl-C, in the main thread, which alone gets signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    wanted: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}  # uvicorn's own is in its place meanwhile
-    if hasattr(signal, "SIGHUP"):
-        wanted[signal.SIGHUP] = server.handle_exit
-    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:
