@@ -26,6 +26,7 @@ from deepcfr.evaluation.limits import refusal
 from deepcfr.evaluation.local_best_response import local_best_response
 from deepcfr.evaluation.match import sampled_match
 from deepcfr.evaluation.match.boards import dealer_value
+from deepcfr.evaluation.match.tournament import TournamentTerms
 from deepcfr.files import json_bytes, write_atomically
 from deepcfr.games.ladder import LadderRules
 from deepcfr.games.ladder_game import LadderPoker
@@ -34,7 +35,6 @@ from deepcfr.machine import resident_memory
 from deepcfr.play.hand import Hand
 from deepcfr.policies.base import Policy
 from deepcfr.policies.styles import scripted_policy, styled
-from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.listing import recipe
 

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import Outcome, deepcfr
 from deepcfr.config import load_any_config
-from deepcfr.report import matches
+from deepcfr.evaluation.match import tournament as matches
 from deepcfr.runs.folder import RunFolder
 from experiments.grid import is_complete
 from ladder_games import TWO_ROUNDS, write_game

@@ -33,13 +33,13 @@ from deepcfr.errors import ConfigError, GameError, NoPolicy
 from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.evaluation.exploitability import exploitability as exact
 from deepcfr.evaluation.match import Match
+from deepcfr.evaluation.match.tournament import TournamentTerms
 from deepcfr.games.cards import cards_text
 from deepcfr.games.presets import build_game, load_source
 from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.ranges.kernels import TREMBLE, pair_weights
-from deepcfr.report.matches import TournamentTerms
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import make_game
 from deepcfr.runs.players import load_players

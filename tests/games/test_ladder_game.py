@@ -11,6 +11,7 @@ import torch
 from deepcfr.config import RunConfig, SearchConfig, config_from_table
 from deepcfr.errors import GameError
 from deepcfr.evaluation.exploitability import exploitability
+from deepcfr.evaluation.match.tournament import LADDER_DEALS, TournamentTerms
 from deepcfr.games.betting import FOLD, FOLDED, NOT_TERMINAL, NOT_YET
 from deepcfr.games.ladder import LADDERS, LadderRules
 from deepcfr.games.ladder_betting import CHIPS, ENDED, HISTORY, count_positions, gains
@@ -18,7 +19,6 @@ from deepcfr.games.ladder_game import LadderGame, ListedLadder, can_be_listed
 from deepcfr.games.presets import build_game
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.styles import scripted_policy
-from deepcfr.report.matches import LADDER_DEALS, TournamentTerms
 from deepcfr.search.policy import ResolvingPolicy, searching
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.types import TERMINAL, Infosets

@@ -14,6 +14,7 @@ from deepcfr.config import SearchConfig
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation.local_best_response import local_best_response
 from deepcfr.evaluation.match.record import Match
+from deepcfr.evaluation.match.tournament import TournamentTerms
 from deepcfr.games.base import Deals
 from deepcfr.games.betting import CALL, FOLD, NOT_TERMINAL
 from deepcfr.games.ladder import LADDERS, LadderRules
@@ -31,7 +32,6 @@ from deepcfr.games.ladder_game import LadderGame, ListedLadder
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import StyledPolicy, scripted_policy, styled
-from deepcfr.report.matches import TournamentTerms
 from deepcfr.search.policy import LineSearch, ResolvingPolicy, searching
 from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, random_table, rows_at

@@ -43,8 +43,7 @@ def exploitability_command(command: Exploit) -> None:
 
 
 def error_budget_command(command: Budget) -> None:
-    from deepcfr.evaluation.error_budget import BudgetSettings
-    from deepcfr.report.budget import budget_lines, run_budget
+    from deepcfr.report.error_budget import BudgetSettings, budget_lines, run_budget
     from deepcfr.runs.folder import RunFolder
 
     settings = BudgetSettings(
@@ -180,7 +179,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def match_command(command: MatchUp) -> None:
-    from deepcfr.report.matches import TournamentTerms, describe_match
+    from deepcfr.evaluation.match.tournament import TournamentTerms, describe_match
     from deepcfr.runs.players import load_players
 
     terms = TournamentTerms(command.boards, command.hands, command.lines, command.seed, command.threads)
@@ -197,7 +196,7 @@ def match_command(command: MatchUp) -> None:
 
 
 def tournament_command(command: Rivals) -> None:
-    from deepcfr.report.matches import TournamentTerms, play_tournament, show_tournament
+    from deepcfr.evaluation.match.tournament import TournamentTerms, play_tournament, show_tournament
     from deepcfr.runs.players import load_players, with_styles
 
     terms = TournamentTerms(command.boards, command.hands, command.lines, command.seed, command.threads)

@@ -27,16 +27,6 @@ from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError, GameError
 from deepcfr.evaluation import error_budget as module
 from deepcfr.evaluation.deviations import ALL, DecisionSet, deviations
-from deepcfr.evaluation.error_budget import (
-    SKIPPABLE,
-    UNSPLIT,
-    BudgetSettings,
-    ErrorBudget,
-    error_budget,
-    explain_gaps,
-    find_gaps,
-    fit_solved,
-)
 from deepcfr.evaluation.exact_average import draw_hands, draw_infosets, first_round_table, solved_examples
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.cards import canonical_cards, pack_cards
@@ -49,7 +39,18 @@ from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import BoardSampler
 from deepcfr.ranges.sweep import sweep
-from deepcfr.report.budget import budget_lines, run_budget
+from deepcfr.report.error_budget import (
+    SKIPPABLE,
+    UNSPLIT,
+    BudgetSettings,
+    ErrorBudget,
+    budget_lines,
+    error_budget,
+    explain_gaps,
+    find_gaps,
+    fit_solved,
+    run_budget,
+)
 from deepcfr.runs.folder import RunFolder
 from deepcfr.solvers.board_collector import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR
