@@ -92,7 +92,7 @@ def test_every_decision_of_a_player_whose_cards_are_known_is_reviewed(tmp_path: 
         same.act(action)
     for decision, expected in zip(player["decisions"], decisions(same), strict=True):
         assert list(decision["agent"].values()) == pytest.approx(list(expected.agent.values()))
-    river = Costs(same.game, agent).at(same, 2)  # type: ignore[arg-type]
+    river = Costs(agent).at(same, 2)  # type: ignore[arg-type]
     assert river is not None
     assert player["decisions"][1]["exact"]
     assert list(player["decisions"][1]["values"].values()) == pytest.approx(list(river.actions.values()))
@@ -191,7 +191,7 @@ def test_the_value_of_a_last_call_is_exact_after_such_a_bet() -> None:
     policy = random_table(4, LadderGame(TWO_ROUNDS))
     actions = (10, 1, 1, 16, 1)  # the dealer raises to 10, and puts in the rest when it is checked to
     hand = played(policy, 1, 0, (0,), (5,), actions)
-    costs = Costs(hand.game, policy)
+    costs = Costs(policy)
     found = costs.at(hand, 4)
     assert found is not None
     assert found.exact

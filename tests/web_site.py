@@ -27,7 +27,7 @@ def agent(name: str, game: str, make: Callable[[PokerGame], Policy]) -> NamedRun
     """An agent made for a test, under the folder of a shipped model of its game."""
     run = model(game)
     policy = make(run.folder.game())  # type: ignore[arg-type]
-    run.name, run._agent = name, ServedAgent(policy, Costs(policy.game, policy), None)  # type: ignore[arg-type]
+    run.name, run._agent = name, ServedAgent(policy, Costs(policy), None)  # type: ignore[arg-type]
     return run
 
 

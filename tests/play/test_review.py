@@ -99,7 +99,7 @@ def test_a_fold_is_worth_the_same_against_every_hand() -> None:
 def test_values_of_first_decisions_make_up_the_exact_best_response(name: str) -> None:
     game = GAMES[name]
     policy = Uneven(game)
-    costs, exact = Costs(game, policy), exploitability(policy)  # type: ignore[arg-type]
+    costs, exact = Costs(policy), exploitability(policy)  # type: ignore[arg-type]
     costs.prepare()
     deck, rest = game.rules.num_cards, sum(game.rules.board_cards)
     first = second = 0.0
@@ -122,7 +122,7 @@ def test_values_of_first_decisions_make_up_the_exact_best_response(name: str) ->
 def test_the_value_of_a_last_call_is_the_adjusted_result(seed: int) -> None:
     game = GAMES["fhp-mini"]
     policy = Uneven(game)
-    costs, ours, hand = Costs(game, policy), 0, Hand(policy, seed, seed % 2)  # type: ignore[arg-type]
+    costs, ours, hand = Costs(policy), 0, Hand(policy, seed, seed % 2)  # type: ignore[arg-type]
     while not hand.over:  # the person calls everything, so its last action leads to the showdown or is answered
         if hand.persons_turn:
             ours = len(hand.steps)
@@ -143,7 +143,7 @@ def test_the_value_of_a_last_call_is_the_adjusted_result(seed: int) -> None:
 
 
 def test_no_cost_is_negative_and_the_best_choice_costs_nothing() -> None:
-    costs = Costs(GAMES["leduc"], Uneven(GAMES["leduc"]))  # type: ignore[arg-type]
+    costs = Costs(Uneven(GAMES["leduc"]))  # type: ignore[arg-type]
     assert costs.quick
     hand = hand_of("leduc", [4, 0, 2], 0, [1, 2, 1, 1, 2, 1])
     assert costs.at(hand, 0) is None  # the first round is not computed yet
@@ -157,7 +157,7 @@ def test_no_cost_is_negative_and_the_best_choice_costs_nothing() -> None:
 
 def test_the_last_round_agrees_with_the_sweep_over_all_boards() -> None:
     # The call after check and bet ends the first round, and the person begins the second one.
-    costs = Costs(GAMES["leduc"], Uneven(GAMES["leduc"]))
+    costs = Costs(Uneven(GAMES["leduc"]))
     costs.prepare()
     reached = later = 0.0
     for board in (1, 2, 3, 5):
@@ -206,7 +206,7 @@ def _mean(hand: Hand) -> float:
 @pytest.fixture
 def estimating(monkeypatch: pytest.MonkeyPatch) -> Costs:
     """Costs in Leduc that estimate the first round, as in a game with too many boards."""
-    costs = Costs(GAMES["leduc"], Uneven(GAMES["leduc"]))
+    costs = Costs(Uneven(GAMES["leduc"]))
     monkeypatch.setattr(costs, "_small", False)
     return costs
 
@@ -249,7 +249,7 @@ def test_an_estimate_depends_on_the_seed_and_the_hand_only(estimating: Costs) ->
 @pytest.mark.parametrize("seed", [0, 1])
 def test_decisions_of_large_games_are_exact_on_the_river_and_estimated_before(seed: int) -> None:
     game = PokerGame(PRESETS["hulh"])
-    costs, hand = Costs(game, Uneven(game)), Hand(Uneven(game), seed, seed)
+    costs, hand = Costs(Uneven(game)), Hand(Uneven(game), seed, seed)
     while not hand.over:
         hand.act(1)
     assert not costs.quick
@@ -268,7 +268,7 @@ def test_decisions_of_large_games_are_exact_on_the_river_and_estimated_before(se
 def test_a_hand_that_the_agent_cannot_have_played_has_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     hand = hand_of("leduc", [4, 0, 2], 0, [1, 2, 1, 1, 1])
     monkeypatch.setattr(Hand, "chances", lambda _, holes, __: np.zeros(len(holes)))
-    costs = Costs(GAMES["leduc"], hand.policy)
+    costs = Costs(hand.policy)
     assert costs.at(hand, 3) is None
 
 

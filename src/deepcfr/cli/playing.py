@@ -31,7 +31,7 @@ def review_command(command: ReviewHands) -> None:
 
     (policy,) = load_players((command.run,), command.policy, warn, search=command.search)
     table = Hand(policy, 0, 0)
-    rules, costs = table.rules, Costs(table.game, policy)
+    rules, costs = table.rules, Costs(policy)
     hands, refused = hands_to_review(command.file, rules, command.hand)
     for problem in refused.values():
         warn(problem)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,13 @@ from deepcfr.evaluation.intervals import NORMAL_95
 from deepcfr.evaluation.limits import refusal
 from deepcfr.games.base import infosets_at
 from deepcfr.games.cards import card_text
-from deepcfr.games.poker import Poker, PokerGame
+from deepcfr.games.poker import PokerGame
 from deepcfr.games.public_state import ListedState, NoLimitState, PublicState
 from deepcfr.parallel import Workers
 from deepcfr.play.hand import CardTuple, Decision, Hand, HistoryHand, decisions, free_holes, played, round_of
 from deepcfr.policies.base import Policy, boards_for
 from deepcfr.policies.query import round_name
-from deepcfr.ranges.boards import Board, Boards, SampledBoards, count_boards
+from deepcfr.ranges.boards import Board, Boards, count_boards
 from deepcfr.rng import key
 from deepcfr.sampling.external import last_nodes
 from deepcfr.search.spot import NAMES
@@ -82,23 +81,21 @@ class Costs:
     Values of the first round of a small game need every possible board, so `prepare` computes them once.
     """
 
-    def __init__(self, game: Poker, policy: Policy) -> None:
-        self.game, self.policy = game, policy
-        # the game that is played; with a few bet sizes that is no-limit poker, in which bets are translated
-        self._poker = game if isinstance(game, PokerGame) and game.rules.betting != "no-limit" else None
-        self._small = self._poker is not None and refusal(self._poker.rules) is None
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        game = policy.game
+        self._small = isinstance(game, PokerGame) and game.rules.betting != "no-limit" and refusal(game.rules) is None
         self.progress = (0, 0)  # boards done and boards in all, while the first round is computed
-        self._first: tuple[Board, Doubles] | None = None
+        self._first: tuple[Boards, Board, Doubles] | None = None
         self._thread: threading.Thread | None = None
         self._once = threading.Lock()
 
     @property
     def quick(self) -> bool:
         """Whether `prepare` takes little time."""
-        poker = self._poker
-        if not self._small or poker is None:
-            return False
-        return count_boards(poker.rules, merge=poker.suits == "canonical")[-1] <= FEW_BOARDS
+        game = self.policy.game
+        assert isinstance(game, PokerGame)
+        return count_boards(game.rules, merge=game.suits == "canonical")[-1] <= FEW_BOARDS
 
     @property
     def ready(self) -> bool:
@@ -116,7 +113,7 @@ class Costs:
                 values = values_at_root(
                     after, self.policy.on_board, reach, RESPONSES, Workers(1), whole_round=True, on_board=self._tell
                 )
-                self._first = board, values
+                self._first = boards, board, values
 
     def prepare_soon(self) -> None:
         """Call `prepare` now if it is quick, otherwise in a background thread."""
@@ -131,8 +128,10 @@ class Costs:
 
     def needs_all_boards(self, round_: int) -> bool:
         """Whether values of a round are exact and known only once `prepare` is done."""
-        rules = self._poker.rules if self._poker else None
-        return self._small and rules is not None and round_ == 0 < rules.num_rounds - 1 and not rules.board_cards[0]
+        game = self.policy.game
+        if not self._small or not isinstance(game, PokerGame):  # in no-limit poker bets are translated
+            return False
+        return round_ == 0 < game.rules.num_rounds - 1 and not game.rules.board_cards[0]
 
     def at(self, hand: Hand, step: int, deals: int = DEALS) -> Values | None:
         """The values at a decision of the person; None if not (yet) known.
@@ -153,20 +152,16 @@ class Costs:
             return None
         return Values.exactly(exact, chosen) if exact else None
 
-    @cached_property
-    def _dealt(self) -> SampledBoards:
-        assert self._poker is not None
-        return SampledBoards(self._poker)
-
-    def _first_round_values(self, hand: Hand, step: int, board: Board, values: Doubles) -> dict[int, float]:
+    def _first_round_values(
+        self, hand: Hand, step: int, boards: Boards, board: Board, values: Doubles
+    ) -> dict[int, float]:
         """The value of each action, divided by the total reach of the agent's possible hands there."""
         assert isinstance(hand.state, ListedState)
-        assert self._poker is not None
-        node, _ = self._poker.tree.path(hand.state.node)[step]
-        tree = self._dealt.rounds[board.round]
+        node, _ = hand.state.tree.path(hand.state.node)[step]
+        tree = boards.rounds[board.round]
         place = int(np.flatnonzero(tree.nodes == node)[0])
         hole = np.sort(np.array(hand.hole(hand.person), np.uint8))
-        view = board.view_of[int(np.flatnonzero((self._dealt.holes == hole).all(1))[0])]
+        view = board.view_of[int(np.flatnonzero((boards.holes == hole).all(1))[0])]
         total = float(hand.chances(free_holes(hand.rules, hand.hole(hand.person)), step).sum())
         edges = range(int(tree.first_edge[place]), int(tree.first_edge[place + 1]))
         return {
@@ -176,9 +171,9 @@ class Costs:
 
     def _gains(self, hand: Hand, step: int, count: int) -> dict[int, Doubles]:
         """The person's gain after each action in `count` random deals, [count]; empty if there is no estimate."""
-        policy, after = self._listed_choices(hand, step)
-        cards = _deals_at(hand, step, count) if policy else None
-        if policy is None or cards is None or hand.steps[step].action not in after:
+        policy, after = self.policy, self._nodes_after(hand, step)
+        cards = _deals_at(hand, step, count) if after else None
+        if cards is None or hand.steps[step].action not in after:
             return {}
         game = policy.game
         assert isinstance(game, PokerGame)
@@ -196,24 +191,21 @@ class Costs:
             found[action] = -paid if hand.person else paid
         return found
 
-    def _listed_choices(self, hand: Hand, step: int) -> tuple[Policy | None, dict[int, int]]:
-        """The agent by listed nodes, and the node after each real action; none where there is no estimate."""
-        if self.policy.most_deals is not None:  # a search for every deal takes too long
-            return None, {}
-        if self._poker is not None:
-            state = hand.again(step).state
-            assert isinstance(state, ListedState)
-            return self.policy, {action: self._poker.node_of(state.after(action)) for action in state.legal()}
-        game, now = self.game, hand.again(step).state
-        if not isinstance(game, PokerGame) or hand.translation is None:
-            return None, {}
+    def _nodes_after(self, hand: Hand, step: int) -> dict[int, int]:
+        """The node of the agent's game after each real action; none where there is no estimate."""
+        game, now = self.policy.game, hand.again(step).state
+        # a search for every deal takes too long
+        if not isinstance(game, PokerGame) or self.policy.most_deals is not None:
+            return {}
+        if hand.translation is None:
+            return {action: game.node_of(now.after(action)) for action in now.legal()}
         actions = [each.action for each in hand.steps[:step]]
         shadow = hand.translation.follow(actions, 1 - hand.person, hand.number)
         if shadow.lost or shadow.translated:
-            return None, {}
+            return {}
         assert isinstance(now, NoLimitState)
         choices = hand.translation.choices(shadow, now.now)
-        return self.policy, {real: game.node_of(shadow.own.after(own)) for own, real in choices.items()}
+        return {real: game.node_of(shadow.own.after(own)) for own, real in choices.items()}
 
 
 def _last_round_values(hand: Hand, step: int) -> dict[int, float]:

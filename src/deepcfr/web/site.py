@@ -163,7 +163,7 @@ class NamedRun:
         plain, solver = self.folder.load_policy(self.which, self.warn)
         policy = made_of(self.player, plain, self.search) if self.player else plain
         game = policy.game
-        costs = Costs(game, policy) if isinstance(game, Poker) else None
+        costs = Costs(policy) if isinstance(game, Poker) else None
         newest = solver.current_policy() if isinstance(solver, DeepCFR) and policy is plain else None
         return ServedAgent(policy, costs, advantages_of(newest) if newest else None)
 
