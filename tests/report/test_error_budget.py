@@ -25,7 +25,6 @@ from deepcfr.config import (
 )
 from deepcfr.defaults import default_config
 from deepcfr.errors import ConfigError, GameError
-from deepcfr.evaluation import error_budget as module
 from deepcfr.evaluation.deviations import ALL, DecisionSet, deviations
 from deepcfr.evaluation.exact_average import draw_hands, draw_infosets, first_round_table, solved_examples
 from deepcfr.evaluation.exploitability import exploitability
@@ -39,6 +38,7 @@ from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import BoardSampler
 from deepcfr.ranges.sweep import sweep
+from deepcfr.report import error_budget as module
 from deepcfr.report.error_budget import (
     SKIPPABLE,
     UNSPLIT,

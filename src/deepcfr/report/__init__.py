@@ -1,1 +1,1 @@
-"""Reports of runs: charts, pages, tables, matches and error budgets."""
+"""Reports of runs: charts, pages and error budgets."""

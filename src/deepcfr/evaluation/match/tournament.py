@@ -1,4 +1,4 @@
-"""TournamentTerms of matches, tournaments in a cross table, and the text of their results."""
+"""The terms of matches, tournaments in a cross table, and the text of their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from deepcfr.errors import ConfigError
-from deepcfr.evaluation.match import Match, boards_match, exact_match, sampled_match
+from deepcfr.evaluation.match.boards import boards_match
+from deepcfr.evaluation.match.exact import exact_match
+from deepcfr.evaluation.match.hands import sampled_match
+from deepcfr.evaluation.match.record import Match
 from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.policies.base import Policy
 from deepcfr.types import OnProgress
