@@ -33,7 +33,7 @@ from deepcfr.games.cards import pack_cards
 from deepcfr.games.openspiel import SpielState, import_pyspiel
 from deepcfr.policies.base import OnPart, Payoffs, Policy
 from deepcfr.rng import addressed_uniforms
-from deepcfr.solvers.tabular import MatchingSolver
+from deepcfr.solvers.base import MatchingSolver
 from deepcfr.types import TERMINAL, Encoding, Infosets
 
 Bools = npt.NDArray[np.bool_]

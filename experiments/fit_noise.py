@@ -23,8 +23,8 @@ from deepcfr.games.poker import PokerGame
 from deepcfr.policies.network import regret_matching
 from deepcfr.rng import generator, key
 from deepcfr.runs.folder import RunFolder
+from deepcfr.solvers.base import PLAYERS
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.histories import PLAYERS
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples
 from deepcfr.training.fit import fit
 from deepcfr.training.hand_examples import HandExamples
@@ -120,7 +120,6 @@ def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
             yield _Place(round_, partial(_of_infosets, rows.infosets[here]), legal[node[here]], weight[here], None)
     else:
         assert isinstance(examples, HandExamples)
-        exact = solver.config.sampling.kind == "public-chance" and solver.config.sampling.panel
         for part in examples.parts:
             hands = part.memory[slice(0, None, 1 + len(part.memory) * len(part.nodes) // _SOME)]
             target = torch.zeros(len(hands), part.legal.numel(), device=part.nodes.device)
@@ -130,7 +129,7 @@ def _places(solver: DeepCFR, examples: Examples) -> Iterator[_Place]:
                 partial(_of_hands, hands.cards, part.nodes),
                 part.legal,
                 hands.reach * weights(hands.iteration, solver.iteration)[:, None],
-                target.view(len(hands), *part.legal.shape) / hands.reach[..., None].clamp(min=1e-9) if exact else None,
+                target.view(len(hands), *part.legal.shape) / hands.reach[..., None].clamp(min=1e-9),
             )
 
 

@@ -9,8 +9,8 @@ import torch
 
 from deepcfr.config import NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator, key
+from deepcfr.training.memory import Memory
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import Infosets, Samples
 

@@ -12,9 +12,8 @@ from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.solvers.build import Solver
-from deepcfr.solvers.collector import IterationRecord
-from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.base import Solver, TabularRecord
+from deepcfr.solvers.data import IterationRecord
 from deepcfr.training.fit import FitResult
 
 # Flop hold'em from four ranks in two suits: 28 hands, 56 boards, suits that can be renamed, flushes.

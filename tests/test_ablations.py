@@ -37,12 +37,12 @@ from deepcfr.errors import ConfigError
 from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame, poker_game
 from deepcfr.games.presets import build_game, load_game, load_source
-from deepcfr.memory.reservoir import Memory
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import InfosetMemories
+from deepcfr.training.memory import Memory
 from deepcfr.types import Infosets, Samples
 
 ABLATIONS: list[tuple[str, Any]] = [
@@ -326,8 +326,8 @@ def test_the_weighting_changes_the_weights_in_fits() -> None:
     # one memory, fitted from the same random weights with the same mini-batches: only weights differ
     losses = []
     for solver in (linear, uniform):
-        again = DeepCFR(solver.game, solver.config, iteration=1)
-        again.collector.memories = linear.memories
+        again = DeepCFR(solver.game, solver.config)
+        again.iteration, again.memories = 1, linear.memories
         again.fit_advantages(2, 0)
         losses.append(weights(again, 0))
     assert not same_weights(*losses)
@@ -367,7 +367,7 @@ def test_the_kind_of_memory_changes_which_samples_a_full_one_keeps() -> None:
     small = replace(BASE, memory=MemoryConfig("reservoir", 150, 150))
     runs = [DeepCFR(load_game("leduc"), config) for config in (small, with_key(small, "memory.kind", "window"))]
     for solver in runs:
-        for found in solver.collector.traverse(1, 0, solver.current()):
+        for found in solver.traverse(1, 0):
             solver.memories.add(0, found)
     everything = first_pass(solved())[0]
     memories = [solver.memories.advantages[0] for solver in runs]
@@ -386,7 +386,7 @@ def rows(samples: Samples) -> list[tuple[int, tuple[int, ...], tuple[float, ...]
 
 
 def assert_same_runs(one: DeepCFR, other: DeepCFR) -> None:
-    for (name, mine), (_, theirs) in zip(one.memories.named(), other.memories.named(), strict=True):
+    for (name, mine), (_, theirs) in zip(one.memories.stores.items(), other.memories.stores.items(), strict=True):
         assert mine.seen == theirs.seen, name
         contents = theirs.contents()
         assert all(torch.equal(column, contents[key]) for key, column in mine.contents().items()), name
@@ -408,7 +408,7 @@ def test_the_steps_change_how_long_fits_go_on() -> None:
     assert not same_weights(weights(short, 0), weights(long, 0))
     # the first steps are the same: a fit that is cut to 6 of its 12 steps is the short one
     cut = DeepCFR(long.game, with_key(long.config, "advantage.steps", 6))
-    cut.collector.memories = long.memories
+    cut.memories = long.memories
     cut.fit_advantages(1, 0)
     assert same_weights(weights(cut, 0), weights(short, 0))
 
@@ -457,7 +457,7 @@ def test_public_chance_sampling_keeps_the_networks_it_starts_from() -> None:
     assert isinstance(boards.memories, InfosetMemories)
     assert same_weights(histories.snapshots.kept[0].networks[0], boards.snapshots.kept[0].networks[0])
     assert same_weights(*(s._new_network("advantage", 1, 0).state_dict() for s in (histories, boards)))
-    assert same_weights(*(s.new_average_network().state_dict() for s in (histories, boards)))
+    assert same_weights(*(s._new_network("average", 0).state_dict() for s in (histories, boards)))
 
 
 def test_settings_of_hands_are_not_read_without_them() -> None:

@@ -22,8 +22,8 @@ from deepcfr.evaluation.exploitability import Exploitability
 from deepcfr.games.presets import load_rules
 from deepcfr.games.rules import PRESETS
 from deepcfr.reinforcement.nfsp import NFSPRecord
-from deepcfr.solvers.collector import IterationRecord
-from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.base import TabularRecord
+from deepcfr.solvers.data import IterationRecord
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

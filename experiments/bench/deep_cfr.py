@@ -14,8 +14,10 @@ from typing import Any
 import torch
 
 from deepcfr.config import (
+    AdvantageFitConfig,
     CFRConfig,
     ExternalSampling,
+    FitConfig,
     MemoryConfig,
     NetworkConfig,
     RunConfig,
@@ -25,10 +27,10 @@ from deepcfr.errors import ConfigError
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
-from deepcfr.memory.reservoir import bytes_per_sample
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.fit import orthogonalised
+from deepcfr.training.memory import bytes_per_sample
 from experiments.grid import Say
 
 _EVALUATE_EVERY = 5  # iterations between exact evaluations, to find when OpenSpiel's NashConv is reached
@@ -189,8 +191,17 @@ def bench_fhp(seed: int, say: Say) -> dict[str, Any]:
         cfr=CFRConfig(iterations=4),
         sampling=ExternalSampling(traversals=15_000),
         memory=MemoryConfig(advantage_capacity=1_000_000, strategy_capacity=1_000_000),
-        advantage=dataclasses.replace(load_config("fhp-external").advantage, steps=50),
-        average=dataclasses.replace(load_config("fhp-external").average, steps=50),
+        advantage=AdvantageFitConfig(
+            steps=50,
+            batch_size=4_096,
+            draw="balanced",
+            optimizer="muon",
+            learning_rate=0.002,
+            schedule="cosine",
+            refit="fine-tune",
+            units="pots",
+        ),
+        average=FitConfig(steps=50, batch_size=4_096, draw="balanced", learning_rate=0.003, schedule="cosine"),
     )
     game = load_game("fhp")
     _compile(game, config)

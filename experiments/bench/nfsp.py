@@ -85,7 +85,7 @@ def _run_ours(settings: NFSPConfig, seed: int, iterations: int) -> dict[str, Any
     for _ in range(_WARM_UP):
         next(records)
     start = time.perf_counter()
-    episodes = sum(record.episodes for record in records)
+    episodes = settings.episodes * len(list(records))
     seconds = time.perf_counter() - start
     steps = (
         settings.q_steps + settings.policy_steps

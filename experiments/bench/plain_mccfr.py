@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from deepcfr.games.explicit import CHANCE
 from deepcfr.rng import key
 from deepcfr.sampling.traversal_tree import TraversalTree
-from deepcfr.solvers.mccfr import MCCFR, PLAYERS
-from deepcfr.solvers.tabular import TabularRecord
+from deepcfr.solvers.base import PLAYERS, TabularRecord
+from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import TERMINAL
 
 _MASK = (1 << 64) - 1

@@ -26,7 +26,7 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.rng import key
 from deepcfr.runs.metrics import environment
 from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.tree_cfr import TreeCFR
+from deepcfr.solvers.sequence_form import TreeCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 from experiments.grid import Say
 

@@ -14,8 +14,8 @@ from deepcfr.config import TabularConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_rules
 from deepcfr.runs.metrics import environment
+from deepcfr.solvers.base import TabularRecord
 from deepcfr.solvers.mccfr import MCCFR
-from deepcfr.solvers.tabular import TabularRecord
 from experiments.bench.plain_mccfr import PlainMCCFR
 from experiments.bench.tabular import random_abstraction
 from experiments.grid import Say

@@ -47,9 +47,9 @@ from deepcfr.games.rules import PokerRules, most_chips
 from deepcfr.policies.base import Policy
 from deepcfr.policies.mixture import MixturePolicy
 from deepcfr.policies.tables import TablePolicy, round_views
+from deepcfr.runs.build import build_solver
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import read_metrics
-from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.memories import InfosetMemories

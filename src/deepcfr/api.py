@@ -40,12 +40,12 @@ from deepcfr.play.hand import free_holes
 from deepcfr.policies.base import Policy
 from deepcfr.policies.query import hand_strategy, poker_state, query, reach_after, read_board
 from deepcfr.ranges.kernels import TREMBLE, pair_weights
+from deepcfr.runs.build import build_solver, make_game
 from deepcfr.runs.costs import cost_notes
-from deepcfr.runs.folder import make_game
 from deepcfr.runs.players import load_players
 from deepcfr.search.spot import Solution, Spot
 from deepcfr.search.spot_solver import OnGap, SpotSolver, check_limits, memory_for_spots
-from deepcfr.solvers.build import Record, Solver, build_solver
+from deepcfr.solvers.base import Record, Solver
 from deepcfr.types import Doubles
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Training(Iterator[Record]):
         cost_notes(config, source, game=game)  # refuses what does not fit
         for note in unread_settings(config):
             warnings.warn(note, stacklevel=3)
-        self._solver: Solver = build_solver(game(), config, None)
+        self._solver: Solver = build_solver(game(), config)
         self._records = self._solver.iterations()
 
     def __next__(self) -> Record:

@@ -17,8 +17,8 @@ from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import AbstractPolicy
+from deepcfr.runs.build import build_solver
 from deepcfr.sampling.traversal_tree import table_layout
-from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.mccfr import MCCFR
 
 HULH = PRESETS["hulh"]

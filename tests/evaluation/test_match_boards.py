@@ -22,9 +22,8 @@ from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.policies.network import AveragePolicy
+from deepcfr.policies.network import AveragePolicy, FirstRound, WithFirstRound, first_board
 from deepcfr.policies.styles import scripted_policy
 from deepcfr.policies.tables import AbstractPolicy
 from deepcfr.ranges.boards import RunoutSampler

@@ -20,7 +20,7 @@ from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy, ensemble
 from deepcfr.protocols.openspiel import to_openspiel
 from deepcfr.rng import key
-from deepcfr.solvers.tree_cfr import TreeCFR
+from deepcfr.solvers.sequence_form import TreeCFR
 from deepcfr.types import TERMINAL, Infosets
 from liars_dice import LiarsDice, LiarsDiceCFR, LiarsDiceTable, match_weights, table_of
 from openspiel_policies import on_histories

@@ -21,7 +21,7 @@ from deepcfr.games.base import by_infoset
 from deepcfr.games.openspiel import OpenSpielGame
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.mixture import MixturePolicy
-from deepcfr.solvers.build import build_solver
+from deepcfr.runs.build import build_solver
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_policies import on_histories
 from phantom_tic_tac_toe import PhantomTable, PhantomTicTacToe, table_of

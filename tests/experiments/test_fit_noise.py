@@ -80,7 +80,7 @@ def test_distances_are_those_of_plain_refits_to_samples(refit: str) -> None:
     found = fit_noise(solver, fits=4)
     rounds = by_infoset(solver.game, solver.game.round)
     for player in (0, 1):
-        rows = dict(solver.memories.named())[f"advantage-{player}"][slice(None)]  # type: ignore[index]
+        rows = solver.memories.stores[f"advantage-{player}"][slice(None)]  # type: ignore[index]
         outputs = [network(rows.infosets).detach() for network in refits(solver, player, 4)]
         legal = solver.game.encoding.legal[rows.infosets.node.long()]
         for round_, noise in by_round(found, player).items():
@@ -103,7 +103,7 @@ def test_distances_are_those_of_plain_refits_to_samples(refit: str) -> None:
 def test_distances_on_a_panel_are_weighted_by_reach_and_reach_exact_targets() -> None:
     solver = trained(PANEL)
     found = fit_noise(solver, fits=2)
-    memories = dict(solver.memories.named())
+    memories = solver.memories.stores
     for player in (0, 1):
         networks = refits(solver, player, 2)
         examples = solver.memories.advantage_examples(player, WEIGHTS["linear"], 3, solver.config.advantage)
@@ -137,7 +137,7 @@ def test_samples_of_several_decisions_count_each_of_them() -> None:
     rounds = by_infoset(solver.game, solver.game.round)
     for player in (0, 1):
         networks = refits(solver, player, 2)
-        rows = dict(solver.memories.named())[f"advantage-{player}"][slice(None)]  # type: ignore[index]
+        rows = solver.memories.stores[f"advantage-{player}"][slice(None)]  # type: ignore[index]
         assert rows.infosets.node.shape == (len(rows), 2)
         apart: dict[int, list[float]] = {}
         mass: dict[int, list[float]] = {}

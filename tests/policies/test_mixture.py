@@ -26,15 +26,14 @@ from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.first_round import FirstRound, WithFirstRound, first_board
 from deepcfr.policies.mixture import MixturePolicy, cards_before
-from deepcfr.policies.network import RegretMatchingPolicy
-from deepcfr.policies.snapshots import Snapshot, compact, snapshot_weight, thin
+from deepcfr.policies.network import FirstRound, RegretMatchingPolicy, WithFirstRound, first_board
 from deepcfr.policies.tables import TreePolicy, round_views, table_of
 from deepcfr.ranges.boards import Boards
 from deepcfr.rng import generator, key
 from deepcfr.runs.folder import RunFolder, export
 from deepcfr.solvers.deep_cfr import DeepCFR
+from deepcfr.solvers.snapshots import Snapshot, compact, snapshot_weight, thin
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets
 
@@ -333,7 +332,7 @@ def run(request: pytest.FixtureRequest) -> tuple[DeepCFR, list[Policy]]:
 
 def test_a_run_keeps_its_strategies_from_before_each_iteration(run: tuple[DeepCFR, list[Policy]]) -> None:
     solver, before = run
-    policy = solver.sd_cfr_policy()
+    policy = solver.policy("sd-cfr")
     infosets = every_infoset(PokerGame(LEDUC))
     assert [iterate.iteration for iterate in solver.snapshots.kept] == [1, 2, 3, 4, 5, 6]
     assert policy.weights.tolist() == pytest.approx([t / 21 for t in range(1, 7)])

@@ -6,10 +6,10 @@ import torch
 from deepcfr.config import CFRConfig, NetworkConfig
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
-from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.policies.network import RegretMatchingPolicy, RememberedStrategies
+from deepcfr.policies.network import RegretMatchingPolicy, WithFirstRound
 from deepcfr.ranges.boards import Boards
 from deepcfr.rng import generator
+from deepcfr.solvers.data import RememberedStrategies
 from deepcfr.solvers.first_round import FirstRoundTable
 from deepcfr.training.networks import SplitNetwork, build_network
 

@@ -10,7 +10,7 @@ from deepcfr.games.base import Deals, Game
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
-from deepcfr.reinforcement.episodes import Episodes, Transitions, play_episodes
+from deepcfr.reinforcement.self_play import Episodes, Transitions, play_episodes
 from deepcfr.rng import addressed_uniforms, key
 from deepcfr.sampling.external import Strategy, play_games
 from deepcfr.types import TERMINAL

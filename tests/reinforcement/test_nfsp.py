@@ -30,13 +30,12 @@ from deepcfr.games.base import Game, infosets_at
 from deepcfr.games.betting import CALL, FOLD, RAISE
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
-from deepcfr.reinforcement.learner import cosine, epsilon_greedy, outputs_at, q_targets
-from deepcfr.reinforcement.nfsp import AVERAGE, NFSP, RESPONSE, exploration, memory_bytes
-from deepcfr.reinforcement.self_play import EXPLORE, NetworkPlayer, mixed
+from deepcfr.reinforcement.nfsp import AVERAGE, NFSP, RESPONSE, epsilon_greedy, exploration, q_targets
+from deepcfr.reinforcement.self_play import EXPLORE, NetworkPlayer, cosine, mixed, outputs_at
 from deepcfr.rng import addressed_uniforms, generator, key
+from deepcfr.runs.build import build_solver
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.train import train
-from deepcfr.solvers.build import build_solver
 from deepcfr.training.fit import masked_softmax
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import NO_CARD, Infosets
@@ -80,7 +79,7 @@ def finished(config: RunConfig, game: Game | None = None) -> NFSP:
 def state(solver: NFSP) -> dict[str, torch.Tensor]:
     """Everything that a run goes on from."""
     columns = {
-        f"{name} {c}": column for name, memory in solver.memories.named() for c, column in memory.contents().items()
+        f"{name} {c}": column for name, memory in solver.stores.items() for c, column in memory.contents().items()
     }
     return {name: tensor.clone() for name, tensor in (solver.state(memories=False).tensors | columns).items()}
 
@@ -265,7 +264,7 @@ def test_it_is_step_by_step_what_a_plain_implementation_is(episodes: int) -> Non
     for t, record in enumerate(solver.iterations(), start=1):
         q_losses, pi_losses = plain.iterate(t)
         for player in (0, 1):
-            replay = solver.memories.replay[player]
+            replay = solver.replay[player]
             found = replay[slice(0, None)]
             assert replay.seen == plain.seen[player]
             assert list(
@@ -282,8 +281,8 @@ def test_it_is_step_by_step_what_a_plain_implementation_is(episodes: int) -> Non
                 (plain.nodes[h], card, action, reward, plain.nodes[n], over)
                 for h, card, action, reward, n, over in plain.replay[player]
             ]
-            samples = solver.memories.reservoir[player][slice(0, None)]
-            assert solver.memories.reservoir[player].seen == plain.offered[player]
+            samples = solver.reservoir[player][slice(0, None)]
+            assert solver.reservoir[player].seen == plain.offered[player]
             assert samples.target.sum(1).tolist() == [1.0] * len(samples)
             assert list(
                 zip(
@@ -331,8 +330,8 @@ def test_each_player_explores_in_a_share_of_the_games_and_its_opponent_does_not_
     for player in (0, 1):
         mode, opposing = found.modes[player].unbind(1)
         assert (opposing == EXPLORE).any()
-        assert solver.memories.replay[player].seen == int((opposing != EXPLORE).sum())
-        assert solver.memories.reservoir[player].seen == int((mode == RESPONSE).sum())
+        assert solver.replay[player].seen == int((opposing != EXPLORE).sum())
+        assert solver.reservoir[player].seen == int((mode == RESPONSE).sum())
 
 
 @pytest.mark.parametrize("episodes", [5, 2_000])  # evaluated row by row, and from a table
@@ -355,7 +354,7 @@ def test_exploration_is_the_average_policy_with_half_of_the_actions_at_random(ep
 @pytest.mark.parametrize(("eta", "share"), [(0.0, 0.0), (1.0, 1.0)])
 def test_only_best_responses_are_imitated(eta: float, share: float) -> None:
     solver = finished(changed(anticipatory=eta, iterations=2, replay_capacity=10**4, reservoir_capacity=10**4))
-    for replay, reservoir in zip(solver.memories.replay, solver.memories.reservoir, strict=True):
+    for replay, reservoir in zip(solver.replay, solver.reservoir, strict=True):
         assert reservoir.seen == share * replay.seen
     for player in (0, 1):  # who has nothing to imitate keeps its network
         start = NFSP(solver.game, solver.config).averages[player].network.state_dict()
@@ -411,7 +410,7 @@ def test_it_converges_on_kuhn() -> None:
 
 def test_a_run_is_the_same_in_one_thread_or_two_and_in_any_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = finished(changed(reservoir_capacity=10_000))
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr("deepcfr.reinforcement.self_play.CHUNK", 7)
     assert same(finished(changed(reservoir_capacity=10_000)), whole)  # while it is not full, a reservoir draws nothing
     one = finished(CONFIG)
     two = finished(dataclasses.replace(CONFIG, runtime=RuntimeConfig(threads=2)))
@@ -489,11 +488,11 @@ def test_leduc_is_trained_and_measured_exactly() -> None:
     assert exact_match(policy, policy).seats[0] == pytest.approx(result.value, abs=1e-3)
     assert "NFSP" in result.policy
     touched = solver.nodes_touched
-    decisions = sum(memory.seen for memory in solver.memories.replay)
+    decisions = sum(memory.seen for memory in solver.replay)
     # of every episode: the decisions, the end, one or two deals
     assert decisions + 2 * 600 <= touched <= decisions + 3 * 600
-    assert memory_bytes(game, solver.settings) == sum(
-        column.nbytes for _, memory in solver.memories.named() for column in memory.columns.values()
+    assert NFSP.memory_bytes(game, solver.config) == sum(
+        column.nbytes for _, memory in solver.stores.items() for column in memory.columns.values()
     )
 
 
@@ -501,10 +500,10 @@ def test_leduc_is_trained_and_measured_exactly() -> None:
 def test_holdem_games_are_trained_in_limit_and_pot_betting(name: str) -> None:
     game = load_game(name)
     solver = finished(smoke(name, kind="paper", card_width=1), game)
-    assert min(memory.seen for memory in solver.memories.replay) > 0
-    assert min(memory.seen for memory in solver.memories.reservoir) > 0
+    assert min(memory.seen for memory in solver.replay) > 0
+    assert min(memory.seen for memory in solver.reservoir) > 0
     rounds = game.tree.round.tolist()
-    seen = {rounds[int(node)] for memory in solver.memories.replay for node in memory[slice(None)].infosets.node}
+    seen = {rounds[int(node)] for memory in solver.replay for node in memory[slice(None)].infosets.node}
     assert seen == set(rounds)  # decisions of every round were remembered
     row = torch.arange(50)
     deals = game.deals_of(game.deal_cards(50, 0), row)
@@ -518,7 +517,7 @@ def test_a_game_without_cards_is_trained() -> None:
     solver = finished(smoke("openspiel:liars_dice(dice_sides=3)", kind="mlp", layers=1), game)
     result = exploitability(solver.average_policy())
     assert 0 < result.nash_conv <= 2000  # it is won or lost
-    assert min(memory.seen for memory in solver.memories.reservoir) > 0
+    assert min(memory.seen for memory in solver.reservoir) > 0
 
 
 def test_every_infoset_is_played_by_its_owners_network() -> None:

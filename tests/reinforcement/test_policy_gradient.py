@@ -16,12 +16,17 @@ from deepcfr.errors import ConfigError, NoPolicy
 from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game, load_rules
-from deepcfr.memory.reservoir import SavedState
 from deepcfr.reinforcement import policy_gradient
-from deepcfr.reinforcement.learner import PolicyObjective, entropy_weight, generalised_advantages, regularised_loss
-from deepcfr.reinforcement.policy_gradient import PolicyGradient
+from deepcfr.reinforcement.policy_gradient import (
+    PolicyGradient,
+    PolicyObjective,
+    entropy_weight,
+    generalised_advantages,
+    regularised_loss,
+)
+from deepcfr.runs.build import build_solver
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.build import build_solver
+from deepcfr.solvers.base import SavedState
 from deepcfr.training.fit import masked_log_softmax
 from deepcfr.types import Infosets, joined
 
@@ -195,7 +200,7 @@ def test_a_checkpoint_belongs_to_its_solver(tmp_path: Path) -> None:
 
 
 def test_snapshots_are_refused() -> None:
-    with pytest.raises(NoPolicy, match="has no snapshots"):
+    with pytest.raises(NoPolicy, match="is not a run of Deep CFR"):
         PolicyGradient(KUHN, brief()).policy("sd-cfr")
 
 

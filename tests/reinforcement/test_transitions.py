@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepcfr.reinforcement.episodes import TransitionMemory, Transitions, bytes_per_transition
+from deepcfr.reinforcement.nfsp import TransitionMemory, bytes_per_transition
+from deepcfr.reinforcement.self_play import Transitions
 from deepcfr.types import Encoding, Infosets
 
 LEGAL = torch.ones(500, 300, dtype=torch.bool)  # more actions than a byte can number

@@ -33,7 +33,7 @@ from deepcfr.games.poker import PokerGame, Suits
 from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.first_round import WithFirstRound
+from deepcfr.policies.network import WithFirstRound
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import BoardSampler
@@ -52,7 +52,7 @@ from deepcfr.report.error_budget import (
     run_budget,
 )
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.board_collector import panel_stream
+from deepcfr.solvers.data import panel_stream
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import TERMINAL, Infosets
 from openspiel_poker import small_fhp

@@ -46,7 +46,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, read_metrics, read_new, read_thinned
 from deepcfr.runs.record import read_run
 from deepcfr.runs.train import train
-from deepcfr.solvers.build import Record
+from deepcfr.solvers.base import Record
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
 CONFIG = RunConfig(game="kuhn", cfr=CFRConfig(iterations=6), network=NetworkConfig(kind="mlp", width=8, layers=1))

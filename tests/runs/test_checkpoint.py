@@ -35,7 +35,6 @@ from deepcfr.errors import CheckpointError
 from deepcfr.files import json_bytes
 from deepcfr.games.presets import load_rules
 from deepcfr.policies.query import query
-from deepcfr.policies.snapshots import snapshot_tensors
 from deepcfr.runs import checkpoint as checkpoints
 from deepcfr.runs.folder import RunFolder, export
 from deepcfr.solvers.deep_cfr import DeepCFR
@@ -64,7 +63,7 @@ State = dict[str, Any]
 def state_of(solver: DeepCFR) -> State:
     """All that Algorithm 1 goes on from: networks, memories and iterates as bytes, and the counters."""
     networks = {"0": solver.advantage_networks[0], "1": solver.advantage_networks[1], "average": solver.average_network}
-    memories = dict(solver.memories.named())
+    memories = solver.memories.stores
     assert tuple(memories) == MEMORIES
     state: State = {
         f"{name}.{key}": tensor.numpy().tobytes()
@@ -75,7 +74,7 @@ def state_of(solver: DeepCFR) -> State:
     for name, memory in memories.items():
         state[name] = memory.seen
         state |= {f"{name}.{column}": tensor.numpy().tobytes() for column, tensor in memory.contents().items()}
-    state |= {name: tensor.numpy().tobytes() for name, tensor in snapshot_tensors(solver.snapshots.kept).items()}
+    state |= {name: tensor.numpy().tobytes() for name, tensor in solver.snapshots.tensors().items()}
     counters = ("iteration", "nodes_touched", "average_iteration")
     return state | {name: getattr(solver, name) for name in counters}
 
@@ -151,7 +150,7 @@ def test_a_restored_solver_is_the_one_that_was_saved_and_goes_on_like_it(
     solver = DeepCFR(run.game(), config)
     for _ in range(3):
         advance(solver, average=average)
-    strategies = dict(solver.memories.named())["strategy"]
+    strategies = solver.memories.stores["strategy"]
     assert strategies.seen > strategies.capacity  # what was seen is more than what is held
     run.save(solver, 12.5)
     restored, seconds = RunFolder.open(tmp_path / "run").load_solver(pytest.fail, memories=True)

@@ -50,7 +50,7 @@ from deepcfr.runs.live import LiveObserver
 from deepcfr.runs.metrics import read_metrics
 from deepcfr.runs.record import trained_here
 from deepcfr.runs.train import Summary, train
-from deepcfr.solvers.collector import IterationRecord
+from deepcfr.solvers.data import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.training.fit import FitResult
 from deepcfr.training.networks import build_network, count_parameters, number_of_weights

@@ -19,7 +19,7 @@ from deepcfr.ranges.boards import Board, Boards, SampledBoards
 from deepcfr.ranges.rounds import RoundTree, round_trees
 from deepcfr.ranges.sweep import EVERYTHING
 from deepcfr.search.subgame import Gadget, MaxMargin, SubgameSolver, against, subgame, values_at_root
-from deepcfr.solvers.tabular import DISCOUNTED
+from deepcfr.solvers.base import DISCOUNTED
 
 Doubles = npt.NDArray[np.float64]
 HOLDEM = PokerGame(PRESETS["hulh"], suits="raw")

@@ -20,12 +20,11 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.base import by_infoset
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import build_game, load_game, load_source
-from deepcfr.memory.reservoir import Memory
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.network import RegretMatchingPolicy, regret_matching
-from deepcfr.solvers.collector import IterationRecord
+from deepcfr.solvers.data import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.memories import memory_bytes
+from deepcfr.training.memory import Memory
 from deepcfr.types import Infosets, Samples
 
 KUHN = load_game("kuhn")
@@ -353,7 +352,7 @@ def test_the_chunk_changes_only_the_order_of_what_is_collected(chunk: int, monke
     # fits too small to move random weights, so that the order cannot change the networks
     still = replace(BRIEF, advantage=replace(ADVANTAGE, steps=1, learning_rate=1e-12))
     other = solved(still)
-    monkeypatch.setattr("deepcfr.solvers.histories._CHUNK", chunk)
+    monkeypatch.setattr("deepcfr.solvers.data._CHUNK", chunk)
     one = solved(still)
     assert one.nodes_touched == other.nodes_touched
     pairs = [*zip(one.memories.advantages, other.memories.advantages, strict=True)]
@@ -411,8 +410,8 @@ def test_the_memory_of_a_run_is_known_before_it_is_allocated() -> None:
     solver = DeepCFR(KUHN, replace(BRIEF, memory=MemoryConfig("reservoir", 1000, 300)))
     memories = (*solver.memories.advantages, solver.memories.strategies)
     allocated = sum(column.nbytes for memory in memories for column in memory.columns.values())
-    assert memory_bytes(KUHN, solver.config) == allocated
-    assert memory_bytes(load_game("fhp"), RunConfig()) <= 120_000_000 * 32
+    assert DeepCFR.memory_bytes(KUHN, solver.config) == allocated
+    assert DeepCFR.memory_bytes(load_game("fhp"), RunConfig()) <= 120_000_000 * 32
 
 
 def test_a_player_that_never_got_to_act_does_not_stop_the_run() -> None:

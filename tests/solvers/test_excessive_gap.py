@@ -7,9 +7,9 @@ from deepcfr.config import SolveConfig, TabularConfig, config_problems
 from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.explicit import EMPTY, realization, terminal_values
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
-from deepcfr.memory.reservoir import SavedState
-from deepcfr.solvers.build import build_solver
-from deepcfr.solvers.excessive_gap import ExcessiveGap, entropy_weights, respond
+from deepcfr.runs.build import build_solver
+from deepcfr.solvers.base import SavedState
+from deepcfr.solvers.sequence_form import ExcessiveGap, entropy_weights, respond
 from deepcfr.types import Doubles
 
 KUHN = load_openspiel_game("kuhn_poker")

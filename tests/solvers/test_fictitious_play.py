@@ -7,12 +7,12 @@ from open_spiel.python.algorithms import fictitious_play
 from deepcfr.config import SolveConfig, TabularConfig, config_problems
 from deepcfr.evaluation.exploitability import tree_exploitability
 from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
-from deepcfr.memory.reservoir import SavedState
 from deepcfr.policies.base import Policy, UniformPolicy
 from deepcfr.policies.tables import TreePolicy, table_of
 from deepcfr.protocols.openspiel import from_openspiel
-from deepcfr.solvers.build import build_solver
-from deepcfr.solvers.fictitious_play import FictitiousPlay
+from deepcfr.runs.build import build_solver
+from deepcfr.solvers.base import SavedState
+from deepcfr.solvers.sequence_form import FictitiousPlay
 
 
 def solver_of(game: OpenSpielGame, iterations: int) -> FictitiousPlay:

@@ -12,13 +12,13 @@ from deepcfr.games.base import Deals
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PRESETS
 from deepcfr.parallel import Workers
-from deepcfr.policies.first_round import WithFirstRound
+from deepcfr.policies.network import WithFirstRound
 from deepcfr.policies.tables import TablePolicy
 from deepcfr.ranges.boards import Boards
 from deepcfr.ranges.public_chance import traverse_boards
 from deepcfr.sampling.external import Strategy, traverse
+from deepcfr.solvers.data import with_table
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.histories import with_table
 from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets, Samples
 

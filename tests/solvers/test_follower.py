@@ -21,9 +21,9 @@ from deepcfr.config import (
 )
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
-from deepcfr.solvers import histories
-from deepcfr.solvers.collector import Iterate, IterationRecord, TraversalJob
-from deepcfr.solvers.deep_cfr import DeepCFR, Follower
+from deepcfr.solvers import data
+from deepcfr.solvers.data import IterationRecord, TraversalJob
+from deepcfr.solvers.deep_cfr import DeepCFR, Follower, Iterate
 
 DRAWN = PublicChanceSampling(boards=2, samples=60)
 SAMPLED: dict[str, tuple[Sampling, Literal["network", "table"]]] = {
@@ -37,7 +37,7 @@ LEDUC = load_game("leduc")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histories, "_CHUNK", 16)
+    monkeypatch.setattr(data, "_CHUNK", 16)
 
 
 def config_of(name: str) -> RunConfig:
@@ -101,7 +101,7 @@ def assert_same(one: DeepCFR, other: DeepCFR) -> None:
     assert states[0].tensors.keys() == states[1].tensors.keys()
     for name, tensor in states[0].tensors.items():
         assert torch.equal(tensor, states[1].tensors[name]), name
-    memories = [{name: store.contents() for name, store in solver.memories.named()} for solver in (one, other)]
+    memories = [{name: store.contents() for name, store in solver.memories.stores.items()} for solver in (one, other)]
     for name, contents in memories[0].items():
         assert all(torch.equal(column, memories[1][name][key]) for key, column in contents.items()), name
 

@@ -27,8 +27,8 @@ from deepcfr.config import (
 from deepcfr.defaults import default_config
 from deepcfr.games.presets import load_game
 from deepcfr.rng import key
-from deepcfr.solvers import board_collector, deep_cfr, histories
-from deepcfr.solvers.build import build_solver
+from deepcfr.runs.build import build_solver
+from deepcfr.solvers import data, deep_cfr
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.memories import HandMemories, InfosetMemories, TraversalResult
 from deepcfr.types import HandSamples, Infosets
@@ -70,27 +70,27 @@ def test_every_iteration_and_player_has_deals_and_actions_of_its_own(
     sampler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "traverse" if sampler == "external" else "traverse_outcomes"
-    traverse, seen = getattr(histories, name), []
+    traverse, seen = getattr(data, name), []
 
     def watched(game: Any, deals: Any, traverser: int, strategies: Any, *rest: Any) -> Any:
         stream = rest[0] if sampler == "external" else rest[1]
         seen.append((deals.views.numpy().tobytes(), stream))
         return traverse(game, deals, traverser, strategies, *rest)
 
-    monkeypatch.setattr(histories, name, watched)
+    monkeypatch.setattr(data, name, watched)
     run(DeepCFR(LEDUC, replace(CONFIG, sampling=sampling_of(sampler, CONFIG.sampling))))
     deals, actions = zip(*seen, strict=True)
     assert len(seen) == len(set(deals)) == len(set(actions)) == 2 * 4
 
 
 def test_every_iteration_and_player_has_boards_of_its_own_but_on_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
-    traverse, streams = board_collector.traverse_boards, []
+    traverse, streams = data.traverse_boards, []
 
     def watched(*arguments: Any) -> Any:
         streams.append(arguments[5])
         return traverse(*arguments)
 
-    monkeypatch.setattr(board_collector, "traverse_boards", watched)
+    monkeypatch.setattr(data, "traverse_boards", watched)
     for config, different in ((replace(PANEL, sampling=replace(PANEL.sampling, panel=False)), 8), (PANEL, 1)):
         streams.clear()
         run(DeepCFR(LEDUC, config))
@@ -241,5 +241,5 @@ def test_the_policy_of_snapshots_plays_the_configured_fallback(fallback: Any) ->
     if fallback == "highest":
         highest = torch.where(legal, bias, -torch.inf).argmax(1)
         expected = torch.nn.functional.one_hot(highest, 3)
-    found = solver.sd_cfr_policy().probabilities(EVERY)
+    found = solver.policy("sd-cfr").probabilities(EVERY)
     torch.testing.assert_close(found.float(), expected.float(), atol=1e-5, rtol=0)

@@ -15,9 +15,8 @@ from deepcfr.games.ladder_betting import nodes_of
 from deepcfr.games.ladder_game import LadderGame
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import AbstractPolicy
-from deepcfr.runs.folder import make_game
+from deepcfr.runs.build import build_solver, make_game
 from deepcfr.sampling.ladder_tables import FULL, expand
-from deepcfr.solvers.build import build_solver
 from deepcfr.solvers.mccfr import MCCFR
 from ladder_games import ONE_ROUND, TWO_ROUNDS, Enumeration, decisions
 

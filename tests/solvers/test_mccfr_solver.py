@@ -17,7 +17,7 @@ from deepcfr.games.openspiel import OpenSpielGame, load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.tables import TreePolicy
-from deepcfr.solvers.mccfr import MCCFR, memory_bytes
+from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.solvers.vector_cfr import VectorCFR
 
 KUHN_VALUE = -1000 / 18  # mA/g to the first player
@@ -163,17 +163,20 @@ def test_current_policy_is_regret_matching() -> None:
 
 def test_memory_is_known_before_it_is_taken() -> None:
     fhp = load_game("fhp")
-    assert memory_bytes(fhp, None, "float32") == 2 * 4 * 234_199_693  # lossless infoset-actions of the game
+    lossless_actions = 234_199_693  # infoset-actions of the game
+    assert MCCFR.memory_bytes(fhp, replace(EXTERNAL, precision="float32")) == 2 * 4 * lossless_actions
     leduc = load_game("leduc")
     solver = MCCFR(leduc, EXTERNAL)
     taken = sum(array.nbytes for array in solver.arrays().values())
-    assert memory_bytes(leduc, lossless(leduc.rules).counts, "float64") == memory_bytes(leduc, None, "float64") == taken
+    double = replace(EXTERNAL, precision="float64")
+    assert MCCFR.memory_bytes(leduc, double, lossless(leduc.rules).counts) == taken
+    assert MCCFR.memory_bytes(leduc, double) == taken
     kuhn = load_openspiel_game("kuhn_poker")
-    assert memory_bytes(kuhn, None, "float64") == 2 * 8 * 24
+    assert MCCFR.memory_bytes(kuhn, double) == 2 * 8 * 24
     for kind in ("infoset", "history"):
         config = replace(OUTCOME, baseline=kind)
         taken = sum(array.nbytes for array in MCCFR(kuhn, config).arrays().values())
-        assert memory_bytes(kuhn, None, "float64", kind) == taken
+        assert MCCFR.memory_bytes(kuhn, config) == taken
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,18 @@ from deepcfr.games.cards import pack_cards
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.games.rules import PRESETS, PokerRules
-from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import UniformPolicy
 from deepcfr.ranges.boards import Board, Boards, kept_bytes
 from deepcfr.ranges.public_chance import BoardPass, RoundPart, traverse_boards
 from deepcfr.ranges.regret_kernels import match_regrets
 from deepcfr.ranges.rounds import RoundTree, round_trees
-from deepcfr.solvers.collector import IterationRecord
+from deepcfr.solvers.data import IterationRecord
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import FirstRoundTable
-from deepcfr.solvers.memories import HandMemories, InfosetMemories, board_bytes, memory_bytes, panel_rows
+from deepcfr.solvers.memories import HandMemories, InfosetMemories, board_bytes, panel_rows
 from deepcfr.solvers.vector_cfr import VectorCFR
+from deepcfr.training.memory import Memory
 from deepcfr.types import HandSamples, Infosets, Samples
 from openspiel_poker import small_fhp
 
@@ -204,7 +204,7 @@ def test_records_say_what_was_done(config: RunConfig) -> None:
 
 
 def assert_same(one: DeepCFR, other: DeepCFR) -> None:
-    for (name, mine), (same, theirs) in zip(one.memories.named(), other.memories.named(), strict=True):
+    for (name, mine), (same, theirs) in zip(one.memories.stores.items(), other.memories.stores.items(), strict=True):
         assert (name, mine.seen) == (same, theirs.seen)
         assert all(torch.equal(column, theirs.contents()[key]) for key, column in mine.contents().items())
     for network, twin in zip(one.advantage_networks, other.advantage_networks, strict=True):
@@ -220,7 +220,7 @@ def test_threads_change_what_is_collected_by_rounding_only(panel: bool) -> None:
     still = replace(with_settings(BRIEF, panel=panel), advantage=replace(ADVANTAGE, steps=1, learning_rate=1e-12))
     one, other = (solved(replace(still, runtime=replace(still.runtime, threads=n)))[0] for n in (1, 3))
     other.workers.shutdown()
-    for (_, mine), (_, theirs) in zip(one.memories.named(), other.memories.named(), strict=True):
+    for (_, mine), (_, theirs) in zip(one.memories.stores.items(), other.memories.stores.items(), strict=True):
         for name, column in mine.contents().items():
             torch.testing.assert_close(column, theirs.contents()[name], atol=1e-3, rtol=1e-3)
 
@@ -242,7 +242,9 @@ def test_a_panel_is_the_same_hands_with_the_weighted_mean_of_what_iterations_say
     assert isinstance(solver.memories, HandMemories)
     seen: list[dict[str, dict[str, torch.Tensor]]] = []
     for _ in solver.iterations():
-        seen.append({name: {k: c.clone() for k, c in m.contents().items()} for name, m in solver.memories.named()})
+        seen.append(
+            {name: {k: c.clone() for k, c in m.contents().items()} for name, m in solver.memories.stores.items()}
+        )
     for name in seen[0]:
         assert all(torch.equal(now[name]["cards"], seen[0][name]["cards"]) for now in seen)
         # iteration t's own values, from the running means before and after it
@@ -323,17 +325,16 @@ def test_merged_targets_are_means_over_all_decisions_of_an_infoset() -> None:
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
 def test_memory_is_counted_as_it_is_allocated(config: RunConfig) -> None:
     solver = DeepCFR(LEDUC, config)
-    columns = [column for _, memory in solver.memories.named() for column in memory.columns.values()]
-    assert memory_bytes(LEDUC, config) == sum(column.nbytes for column in columns)
+    columns = [column for _, memory in solver.memories.stores.items() for column in memory.columns.values()]
+    assert DeepCFR.memory_bytes(LEDUC, config) == sum(column.nbytes for column in columns)
 
 
 def test_a_panel_takes_its_hands_and_no_more_whatever_the_capacity() -> None:
     small, large = (
         replace(VARIANTS["panel"], memory=MemoryConfig(advantage_capacity=n, strategy_capacity=n)) for n in (10, 10**10)
     )
-    assert memory_bytes(LEDUC, small) == memory_bytes(LEDUC, large)
+    assert DeepCFR.memory_bytes(LEDUC, small) == DeepCFR.memory_bytes(LEDUC, large)
     assert panel_rows(LEDUC, small.sampling) == [61, 3 * 61]
-    assert panel_rows(LEDUC, VARIANTS["infosets"].sampling) is None
     solver = solved(replace(small, cfr=replace(small.cfr, iterations=1), advantage=BRIEF.advantage))[0]
     assert solver.memories.sizes() == ((180, 180), 360)
 

@@ -23,19 +23,18 @@ from deepcfr.evaluation.exploitability import exploitability
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game, load_rules
-from deepcfr.memory.reservoir import Memory, SavedState
 from deepcfr.parallel import Workers
 from deepcfr.rng import key
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers import deep_cfr
-from deepcfr.solvers.collector import TraversalJob
+from deepcfr.solvers import data, deep_cfr
+from deepcfr.solvers.base import SavedState
+from deepcfr.solvers.data import HistoryValues, history_encoding
 from deepcfr.solvers.deep_cfr import DeepCFR
 from deepcfr.solvers.first_round import bootstrapped, kept_share
-from deepcfr.solvers.histories import Chunk, HistoryTraversals
-from deepcfr.solvers.history_values import HistoryValues, history_encoding
-from deepcfr.solvers.memories import InfosetMemories, TraversalResult, memory_bytes
+from deepcfr.solvers.memories import InfosetMemories
 from deepcfr.training.examples import InfosetExamples, Objective, uniform_weights
 from deepcfr.training.fit import FitResult, advantage_loss, value_loss
+from deepcfr.training.memory import Memory
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import TERMINAL, Infosets, Samples
 
@@ -152,7 +151,7 @@ def test_learnt_values_approach_those_of_the_profile(name: NamedSolver) -> None:
     solver = DeepCFR(KUHN, config)
     assert solver.values is not None
     for t in range(1, 5):
-        for found in (HistoryTraversals(KUHN, config, TraversalJob(t, 0), solver.current()).run((0, 3_000)),):
+        for found in solver.traverse(t, 0):
             solver.values.add(found)
         solver.values.fit(t, 0, Workers(1))
     deals = KUHN.deal(400, 5)
@@ -174,13 +173,13 @@ def uniform_value(game: PokerGame, deals: object, node: int) -> torch.Tensor:
 
 def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    run, fit, advantages = HistoryTraversals.run, HistoryValues.fit, DeepCFR.fit_advantages
+    traverse, fit, advantages = DeepCFR.traverse, HistoryValues.fit, DeepCFR.fit_advantages
 
-    def noted_run(self: HistoryTraversals, chunk: Chunk) -> TraversalResult:
-        events.append("own" if self._purpose else "histories")
-        return run(self, chunk)
+    def noted_traverse(self: DeepCFR, t: int, player: int, purpose: str = "") -> Any:
+        events.append("own" if purpose else "histories")
+        return traverse(self, t, player, purpose)
 
-    monkeypatch.setattr(HistoryTraversals, "run", noted_run)
+    monkeypatch.setattr(DeepCFR, "traverse", noted_traverse)
     monkeypatch.setattr(HistoryValues, "fit", lambda *a: (events.append("values"), fit(*a))[1])
     monkeypatch.setattr(DeepCFR, "fit_advantages", lambda *a: (events.append("advantages"), advantages(*a))[1])
     next(DeepCFR(KUHN, brief("dream")).iterations())
@@ -190,14 +189,19 @@ def test_a_baseline_is_learnt_after_its_histories_and_other_values_before(monkey
     assert events == ["own", "values", "histories", "advantages"] * 2
 
 
-def test_values_are_learnt_from_other_histories_than_the_advantages() -> None:
-    config = brief("escher")
-    current = DeepCFR(KUHN, config).current()
-    own, others = (HistoryTraversals(KUHN, config, TraversalJob(1, 0, purpose), current) for purpose in ("values", ""))
-    for name in ("deal", "action"):
-        assert own.stream(name) != others.stream(name)
-    plain = HistoryTraversals(KUHN, config, TraversalJob(1, 0), current)
-    assert plain.stream("deal") == others.stream("deal") == key(config.seed, "deal", 1, 0)
+def test_values_are_learnt_from_other_histories_than_the_advantages(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams: set[tuple[Any, ...]] = set()
+    monkeypatch.setattr(data, "key", lambda *purpose: streams.add(purpose) or key(*purpose))
+    solver = DeepCFR(KUHN, brief("escher"))
+    found = []
+    for purpose in ("values", ""):
+        streams.clear()
+        list(solver.traverse(1, 0, purpose))
+        found.append(set(streams))
+    seed = solver.config.seed
+    assert {(seed, "values", "deal", 1, 0), (seed, "values", "action", 1, 0)} < found[0]
+    assert {(seed, "deal", 1, 0), (seed, "action", 1, 0)} < found[1]
+    assert not found[0] & found[1]
 
 
 def test_values_have_no_loss_at_actions_that_were_not_taken() -> None:
@@ -217,7 +221,7 @@ def test_the_memory_of_values_is_counted_before_it_is_allocated() -> None:
     assert solver.values is not None
     memory = solver.values.memory
     assert len(memory) == memory.capacity == 2_000
-    assert memory_bytes(KUHN, config) - memory_bytes(KUHN, plain) == memory.nbytes
+    assert DeepCFR.memory_bytes(KUHN, config) - DeepCFR.memory_bytes(KUHN, plain) == memory.nbytes
 
 
 # Bootstrapped advantages
@@ -301,7 +305,7 @@ def test_a_prediction_adds_the_newest_samples_to_the_sums_once_more(monkeypatch:
     solved(solver)
     (summed, added, before), (predicted, again, after) = fits[-2:]
     assert (summed, predicted) == (solver.sum_networks[1], solver.advantage_networks[1])
-    assert solver.current().matching.networks[1] is predicted
+    assert solver.matching().networks[1] is predicted
     fresh = added - kept_share(2, "discounted") * before
     torch.testing.assert_close(again, fresh + kept_share(3, "discounted") * after, atol=1e-5, rtol=1e-5)
     assert (before - after).abs().max() > 0.01

@@ -29,7 +29,7 @@ from deepcfr.policies.base import UniformPolicy
 from deepcfr.policies.tables import TreePolicy
 from deepcfr.protocols.openspiel import from_openspiel
 from deepcfr.solvers.deep_cfr import DeepCFR
-from deepcfr.solvers.tree_cfr import TreeCFR
+from deepcfr.solvers.sequence_form import TreeCFR
 from openspiel_policies import to_tabular_policy
 from predictive_cfr import PredictiveCFRPlus
 

@@ -21,8 +21,8 @@ from deepcfr.games.rules import PRESETS, PokerRules
 from deepcfr.protocols.openspiel import openspiel_game
 from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.tables import Int16Table
-from deepcfr.solvers.tree_cfr import TreeCFR
-from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
+from deepcfr.solvers.sequence_form import TreeCFR
+from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.types import Infosets
 from openspiel_poker import openspiel_infosets, openspiel_policy, small_fhp
 from predictive_cfr import PredictiveCFRPlus
@@ -235,10 +235,10 @@ def test_trying_a_few_boards_changes_nothing() -> None:
 def test_memory_is_counted_before_it_is_taken() -> None:
     config = TabularConfig(algorithm="cfr", precision="float32")
     tables = 234_199_693 * 2 * 4
-    assert tables < memory_bytes(PRESETS["fhp"], config) < tables + 0.2e9
+    assert tables < VectorCFR.memory_bytes(PokerGame(PRESETS["fhp"]), config) < tables + 0.2e9
     solver = solver_of(LEDUC, "cfr", 1)
     taken = sum(array.nbytes for array in solver.arrays().values())
-    assert taken <= memory_bytes(LEDUC, config) < taken + 10_000
+    assert taken <= VectorCFR.memory_bytes(PokerGame(LEDUC), config) < taken + 10_000
     half = solver_of(LEDUC, "cfr", 1, precision="int16")
     assert sum(array.nbytes for name, array in half.arrays().items() if "values" in name) == taken / 2
 

@@ -6,10 +6,10 @@ import torch
 from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.base import by_infoset
 from deepcfr.games.presets import load_game
-from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights
 from deepcfr.training.fit import advantage_loss
+from deepcfr.training.memory import Memory
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets, Samples
 from fit_data import EVERY, GAME, LEGAL, NEWEST, advantages, new_network

@@ -7,12 +7,12 @@ import torch
 
 from deepcfr.config import FitConfig
 from deepcfr.errors import TrainingError
-from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.network import AveragePolicy
 from deepcfr.rng import generator, key
 from deepcfr.training.examples import InfosetExamples, Objective, linear_weights, quadratic_weights, uniform_weights
 from deepcfr.training.fit import FitResult, advantage_loss, fit, strategy_loss
+from deepcfr.training.memory import Memory
 from deepcfr.training.networks import SplitNetwork
 from fit_data import (
     EVERY,

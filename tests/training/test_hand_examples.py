@@ -5,7 +5,6 @@ import torch
 
 from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.memory.reservoir import HandMemory
 from deepcfr.parallel import Workers
 from deepcfr.ranges.public_chance import RoundPart
 from deepcfr.ranges.rounds import round_trees
@@ -19,6 +18,7 @@ from deepcfr.training.hand_examples import (
     hand_advantage_loss,
     hand_strategy_loss,
 )
+from deepcfr.training.memory import HandMemory
 from deepcfr.training.networks import SplitNetwork, build_network
 from deepcfr.types import HandSamples, Infosets
 
@@ -37,9 +37,9 @@ def part_of(player: int, round_: int, count: int, *, least: float = 0.01, board:
     cards = torch.randint(6, (count, 2), generator=draw).to(torch.uint8)
     if not board or round_ == 0:
         cards[:, 1] = 255
-    memory = HandMemory(2, len(part.edges), len(part.nodes), count, dtype=torch.float32)
+    memory = HandMemory(2, len(part.edges), len(part.nodes), count)
     iteration = torch.randint(1, NEWEST + 1, (count,), generator=draw).int()
-    memory.add(HandSamples(cards, target * reach[:, part.edge_node], reach, iteration), stream=0)
+    memory.append(HandSamples(cards, target * reach[:, part.edge_node], reach, iteration))
     nodes = torch.from_numpy(tree.nodes[part.nodes])
     place = torch.from_numpy(part.edge_node * LEGAL.shape[1] + tree.edge_action[part.edges])
     return HandPart(memory, nodes, LEGAL[nodes], place)
@@ -192,8 +192,8 @@ def test_compressed_targets_are_what_regret_matching_reads() -> None:
     knee = 0.5 * (squares / (per_edge * positive * weight).sum()).sqrt()
     target = values / per_edge
     wanted = torch.where(positive, target, -knee * torch.log1p(-target.clamp(max=0) / knee)) * per_edge
-    memory = HandMemory(2, values.shape[1], reach.shape[1], 40, dtype=torch.float32)
-    memory.add(HandSamples(part.memory.filled("cards"), wanted, reach, part.memory.filled("iteration")), stream=0)
+    memory = HandMemory(2, values.shape[1], reach.shape[1], 40)
+    memory.append(HandSamples(part.memory.filled("cards"), wanted, reach, part.memory.filled("iteration")))
     plain = examples_of([HandPart(memory, part.nodes, part.legal, part.place)])
     compressed = HandExamples([part], hand_advantage_loss, linear_weights, NEWEST, scaled=True, compress=0.5)
     assert compressed.scale() == pytest.approx(plain.scale(), rel=1e-5)

@@ -14,7 +14,7 @@ from deepcfr.games.base import infosets_at
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.presets import load_game
 from deepcfr.policies.network import regret_matching
-from deepcfr.reinforcement.learner import Learner, copies
+from deepcfr.reinforcement.self_play import Learner, copies
 from deepcfr.rng import generator, key
 from deepcfr.training.layers import Linear
 from deepcfr.training.networks import (

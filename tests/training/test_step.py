@@ -9,12 +9,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepcfr.config import FitConfig, NetworkConfig
 from deepcfr.games.presets import load_game
-from deepcfr.memory.reservoir import Memory
 from deepcfr.parallel import Workers
-from deepcfr.reinforcement.learner import Learner
+from deepcfr.reinforcement.self_play import Learner
 from deepcfr.rng import generator
 from deepcfr.training.examples import Draw, InfosetExamples, Loss, Objective, _batch_loss, linear_weights
 from deepcfr.training.fit import Descent, advantage_loss, fit, gradients, strategy_loss
+from deepcfr.training.memory import Memory
 from deepcfr.training.networks import build_network
 from deepcfr.types import Infosets, Samples
 from fit_data import LEGAL, NEWEST, Downhill, advantages, new_network

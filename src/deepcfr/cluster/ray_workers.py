@@ -23,8 +23,8 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from deepcfr.config import RunConfig
 from deepcfr.errors import ClusterError, DeepCFRError
 from deepcfr.games.presets import GameSource, build_game
-from deepcfr.solvers.collector import Iterate, TraversalJob
-from deepcfr.solvers.deep_cfr import Follower
+from deepcfr.solvers.data import TraversalJob
+from deepcfr.solvers.deep_cfr import Follower, Iterate
 
 COME_BACK_SECONDS = 120  # a lost machine may return
 _START_SECONDS = 300  # a worker starts: importing torch and making tables of hand strengths takes a while

@@ -14,12 +14,11 @@ from math import comb
 import numpy as np
 import torch
 
-from deepcfr.config import CFRConfig, FitConfig, MemoryConfig, RunConfig
+from deepcfr.config import CFRConfig, FitConfig, RunConfig
 from deepcfr.games.base import by_infoset
 from deepcfr.games.cards import canonical_cards, pack_cards, suit_permutations
 from deepcfr.games.poker import PokerGame
-from deepcfr.memory.reservoir import Memory
-from deepcfr.policies.first_round import FirstRound, first_board
+from deepcfr.policies.network import FirstRound, first_board
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.public_chance import RoundPart
@@ -28,6 +27,7 @@ from deepcfr.rng import key
 from deepcfr.solvers.memories import HandMemories
 from deepcfr.training.examples import WEIGHTS, Examples, InfosetExamples, Objective
 from deepcfr.training.fit import strategy_loss
+from deepcfr.training.memory import Memory
 from deepcfr.types import NO_CARD, Cards, Doubles, Floats, HandSamples, Infosets, Ints, Samples
 
 MOST_INFOSETS, MOST_HANDS = 4_000_000, 1_000_000  # default numbers of examples
@@ -76,19 +76,18 @@ def draw_hands(solved: RangePolicy, game: PokerGame, count: int, stream: int, fi
 
     Hands on boards are drawn in proportion to their chance, the same ones for both players.
     """
-    settings = MemoryConfig(advantage_capacity=1, strategy_capacity=count)
     rounds = solved.boards.rounds
-    memories = HandMemories(game, settings, rounds, first_round, panel_rows=None, cfr=CFRConfig(weighting="uniform"))
+    rows = [count + 1] * len(rounds)  # rounding may draw one too many
+    memories = HandMemories(game, rounds, first_round, rows, CFRConfig(weighting="uniform"))
     suits, offset = _chance(stream)
     before = [offset] * len(rounds)
-    for number, (play, chance) in enumerate(_on_boards(solved, first_round)):
+    for play, chance in _on_boards(solved, first_round):
         round_ = play.board.round
         view, before[round_] = _systematic(chance * count, before[round_])
         cards = _shown(play.board.view_cards[view], game, suits)
         for player in (0, 1):
             if len(view) and (player, round_) in memories.strategies:
-                samples = _hands(play, player, view, cards)
-                memories.strategies[player, round_].add(samples, key(stream, "slot", number, player))
+                memories.strategies[player, round_].append(_hands(play, player, view, cards))
     return memories
 
 

@@ -1,20 +1,26 @@
-"""Policies from networks: an average-strategy network, or regret matching on an advantage network for each player."""
+"""Policies from networks: an average-strategy network, or regret matching on an advantage network for each player.
+
+A table may play the first betting round in their place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from deepcfr.errors import GameError
 from deepcfr.games.base import Game, by_infoset
+from deepcfr.games.cards import pack_cards
+from deepcfr.games.poker import poker_game
 from deepcfr.policies.base import Policy, RowStrategy
-from deepcfr.ranges.boards import Board
+from deepcfr.ranges.boards import Board, Boards
 from deepcfr.ranges.regret_kernels import match_outputs
 from deepcfr.ranges.rounds import RoundTree
-from deepcfr.ranges.sweep import BoardStrategy
 from deepcfr.training.fit import masked_softmax
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Cards, Infosets, Ints
@@ -63,7 +69,11 @@ class AveragePolicy(Policy):
     @torch.no_grad()
     def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
         node = torch.from_numpy(nodes).to(self.game.device)
-        return _on_hands(self.network, self._nodes[node], self.game.encoding.legal[node], cards, masked_softmax)
+        encoded, legal = self._nodes[node], self.game.encoding.legal[node]
+        result = np.empty((len(nodes), len(cards), self.network.num_actions), np.float32)
+        for some, outputs in self.network.on_grid(torch.from_numpy(cards).to(encoded.device), encoded):
+            result[some] = masked_softmax(outputs, legal[some, None]).cpu().numpy()
+        return result
 
 
 class NetworkPerPlayer(Policy):
@@ -90,17 +100,6 @@ class NetworkPerPlayer(Policy):
         for player, network in enumerate(self.networks):
             mine = self._owner[node] == player
             result[mine] = self._to_strategy[player](network(infosets[mine]), self.game.encoding.legal[node[mine]])
-        return result
-
-    @torch.no_grad()
-    def on_hands(self, nodes: Ints, cards: Cards) -> npt.NDArray[np.floating]:
-        node = torch.from_numpy(nodes).to(self._owner.device)
-        result = np.empty((len(nodes), len(cards), self.game.encoding.num_actions), np.float32)
-        for player, network in enumerate(self.networks):
-            mine = self._owner[node] == player
-            if bool(mine.any()):
-                encoded, legal = self._nodes[player][node[mine]], self.game.encoding.legal[node[mine]]
-                result[mine.cpu().numpy()] = _on_hands(network, encoded, legal, cards, self._to_strategy[player])
         return result
 
     def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
@@ -184,63 +183,84 @@ class RegretMatchingPolicy(NetworkPerPlayer):
         match_outputs(tree.first_edge, tree.edge_action, nodes, advantages, self.fallback == "highest", result)
 
 
-def _on_hands(
-    network: SplitNetwork,
-    nodes: torch.Tensor,
-    legal: torch.Tensor,
-    cards: Cards,
-    to_strategy: ToStrategy,
-) -> npt.NDArray[np.floating]:
-    """Strategies [n, U, A] at encoded `nodes` [n, D] with hands `cards` [U, C]."""
-    result = np.empty((len(nodes), len(cards), network.num_actions), np.float32)
-    for some, outputs in network.on_grid(torch.from_numpy(cards).to(nodes.device), nodes):
-        result[some] = to_strategy(outputs, legal[some, None]).cpu().numpy()
-    return result
+@dataclass(frozen=True)
+class FirstRound:
+    """Both players' strategy for the first round of a game without public cards in it: one board with U views.
+
+    `first_board` gives the `tree` and the `view_cards`.
+    """
+
+    tree: RoundTree
+    view_cards: npt.NDArray[np.uint8]  # [U, C], ascending by `pack_cards`
+    probabilities: npt.NDArray[np.float32]  # [E, U]
+
+    @cached_property
+    def _keys(self) -> Ints:
+        return pack_cards(self.view_cards)
+
+    @cached_property
+    def _edge(self) -> Ints:
+        """The edge of every action at every node up to this round's last node, -1 where there is none."""
+        tree = self.tree
+        edges = np.full((int(tree.nodes.max()) + 1, int(tree.edge_action.max()) + 1), -1)
+        edges[tree.nodes[tree.edge_node], tree.edge_action] = np.arange(tree.num_edges)
+        return edges
+
+    def on_board(self, board: Board) -> npt.NDArray[np.float32]:
+        """The probability of every edge with every view of the round's board, [E, U]."""
+        return self.probabilities[:, self.columns(board.view_cards)]
+
+    def columns(self, cards: npt.NDArray[np.uint8]) -> Ints:
+        """The columns, [M], of hands `cards`, uint8 [M, C] in the game's encoding."""
+        return np.searchsorted(self._keys, pack_cards(cards))
+
+    def rows(self, node: Ints, column: Ints, num_actions: int) -> npt.NDArray[np.float32]:
+        """Probabilities [M, A] at `node` [M] of the public tree with the hands in `column` [M]."""
+        result = np.zeros((len(node), num_actions), np.float32)
+        edge = self._edge[node]
+        result[:, : edge.shape[1]] = np.where(edge >= 0, self.probabilities[edge, column[:, None]], 0)
+        return result
 
 
-BYTES_REMEMBERED = 4  # bytes for each edge and view
+def first_board(game: Game) -> tuple[RoundTree, Board]:
+    """The tree of a poker game's first round and its board; their edges and views give the shape of a `FirstRound`.
+
+    Raises GameError for other games, and for games that deal public cards before the first round.
+    """
+    poker = poker_game(game)
+    if poker.rules.board_cards[0]:
+        raise GameError(
+            f"A table for the first betting round needs a round without public cards, but {poker.name} deals "
+            f"{poker.rules.board_cards[0]} before it."
+        )
+    boards = Boards(poker, merge=poker.suits == "canonical")
+    return boards.rounds[0], boards.children(boards.root)[0]
 
 
-class RememberedStrategies:
-    """Cache of both players' strategies on every visited board: one float32 for each edge and view."""
+class WithFirstRound(Policy):
+    """A policy that plays a table in the first round and `policy` in all later ones."""
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
-        self._seen: dict[tuple[int, ...], list[int]] = {}  # board to the version of each player's part
-        self._version = [0, 0]
-        self._asked: list[int] = []  # infosets evaluated, by board and player; a list, because threads may append to it
+    def __init__(self, policy: Policy, first_round: FirstRound) -> None:
+        self.policy, self.first_round = policy, first_round
+        self.game, self.kind = policy.game, f"{policy.kind}, with a table for the first round"
+        self.whole_rounds = policy.whole_rounds  # the first round has one entry, so none of its lines are left out
 
-    def changed(self, player: int) -> None:
-        """Call after a player's network changes; drops that player's cached strategies."""
-        self._version[player] += 1
+    def probabilities(self, infosets: Infosets) -> torch.Tensor:
+        node = infosets.node.long()
+        first = self.game.round[node] == 0  # in poker an infoset index is a node
+        result = torch.zeros(len(infosets), self.game.encoding.num_actions, dtype=torch.float64, device=node.device)
+        if not bool(first.all()):
+            result[~first] = self.policy.probabilities(infosets[~first]).double()
+        column = self.first_round.columns(infosets.cards[first].cpu().numpy())
+        rows = self.first_round.rows(node[first].cpu().numpy(), column, result.shape[1])
+        result[first] = torch.from_numpy(rows).to(result)
+        return result
 
-    def asked(self) -> int:
-        """Number of infosets at which networks were evaluated since the last call."""
-        asked, self._asked = self._asked, []
-        return sum(asked)
+    def on_board(self, tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
+        return self.first_round.on_board(board) if board.round == 0 else self.policy.on_board(tree, board)
 
-    def add_asked(self, infosets: int) -> None:
-        """Count infosets at which another process evaluated networks."""
-        self._asked.append(infosets)
-
-    def of(self, policy: Policy, networks: RegretMatchingPolicy) -> BoardStrategy:
-        """The strategy of `policy`, which plays `networks` in all rounds, except possibly the first.
-
-        A network is evaluated on a board only if it has changed since the last visit. The first round is not cached.
-        """
-
-        def on_board(tree: RoundTree, board: Board) -> npt.NDArray[np.floating]:
-            if board.round == 0:
-                return policy.on_board(tree, board)
-            place = (board.round, *board.cards)
-            if place not in self._kept:
-                self._kept[place] = np.empty((tree.num_edges, len(board)), np.float32)
-                self._seen[place] = [-1, -1]
-            kept, seen = self._kept[place], self._seen[place]
-            for player in (0, 1):
-                if seen[player] != self._version[player]:
-                    self._asked.append(networks.fill_edges(tree, board, player, kept))
-                    seen[player] = self._version[player]
-            return kept
-
-        return on_board
+    def row_strategy(self, player: int, round_: int, cards: npt.NDArray[np.uint8]) -> RowStrategy:
+        if round_ > 0:
+            return self.policy.row_strategy(player, round_, cards)
+        table, column, actions = self.first_round, self.first_round.columns(cards), self.game.encoding.num_actions
+        return lambda node, hand: table.rows(node, column[hand], actions)

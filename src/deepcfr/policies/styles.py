@@ -28,9 +28,9 @@ from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import Poker, PokerGame
 from deepcfr.games.strength import HandStrengths, strength_tables
 from deepcfr.policies.base import Policy, RowStrategy, UniformPolicy, legal_at
-from deepcfr.policies.initial import win_rates
 from deepcfr.ranges.boards import Board
 from deepcfr.ranges.rounds import RoundTree
+from deepcfr.sampling.initial import win_rates
 from deepcfr.sampling.traversal_tree import seen_buckets
 from deepcfr.types import Bools, Cards, Floats, Infosets, Ints
 
@@ -77,10 +77,6 @@ class StyledPolicy(Policy):
         plain = self.policy.probabilities(infosets).double().cpu().numpy()
         strong = self._is_strong(infosets.node, infosets.cards.cpu())
         return torch.from_numpy(self._played(plain, infosets.node, strong)).to(self.game.device)
-
-    def on_hands(self, nodes: Ints, cards: Cards) -> Floats:
-        strong = self._is_strong(torch.from_numpy(nodes[:1]), torch.from_numpy(cards))
-        return self._played(self.policy.on_hands(nodes, cards), torch.from_numpy(nodes)[:, None], strong)
 
     def on_board(self, tree: RoundTree, board: Board) -> Floats:
         plain = np.zeros((len(tree.nodes), len(board), self.game.encoding.num_actions))

@@ -9,35 +9,41 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import torch
+from torch.nn import functional
 
-from deepcfr.config import NFSPConfig
+from deepcfr.config import NFSPConfig, RunConfig
 from deepcfr.games.base import Deals, Game
-from deepcfr.memory.reservoir import (
-    Memory,
+from deepcfr.policies.base import Policy
+from deepcfr.policies.network import NetworkPerPlayer
+from deepcfr.reinforcement.self_play import (
+    EXPLORE,
+    Episodes,
+    NetworkPlayer,
+    SelfPlay,
+    Transitions,
+    copies,
+    cosine,
+    outputs_at,
+    payoff_unit,
+)
+from deepcfr.rng import addressed_uniforms
+from deepcfr.solvers.base import (
+    PLAYERS,
     SavedState,
     SolverState,
-    Store,
     Tensors,
-    bytes_per_sample,
     load_weights,
     memory_arrays,
     restore_memories,
 )
-from deepcfr.parallel import Workers
-from deepcfr.policies.base import Policy
-from deepcfr.policies.network import NetworkPerPlayer
-from deepcfr.reinforcement.episodes import Episodes, TransitionMemory, bytes_per_transition, payoff_unit, play_episodes
-from deepcfr.reinforcement.learner import Learner, copies, cosine, epsilon_greedy, imitation_loss, outputs_at, q_loss
-from deepcfr.reinforcement.self_play import CHUNK, EXPLORE, PLAYERS, NetworkPlayer, SelfPlay, mixed
-from deepcfr.rng import addressed_uniforms
-from deepcfr.training.fit import masked_softmax
+from deepcfr.training.fit import masked_log_softmax, masked_softmax
+from deepcfr.training.memory import Memory, Store, bytes_per_sample, node_type
 from deepcfr.training.networks import SplitNetwork
-from deepcfr.types import Samples
+from deepcfr.types import Encoding, Infosets, Samples
 
 AVERAGE, RESPONSE = 0, 1  # modes of a player in a game, besides EXPLORE
 
@@ -67,48 +73,27 @@ class NFSPRecord:
         )
 
 
-@dataclass(frozen=True)
-class AgentMemories:
-    """Each player's replay memory M_RL of transitions and reservoir M_SL of its own best responses."""
-
-    replay: tuple[TransitionMemory, TransitionMemory]
-    reservoir: tuple[Memory, Memory]
-
-    def named(self) -> list[tuple[str, Store]]:
-        """Every memory with its name in a checkpoint."""
-        replays = [(f"replay-{player}", memory) for player, memory in enumerate(self.replay)]
-        return [*replays, *((f"reservoir-{player}", memory) for player, memory in enumerate(self.reservoir))]
-
-
-@dataclass
 class NFSP(SelfPlay):
     """The NFSP solver; iterate over `iterations()` to advance it."""
 
-    values: tuple[Learner, Learner] = field(init=False)  # Q
-    targets: tuple[SplitNetwork, SplitNetwork] = field(init=False)  # the last copy of Q
-    averages: tuple[Learner, Learner] = field(init=False)  # Pi
-    memories: AgentMemories = field(init=False)
-    workers: Workers = field(init=False)
+    def __init__(self, game: Game, config: RunConfig) -> None:
+        super().__init__(game, config)
+        self.values = (self._learner("value", 0), self._learner("value", 1))  # Q
+        self.averages = (self._learner("average", 0), self._learner("average", 1))  # Pi
+        self.targets = (self._new_network("value", 0), self._new_network("value", 1))  # the last copy of Q
+        encoding, device, settings = game.encoding, game.device, self.settings
+        self.replay = [TransitionMemory(encoding, settings.replay_capacity, device) for _ in PLAYERS]  # M_RL
+        self.reservoir = [Memory(encoding, settings.reservoir_capacity, "reservoir", device) for _ in PLAYERS]  # M_SL
 
-    def __post_init__(self) -> None:
-        settings, game = self.settings, self.game
-        self.values = (self._learner("value", 0), self._learner("value", 1))
-        self.averages = (self._learner("average", 0), self._learner("average", 1))
-        self.targets = (self._new_network("value", 0), self._new_network("value", 1))
-        encoding, device = game.encoding, game.device
-        replays = [TransitionMemory(encoding, settings.replay_capacity, device) for _ in PLAYERS]
-        reservoirs = [Memory(encoding, settings.reservoir_capacity, "reservoir", device) for _ in PLAYERS]
-        self.memories = AgentMemories((replays[0], replays[1]), (reservoirs[0], reservoirs[1]))
-        self.workers = Workers(self.config.runtime.threads if device == "cpu" else 1)
+    @property
+    def stores(self) -> dict[str, Store]:
+        """Every memory by its name in a checkpoint: transitions, and the player's own best responses."""
+        replays = {f"replay-{player}": memory for player, memory in enumerate(self.replay)}
+        return {**replays, **{f"reservoir-{player}": memory for player, memory in enumerate(self.reservoir)}}
 
     @property
     def settings(self) -> NFSPConfig:
         return self.config.nfsp
-
-    def iterations(self) -> Iterator[NFSPRecord]:
-        """Algorithm 1's loop over episodes, from the current state to the configured number of iterations."""
-        while self.iteration < self.settings.iterations:
-            yield self._iterate()
 
     def _iterate(self) -> NFSPRecord:
         t, settings = self.iteration + 1, self.settings
@@ -122,7 +107,7 @@ class NFSP(SelfPlay):
         jobs = [*((self._learn_values, player) for player in PLAYERS)]
         jobs += [*((self._learn_average, player) for player in PLAYERS)]
         losses = list(self.workers.map(lambda job: job[0](t, job[1]), jobs))
-        replay, reservoir = self.memories.replay, self.memories.reservoir
+        replay, reservoir = self.replay, self.reservoir
         value_steps = sum(settings.q_steps for memory in replay if len(memory))
         average_steps = sum(settings.policy_steps for memory in reservoir if len(memory))
         self.iteration = t
@@ -142,25 +127,13 @@ class NFSP(SelfPlay):
             reservoir_samples=(len(reservoir[0]), len(reservoir[1])),
         )
 
-    def _play(self, t: int) -> Iterator[Episodes]:
-        """The episodes of an iteration in order, in chunks."""
-        total, epsilon = self.settings.episodes, exploration(self.settings, t)
-        values = [
-            NetworkPlayer.of(learner.network, partial(epsilon_greedy, epsilon=epsilon)) for learner in self.values
+    def _kinds(self, t: int) -> list[tuple[NetworkPlayer, NetworkPlayer]]:
+        """Each player's average policy, and its best response with exploration."""
+        greedy = partial(epsilon_greedy, epsilon=exploration(self.settings, t))
+        return [
+            (NetworkPlayer.of(average.network, masked_softmax), NetworkPlayer.of(value.network, greedy))
+            for average, value in zip(self.averages, self.values, strict=True)
         ]
-        averages = [NetworkPlayer.of(learner.network, masked_softmax) for learner in self.averages]
-        deal, act = self._stream("deal", t), self._stream("action", t)
-
-        def run_chunk(first: int) -> Episodes:
-            deals = self.game.deal(min(CHUNK, total - first), deal, first)
-            modes = self.modes(deals, t)
-            first_player, second = (
-                mixed(self.game, deals, modes[:, player], player, (averages[player], values[player]))
-                for player in PLAYERS
-            )
-            return play_episodes(self.game, deals, (first_player, second), modes, act)
-
-        yield from self.workers.map(run_chunk, range(0, total, CHUNK))
 
     def modes(self, deals: Deals, t: int) -> torch.Tensor:
         """Draw what each player does in each game, int64 [B, P]: AVERAGE, RESPONSE with probability eta, or EXPLORE.
@@ -183,19 +156,19 @@ class NFSP(SelfPlay):
         encoding = self.game.encoding
         for player in PLAYERS:
             transitions, (mode, opposing) = found.transitions[player], found.modes[player].unbind(1)
-            self.memories.replay[player].add(transitions[opposing != EXPLORE], t)
+            self.replay[player].add(transitions[opposing != EXPLORE], t)
             infosets = transitions.infosets[mode == RESPONSE]
             with torch.no_grad():
                 values = outputs_at(self.values[player].network, infosets, encoding)
             response = epsilon_greedy(values, encoding.legal[infosets.node])
             times = torch.full((len(response),), t, dtype=torch.int32, device=response.device)
-            reservoir = self.memories.reservoir[player]
+            reservoir = self.reservoir[player]
             stream = self._stream("slot", t, player, reservoir.seen)
             reservoir.add(Samples(infosets, response, times), stream)
 
     def _learn_values(self, t: int, player: int) -> float:
         """Train Q towards r + max Q', and copy it to the target network when due; returns the mean loss."""
-        learner, target, memory = self.values[player], self.targets[player], self.memories.replay[player]
+        learner, target, memory = self.values[player], self.targets[player], self.replay[player]
         settings, encoding = self.settings, self.game.encoding
         if not len(memory) or not settings.q_steps:
             return 0.0
@@ -215,7 +188,7 @@ class NFSP(SelfPlay):
 
     def _learn_average(self, t: int, player: int) -> float:
         """Train Pi towards the player's own best responses; returns the mean loss."""
-        learner, memory, settings = self.averages[player], self.memories.reservoir[player], self.settings
+        learner, memory, settings = self.averages[player], self.reservoir[player], self.settings
         encoding = self.game.encoding
         if not len(memory) or not settings.policy_steps:
             return 0.0
@@ -242,32 +215,31 @@ class NFSP(SelfPlay):
         )
 
     def state(self, memories: bool) -> SolverState:
-        """The state for a checkpoint, with or without `memories`."""
         tensors: Tensors = {}
         for player in PLAYERS:
             parts = {"value": self.values[player].tensors(), "average": self.averages[player].tensors()}
             parts["target"] = dict(self.targets[player].state_dict())
             for kind, items in parts.items():
                 tensors |= {f"{kind}-{player}.{name}": tensor.cpu().contiguous() for name, tensor in items.items()}
-        kept = self.memories.named() if memories else []
-        facts = self._facts({name: memory.seen for name, memory in kept})
+        kept = self.stores if memories else {}
+        facts = self._facts("nfsp", {name: memory.seen for name, memory in kept.items()})
         return SolverState(facts, tensors, memory_arrays(kept))
 
     def restore(self, saved: SavedState, memories: bool) -> None:
-        """Restore the state of a checkpoint, with or without `memories`."""
         self._restore_facts(saved)
         for player in PLAYERS:
             self.values[player].load_tensors(saved.part(f"value-{player}."))
             self.averages[player].load_tensors(saved.part(f"average-{player}."))
             load_weights(self.targets[player], saved.part(f"target-{player}."), f"target-{player}.")
-        restore_memories(self.memories.named() if memories else [], saved)
+        restore_memories(self.stores if memories else {}, saved)
 
-    def memory_bytes(self, memories: bool) -> int:
-        """Bytes of the memories in a saved state, 0 without `memories`."""
-        return sum(memory.nbytes for _, memory in self.memories.named()) if memories else 0
+    def state_bytes(self, memories: bool) -> int:
+        return sum(memory.nbytes for memory in self.stores.values()) if memories else 0
 
-    def _learner(self, *purpose: str | int) -> Learner:
-        return Learner(self._new_network(*purpose))
+    @staticmethod
+    def memory_bytes(game: Game, config: RunConfig) -> int:
+        replay = bytes_per_transition(game.encoding) * config.nfsp.replay_capacity
+        return len(PLAYERS) * (replay + bytes_per_sample(game.encoding) * config.nfsp.reservoir_capacity)
 
 
 def exploration(settings: NFSPConfig, t: int) -> float:
@@ -275,7 +247,79 @@ def exploration(settings: NFSPConfig, t: int) -> float:
     return settings.epsilon_start / math.sqrt(t)
 
 
-def memory_bytes(game: Game, settings: NFSPConfig) -> int:
-    """Bytes of a run's full memories."""
-    replay = bytes_per_transition(game.encoding) * settings.replay_capacity
-    return len(PLAYERS) * (replay + bytes_per_sample(game.encoding) * settings.reservoir_capacity)
+def bytes_per_transition(encoding: Encoding) -> int:
+    """Bytes of a transition in a replay memory."""
+    node = torch.empty(0, dtype=node_type(encoding)).element_size()
+    return 2 * (node + sum(encoding.card_groups)) + 2 + 4 + 1 + 4
+
+
+class TransitionMemory(Store):
+    """The newest `capacity` transitions of one player (Mnih et al. 2015; M_RL of Heinrich and Silver 2016)."""
+
+    def __init__(self, encoding: Encoding, capacity: int, device: str = "cpu") -> None:
+        cards, nodes = sum(encoding.card_groups), node_type(encoding)
+        columns = {
+            "node": torch.empty(capacity, dtype=nodes, device=device),
+            "cards": torch.empty(capacity, cards, dtype=torch.uint8, device=device),
+            "action": torch.empty(capacity, dtype=torch.int16, device=device),
+            "reward": torch.empty(capacity, dtype=torch.float32, device=device),
+            "next_node": torch.empty(capacity, dtype=nodes, device=device),
+            "next_cards": torch.empty(capacity, cards, dtype=torch.uint8, device=device),
+            "terminal": torch.empty(capacity, dtype=torch.bool, device=device),
+            "iteration": torch.empty(capacity, dtype=torch.int32, device=device),
+        }
+        super().__init__(columns, capacity, "window")
+
+    def add(self, transitions: Transitions, iteration: int) -> None:
+        """Add `transitions` of an iteration in order, in place of the oldest ones."""
+        times = torch.full((len(transitions),), iteration, dtype=torch.int32, device=transitions.action.device)
+        following = {"next_node": transitions.following.node, "next_cards": transitions.following.cards}
+        rows = vars(transitions) | vars(transitions.infosets) | following | {"iteration": times}
+        self.put(rows, stream=0)  # a window needs no random numbers
+
+    def __getitem__(self, index: torch.Tensor | slice) -> Transitions:
+        columns = {name: self.rows(name, index) for name in self.columns if name != "iteration"}
+        return Transitions(
+            infosets=Infosets(columns["node"].int(), columns["cards"]),
+            action=columns["action"].long(),
+            reward=columns["reward"],
+            following=Infosets(columns["next_node"].int(), columns["next_cards"]),
+            terminal=columns["terminal"],
+        )
+
+
+@torch.no_grad()
+def q_targets(target: SplitNetwork, transitions: Transitions, encoding: Encoding) -> torch.Tensor:
+    """r + max over legal a' of Q(s', a' | theta^Q'), or r without a further decision; float32 [I].
+
+    `target` is the target network; the result is in units of `target.scale`. There is no discount.
+    Source: Algorithm 1, the loss of theta^Q.
+    """
+    following = transitions.following
+    illegal = ~encoding.legal[following.node]
+    values = outputs_at(target, following, encoding).masked_fill(illegal, -torch.inf).amax(1)
+    return transitions.reward / target.scale + values.masked_fill(transitions.terminal, 0.0)
+
+
+def q_loss(network: SplitNetwork, target: SplitNetwork, transitions: Transitions, encoding: Encoding) -> torch.Tensor:
+    """Mean over transitions of (Q(s, a | theta^Q) - target)^2; Algorithm 1, the loss of theta^Q."""
+    values = outputs_at(network, transitions.infosets, encoding).gather(1, transitions.action[:, None])[:, 0]
+    return (values - q_targets(target, transitions, encoding)).square().mean()
+
+
+def imitation_loss(logits: torch.Tensor, strategy: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Mean over samples of -sum over legal actions of strategy * log Pi; Algorithm 1, the loss of theta^Pi.
+
+    All are [I, A]; `strategy` is 1 for the chosen action.
+    """
+    return -(strategy * masked_log_softmax(logits, legal)).sum(1).mean()
+
+
+def epsilon_greedy(values: torch.Tensor, legal: torch.Tensor, epsilon: float = 0.0) -> torch.Tensor:
+    """The action of largest value with probability 1 - epsilon, otherwise a uniform legal action; [..., A].
+
+    `values` and `legal` are [I, A], or any shapes that broadcast. Ties go to the first action.
+    """
+    best = values.masked_fill(~legal, -torch.inf).argmax(-1)
+    greedy = functional.one_hot(best, values.shape[-1]).to(values.dtype)
+    return (1 - epsilon) * greedy + epsilon * legal / legal.sum(-1, keepdim=True)

@@ -1,35 +1,39 @@
 """Policy gradients by self-play with a regularised objective: PPO and magnetic mirror descent.
 
 Every player has a policy network and a value network of its own infosets. An iteration plays a batch of episodes and then
-descends on the objective of `reinforcement.objective`. There is no average: the last strategy is measured and played.
+descends on
+
+    - min(rho A, clip(rho, 1 - c, 1 + c) A) - alpha H(pi(I)) + kl KL(pi(I) || pi_old(I)) ,    rho = pi(I, a) / pi_old(I, a),
+
+where A is the generalised advantage estimate (Schulman et al. 2016) and H the entropy. With a clip c > 0 it is PPO
+(Schulman et al. 2017); with kl = 1 / eta and no clip it is magnetic mirror descent towards uniform play (Sokota et al.
+2023). With alpha > 0 there is one equilibrium of the regularised game, and what is played in the end approaches it; alpha
+falls over the run (Rudolph et al. 2025). There is no average: the last strategy is measured and played.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
-from deepcfr.config import PPOConfig
-from deepcfr.memory.reservoir import SavedState, SolverState, Tensors
-from deepcfr.parallel import Workers
+from deepcfr.config import PPOConfig, RunConfig
+from deepcfr.games.base import Deals, Game
 from deepcfr.policies.base import Policy
 from deepcfr.policies.network import NetworkPerPlayer
-from deepcfr.reinforcement.episodes import Episodes, Transitions, payoff_unit, play_episodes
-from deepcfr.reinforcement.learner import (
-    OBJECTIVES,
+from deepcfr.reinforcement.self_play import (
+    Episodes,
     Learner,
-    PolicyObjective,
+    NetworkPlayer,
+    SelfPlay,
+    Transitions,
     copies,
     cosine,
-    entropy_weight,
-    generalised_advantages,
     outputs_at,
-    regularised_loss,
+    payoff_unit,
 )
-from deepcfr.reinforcement.self_play import CHUNK, PLAYERS, NetworkPlayer, SelfPlay, mixed
+from deepcfr.solvers.base import PLAYERS, SavedState, SolverState, Tensors
 from deepcfr.training.fit import masked_log_softmax, masked_softmax
 from deepcfr.types import Infosets, joined
 
@@ -37,6 +41,26 @@ _BATCH = 4_096  # decisions in a mini-batch, drawn with replacement from the ite
 _VALUE_STEPS = 8  # updates of each value network in an iteration
 _VALUE_RATE = 0.003  # their learning rate
 _TRACE = 0.95  # lambda of generalised advantage estimates
+
+
+@dataclass(frozen=True)
+class PolicyObjective:
+    """The updates of a method; weights are in units of the root mean square payoff of the player's first episodes."""
+
+    steps: int  # updates of each policy network in an iteration
+    learning_rate: float  # of policy networks, which falls along a cosine to a tenth
+    entropy: float  # alpha in iteration 1
+    clip_ratio: float = 0.0  # c: up to this relative change of a probability in an iteration its gain counts; 0: always
+    kl: float = 0.0  # weight of the divergence from the iteration's first policy
+
+
+OBJECTIVES = {  # by trials on Leduc (docs/algorithms/ppo.md)
+    "ppo": PolicyObjective(steps=4, learning_rate=5e-4, entropy=0.2, clip_ratio=0.1),
+    "mmd": PolicyObjective(steps=8, learning_rate=0.003, entropy=0.3, kl=3.0),
+}
+
+
+_ENTROPY_END = 0.05  # alpha in the last iteration
 
 
 @dataclass(frozen=True)
@@ -72,22 +96,17 @@ class _Experience:
     returns: torch.Tensor  # float32 [I], in the same
 
 
-@dataclass
 class PolicyGradient(SelfPlay):
     """The solver; iterate over `iterations()` to advance it."""
 
-    policies: tuple[Learner, Learner] = field(init=False)
-    values: tuple[Learner, Learner] = field(init=False)
-    workers: Workers = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, game: Game, config: RunConfig) -> None:
+        super().__init__(game, config)
         self.policies = (self._learner("policy", 0), self._learner("policy", 1))
         self.values = (self._learner("value", 0), self._learner("value", 1))
         with torch.no_grad():
             for learner in self.policies:  # uniform play at first, the magnet
                 for parameter in learner.network.last_layer.parameters():
                     parameter.zero_()
-        self.workers = Workers(self.config.runtime.threads if self.game.device == "cpu" else 1)
 
     @property
     def settings(self) -> PPOConfig:
@@ -97,11 +116,6 @@ class PolicyGradient(SelfPlay):
     def objective(self) -> PolicyObjective:
         """The objective that an update of policy networks descends on."""
         return OBJECTIVES[self.settings.method]
-
-    def iterations(self) -> Iterator[PolicyGradientRecord]:
-        """Batches of episodes with updates, from the current state to the configured number of iterations."""
-        while self.iteration < self.settings.iterations:
-            yield self._iterate()
 
     def _iterate(self) -> PolicyGradientRecord:
         t, settings = self.iteration + 1, self.settings
@@ -124,19 +138,12 @@ class PolicyGradient(SelfPlay):
             value_loss=(losses[0] or 0.0, losses[1] or 0.0),
         )
 
-    def _play(self, t: int) -> Iterator[Episodes]:
-        """The episodes of an iteration in order, in chunks."""
-        total = self.settings.episodes
-        players = [NetworkPlayer.of(learner.network, masked_softmax) for learner in self.policies]
-        deal, act = self._stream("deal", t), self._stream("action", t)
+    def _kinds(self, t: int) -> list[tuple[NetworkPlayer]]:  # noqa: ARG002
+        return [(NetworkPlayer.of(learner.network, masked_softmax),) for learner in self.policies]
 
-        def run_chunk(first: int) -> Episodes:
-            deals = self.game.deal(min(CHUNK, total - first), deal, first)
-            modes = torch.zeros(len(deals), len(PLAYERS), dtype=torch.int64, device=deals.traversal.device)
-            mine, theirs = (mixed(self.game, deals, modes[:, p], p, (players[p],)) for p in PLAYERS)
-            return play_episodes(self.game, deals, (mine, theirs), modes, act)
-
-        yield from self.workers.map(run_chunk, range(0, total, CHUNK))
+    def modes(self, deals: Deals, t: int) -> torch.Tensor:  # noqa: ARG002
+        """The only mode of every player in every game, int64 [B, P]."""
+        return torch.zeros(len(deals), len(PLAYERS), dtype=torch.int64, device=deals.traversal.device)
 
     def _learn(self, t: int, player: int, found: list[Episodes]) -> float | None:
         """Update a player's networks; returns the mean squared error of V, None if the player never acts."""
@@ -187,23 +194,26 @@ class PolicyGradient(SelfPlay):
         return self.current_policy()
 
     def state(self, memories: bool) -> SolverState:
-        """The state for a checkpoint; without `memories` it can be played but not trained."""
         tensors: Tensors = {
             f"{name}.{part}": tensor.cpu().contiguous()
             for name, learner in self._learners(memories).items()
             for part, tensor in learner.tensors(training=memories).items()
         }
-        facts = self._facts({name: learner.updates for name, learner in self._learners(memories).items() if memories})
+        facts = self._facts(
+            "ppo", {name: learner.updates for name, learner in self._learners(memories).items() if memories}
+        )
         return SolverState(facts, tensors, {})
 
     def restore(self, saved: SavedState, memories: bool) -> None:
-        """Restore the state of a checkpoint; without `memories` only what play needs."""
         self._restore_facts(saved)
         for name, learner in self._learners(memories).items():
             learner.load_tensors(saved.part(f"{name}."))
 
-    def memory_bytes(self, memories: bool) -> int:  # noqa: ARG002
-        """0: there are no memories."""
+    def state_bytes(self, memories: bool) -> int:  # noqa: ARG002
+        return 0
+
+    @staticmethod
+    def memory_bytes(game: Game, config: RunConfig) -> int:  # noqa: ARG004
         return 0
 
     def _learners(self, training: bool) -> dict[str, Learner]:
@@ -211,5 +221,50 @@ class PolicyGradient(SelfPlay):
         pairs = {"policy": self.policies, **({"value": self.values} if training else {})}
         return {f"{name}-{player}": pair[player] for name, pair in pairs.items() for player in PLAYERS}
 
-    def _learner(self, *purpose: str | int) -> Learner:
-        return Learner(self._new_network(*purpose))
+
+def entropy_weight(first: float, t: int, iterations: int) -> float:
+    """alpha in iteration t: from `first` to 0.05 by a constant factor for every iteration."""
+    done = (t - 1) / max(1, iterations - 1)
+    return float(first ** (1 - done) * _ENTROPY_END**done)
+
+
+def regularised_loss(
+    new: torch.Tensor,
+    old: torch.Tensor,
+    action: torch.Tensor,
+    advantage: torch.Tensor,
+    objective: PolicyObjective,
+    alpha: float,
+    legal: torch.Tensor,
+) -> torch.Tensor:
+    """The mean of the module's objective over decisions; `new` and `old` are log-probabilities [I, A], 0 if not legal."""
+    ratio = (new - old).gather(1, action[:, None])[:, 0].exp()
+    gain = ratio * advantage
+    if objective.clip_ratio:
+        clipped = ratio.clamp(1 - objective.clip_ratio, 1 + objective.clip_ratio)
+        gain = torch.minimum(gain, clipped * advantage)
+    probability = new.exp() * legal
+    regular = (probability * (alpha * new + objective.kl * (new - old))).sum(1)
+    return (regular - gain).mean()
+
+
+def generalised_advantages(
+    reward: torch.Tensor, value: torch.Tensor, terminal: torch.Tensor, trace: float
+) -> torch.Tensor:
+    """GAE with discount 1 (Schulman et al. 2016, equation 16) of decisions that stand game by game, float32 [I].
+
+    `value` is V at each decision, and `reward` what follows it before the next decision, or the end where `terminal`.
+    """
+    following = torch.cat([value[1:], value[:1]]).masked_fill(terminal, 0.0)
+    error = reward + following - value
+    advantage = error
+    for _ in range(_longest(terminal) - 1):
+        later = torch.cat([advantage[1:], advantage[:1]]).masked_fill(terminal, 0.0)
+        advantage = error + trace * later
+    return advantage
+
+
+def _longest(terminal: torch.Tensor) -> int:
+    """The most decisions of one game."""
+    ends = terminal.nonzero()[:, 0]
+    return int(torch.diff(ends, prepend=ends.new_tensor([-1])).max())

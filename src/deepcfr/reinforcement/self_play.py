@@ -1,36 +1,255 @@
-"""Networks as players of episodes, and the part of `solvers.build.Solver` that solvers by self-play share."""
+"""The shared parts of solvers by self-play: episodes and their transitions, learners, and networks as players.
+
+All games of a batch advance together, as in `sampling.external`. Then each player's decisions are sorted by game, so
+the transitions are the same as if the games had been played one after another.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+import copy
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
+from torch import nn
+from torch.nn import functional
 
 from deepcfr.config import NFSPConfig, PPOConfig, RunConfig
-from deepcfr.errors import NoPolicy
-from deepcfr.games.base import Deals, Game, card_codes, distinct
-from deepcfr.memory.reservoir import SavedState
-from deepcfr.policies.base import Policy
+from deepcfr.errors import TrainingError
+from deepcfr.games.base import Deals, Game, card_codes, distinct, infosets_at
+from deepcfr.parallel import Workers, flushed_denormals
 from deepcfr.policies.network import ToStrategy
-from deepcfr.rng import generator, key
-from deepcfr.sampling.external import Strategy
+from deepcfr.rng import addressed_uniforms, generator, key
+from deepcfr.sampling.external import Strategy, sample_actions
+from deepcfr.solvers.base import PLAYERS, Record, Solver, load_weights, part
+from deepcfr.training.fit import gradients
 from deepcfr.training.networks import NodeParts, SplitNetwork, build_network, count_parameters
+from deepcfr.types import TERMINAL, Encoding, Infosets, require_like
 
 
-@dataclass
-class SelfPlay(ABC):
+@dataclass(frozen=True)
+class Transitions:
+    """Steps of one player from a decision to its next one, or to the end of the game."""
+
+    infosets: Infosets  # [I]
+    action: torch.Tensor  # int64 [I]
+    reward: torch.Tensor  # float32 [I], to the player, from its action until its next decision or the end
+    following: Infosets  # [I], the player's next decision; `infosets` again where there is none
+    terminal: torch.Tensor  # bool [I], whether the player has no further decision
+
+    def __len__(self) -> int:
+        return len(self.infosets)
+
+    def __getitem__(self, some: torch.Tensor) -> Transitions:
+        return Transitions(
+            self.infosets[some], self.action[some], self.reward[some], self.following[some], self.terminal[some]
+        )
+
+
+def payoff_unit(reward: torch.Tensor, terminal: torch.Tensor) -> float:
+    """The root mean square of the payoffs of games that end where `terminal`, [I] each; 1 if all are 0."""
+    mean = float(reward[terminal].double().square().mean())
+    return math.sqrt(mean) if mean > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Results of a batch of games."""
+
+    transitions: tuple[
+        Transitions, Transitions
+    ]  # of players 0 and 1; game after game, each from first decision to last
+    modes: tuple[torch.Tensor, torch.Tensor]  # int64 [I, 2], the modes of the player and of its opponent in the game
+    payoffs: torch.Tensor  # float32 [B], to player 0
+    nodes_touched: int  # decision and terminal histories visited, plus deals
+
+    @property
+    def decisions(self) -> int:
+        """Number of decisions of both players."""
+        return len(self.transitions[0]) + len(self.transitions[1])
+
+
+def play_episodes(
+    game: Game, deals: Deals, strategies: tuple[Strategy, Strategy], modes: torch.Tensor, stream: int
+) -> Episodes:
+    """Play one game for every deal.
+
+    `strategies[p]` is player p's strategy; actions use the uniforms addressed by (traversal, node) in `stream`.
+    `modes`, int64 [B, P], are the players' modes and only recorded. Games pay at their ends, so the reward of a
+    transition that leads to another decision is 0.
+    """
+    node, row = game.start(deals), torch.arange(len(deals), device=deals.traversal.device)
+    end, visits, touched = node.clone(), [], 0
+    while True:
+        touched += len(node) + int(game.deals_before[node].sum())
+        end[row] = node
+        live = (game.actor[node] != TERMINAL).nonzero()[:, 0]
+        if not len(live):
+            break
+        node, row = node[live], row[live]
+        action = _actions(game, deals, strategies, stream, node, row)
+        visits.append((node, row, action))
+        node = game.step(node, action, row, deals)
+    nodes, rows, actions = (torch.cat(parts) for parts in zip(*visits, strict=True)) if visits else [row[:0]] * 3
+    payoffs = game.payoff(end, torch.arange(len(deals), device=end.device), deals)
+    transitions, of_decisions = [], []
+    for player in PLAYERS:
+        mine = (game.actor[nodes] == player).nonzero()[:, 0]
+        mine = mine[rows[mine].argsort(stable=True)]  # levels are in order of depth, so each game's decisions stay so
+        reward = payoffs if player == 0 else -payoffs
+        transitions.append(_transitions(game, deals, nodes[mine], rows[mine], actions[mine], reward))
+        of_decisions.append(modes[rows[mine]][:, [player, 1 - player]])
+    return Episodes((transitions[0], transitions[1]), (of_decisions[0], of_decisions[1]), payoffs, touched)
+
+
+def _actions(
+    game: Game,
+    deals: Deals,
+    strategies: tuple[Strategy, Strategy],
+    stream: int,
+    node: torch.Tensor,
+    row: torch.Tensor,
+) -> torch.Tensor:
+    """The action taken in every live game, int64 [M]."""
+    action, actor = torch.empty_like(node), game.actor[node]
+    chance = addressed_uniforms(stream, deals.traversal[row], node)
+    for player in PLAYERS:
+        here = (actor == player).nonzero()[:, 0]
+        if len(here):
+            action[here] = sample_actions(strategies[player](node[here], row[here]), chance[here])
+    return action
+
+
+def _transitions(
+    game: Game, deals: Deals, node: torch.Tensor, row: torch.Tensor, action: torch.Tensor, payoff: torch.Tensor
+) -> Transitions:
+    """The transitions of a player's decisions, ordered by game and depth; `payoff` [B] is the player's."""
+    terminal = torch.ones_like(row, dtype=torch.bool)
+    terminal[:-1] = row[1:] != row[:-1]
+    infosets = infosets_at(game, node, row, deals)
+    after = torch.arange(len(row), device=row.device) + ~terminal
+    return Transitions(
+        infosets=infosets,
+        action=action,
+        reward=payoff[row].masked_fill(~terminal, 0.0),
+        following=infosets[after],
+        terminal=terminal,
+    )
+
+
+_LEAST_RATE = 0.1  # where a cosine ends, as a share of the rate: with a Q that no longer learns an average would drift
+_CLIP = 1.0  # largest norm of a gradient
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # Adam's state of each parameter
+
+
+def cosine(t: int, last: int) -> float:
+    """The factor on a learning rate in iteration t of `last`, which falls along a cosine to a tenth."""
+    return _LEAST_RATE + (1 - _LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * (t - 1) / last))
+
+
+def copies(learners: Sequence[Learner]) -> tuple[SplitNetwork, SplitNetwork]:
+    """Copies of both players' networks, which training does not change."""
+    shared = {id(learner.network.node_features): learner.network.node_features for learner in learners}
+    return copy.deepcopy(learners[0].network, dict(shared)), copy.deepcopy(learners[1].network, dict(shared))
+
+
+class Learner:
+    """A network and its Adam, whose state is kept between iterations."""
+
+    def __init__(self, network: SplitNetwork) -> None:
+        self.network = network
+        self.updates = 0  # steps taken
+        self._parameters = list(network.parameters())
+        self._optimizer = torch.optim.Adam(self._parameters, fused=True)
+
+    def descend(
+        self,
+        examples: int,
+        loss: Callable[[torch.Tensor], torch.Tensor],
+        steps: int,
+        batch_size: int,
+        learning_rate: float,
+        stream: int,
+    ) -> float:
+        """Take `steps` on mini-batches drawn with replacement from `examples`, and return their mean loss.
+
+        `loss(index)` is the mean loss of the examples `index`, int64 [batch_size]. Raises TrainingError if it is
+        not a number.
+        """
+        device = self._parameters[0].device
+        index = torch.randint(examples, (steps, batch_size), generator=generator(stream, str(device)), device=device)
+        total = torch.zeros((), device=device)
+        self._optimizer.param_groups[0]["lr"] = learning_rate
+        with flushed_denormals():
+            for some in index:
+                total += self._step(loss(some))
+        mean = float(total) / steps
+        if not mean < float("inf"):  # also true for NaN
+            raise TrainingError(
+                f"The loss is not a number after {self.updates} steps at learning rate {learning_rate:g}: "
+                "lower the learning rate."
+            )
+        return mean
+
+    def _step(self, loss: torch.Tensor) -> torch.Tensor:
+        for parameter, gradient in zip(self._parameters, gradients(loss, self._parameters), strict=True):
+            parameter.grad = gradient
+        nn.utils.clip_grad_norm_(self._parameters, _CLIP)
+        self._optimizer.step()
+        self.updates += 1
+        return loss.detach()
+
+    def tensors(self, *, training: bool = True) -> dict[str, torch.Tensor]:
+        """The tensors of a checkpoint: weights, the number of steps, and for `training` the optimizer's state."""
+        tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        for position, parameter in enumerate(self._parameters if training else []):
+            for name, tensor in self._optimizer.state[parameter].items():
+                tensors[f"optimizer.{position}.{name}"] = tensor
+        return tensors | {"updates": torch.tensor(self.updates)}
+
+    def load_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Restore the state from the result of `tensors`. Raises CheckpointError for other shapes and types."""
+        load_weights(self.network, part(tensors, "network."), "network.")
+        require_like("updates", tensors["updates"], torch.tensor(0))
+        self.updates = int(tensors["updates"])
+        if "optimizer.0.step" not in tensors:
+            return
+        moments = {
+            position: {name: tensors[f"optimizer.{position}.{name}"] for name in _MOMENTS}
+            for position in range(len(self._parameters))
+            if f"optimizer.{position}.step" in tensors
+        }
+        for position, state in moments.items():
+            for name, tensor in state.items():
+                like = torch.tensor(0.0) if name == "step" else self._parameters[position]
+                require_like(f"optimizer.{position}.{name}", tensor, like)
+        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": moments})
+
+
+def outputs_at(network: SplitNetwork, infosets: Infosets, encoding: Encoding) -> torch.Tensor:
+    """The network's outputs in units of its `scale`, float32 [I, A]; a CPU computes each distinct infoset once.
+
+    In small games most infosets occur many times in a mini-batch. On a GPU finding the repetitions costs more than it
+    saves.
+    """
+    if infosets.cards.device.type != "cpu":
+        return network(infosets)  # type: ignore[no-any-return]
+    code = card_codes(infosets.cards, encoding) * len(encoding.legal) + infosets.node
+    example, place = distinct(code)
+    return functional.embedding(place, network(infosets[example]))
+
+
+class SelfPlay(Solver):
     """A solver whose iterations are batches of episodes, each followed by updates of all networks.
 
     Every random stream is derived from (seed, purpose, iteration, player), so there is no generator state to save.
     """
 
-    game: Game
-    config: RunConfig
-    iteration: int = 0
-    nodes_touched: int = 0
+    def __init__(self, game: Game, config: RunConfig) -> None:
+        self.game, self.config = game, config
+        self.workers = Workers(config.runtime.threads if game.device == "cpu" else 1)
 
     @property
     @abstractmethod
@@ -38,26 +257,13 @@ class SelfPlay(ABC):
         """The solver's own section of the configuration."""
 
     @abstractmethod
-    def average_policy(self) -> Policy:
-        """The result of the run."""
+    def _iterate(self) -> Record:
+        """One iteration."""
 
-    @abstractmethod
-    def current_policy(self) -> Policy:
-        """The newest strategy."""
-
-    def policy(self, name: str) -> Policy:
-        """The strategy `current`, or the result for other names. Raises NoPolicy for snapshot policies."""
-        if name == "sd-cfr":
-            raise NoPolicy("is not a run of Deep CFR and has no snapshots: use --policy average.")
-        return self.current_policy() if name == "current" else self.average_policy()
-
-    @property
-    def average_iteration(self) -> int:
-        """The iteration of the result's networks."""
-        return self.iteration
-
-    def fit_average(self) -> None:  # noqa: B027
-        """Do nothing: the result's networks are trained in every iteration."""
+    def iterations(self) -> Iterator[Record]:
+        """Batches of episodes with updates, from the current state to the configured number of iterations."""
+        while self.iteration < self.settings.iterations:
+            yield self._iterate()
 
     def describe(self) -> str:
         """One line with game, iterations, episodes, network size and seed."""
@@ -67,27 +273,33 @@ class SelfPlay(ABC):
             f"seed {self.config.seed}"
         )
 
-    def seconds_per_iteration(self) -> None:  # noqa: B027
-        """None: not known before an iteration has run."""
+    @abstractmethod
+    def _kinds(self, t: int) -> Sequence[Sequence[NetworkPlayer]]:
+        """The strategies that each player may play in iteration t."""
 
-    def thin(self, keep_networks: int) -> None:  # noqa: B027
-        """Do nothing: there are no snapshots."""
+    @abstractmethod
+    def modes(self, deals: Deals, t: int) -> torch.Tensor:
+        """The strategy that each player plays in each game, int64 [B, P]: its place among `_kinds`, or EXPLORE."""
 
-    def close(self) -> None:  # noqa: B027
-        """Do nothing: there are no other processes."""
+    def _play(self, t: int) -> Iterator[Episodes]:
+        """The episodes of an iteration in order, in chunks."""
+        total, deal, act, kinds = (
+            self.settings.episodes,
+            self._stream("deal", t),
+            self._stream("action", t),
+            self._kinds(t),
+        )
 
-    def _facts(self, memories: dict[str, int]) -> dict[str, Any]:
-        """The facts of a checkpoint; `memories` is empty if training cannot go on from it."""
-        return {
-            "solver": self.config.solver,
-            "game": self.game.name,
-            "iteration": self.iteration,
-            "nodes_touched": self.nodes_touched,
-            "memories": memories,
-        }
+        def run_chunk(first: int) -> Episodes:
+            deals = self.game.deal(min(CHUNK, total - first), deal, first)
+            drawn = self.modes(deals, t)
+            mine, theirs = (mixed(self.game, deals, drawn[:, player], player, kinds[player]) for player in PLAYERS)
+            return play_episodes(self.game, deals, (mine, theirs), drawn, act)
 
-    def _restore_facts(self, saved: SavedState) -> None:
-        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        yield from self.workers.map(run_chunk, range(0, total, CHUNK))
+
+    def _learner(self, *purpose: str | int) -> Learner:
+        return Learner(self._new_network(*purpose))
 
     def _new_network(self, *purpose: str | int) -> SplitNetwork:
         return build_network(self.game.encoding, self.config.network, generator(self._stream("network", *purpose)))
@@ -96,7 +308,6 @@ class SelfPlay(ABC):
         return key(self.config.seed, self.config.solver, *purpose)
 
 
-PLAYERS = (0, 1)
 EXPLORE = -1  # the mode of a player in a game in which it plays the first of its players, with random actions between
 _RANDOM = 0.5  # probability of a random action then
 CHUNK = 4096  # episodes that advance together in one thread, so that their data fits in the cache

@@ -24,16 +24,15 @@ from deepcfr.games.rules import PokerRules
 from deepcfr.machine import usable_memory
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy
-from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.policies.network import AveragePolicy
+from deepcfr.policies.network import AveragePolicy, WithFirstRound
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Boards, OnBoard, count_boards
 from deepcfr.ranges.public_chance import BoardSampler, visited_boards
 from deepcfr.ranges.sweep import sweep
 from deepcfr.rng import generator, key
 from deepcfr.runs.folder import RunFolder
-from deepcfr.solvers.board_collector import panel_stream
-from deepcfr.solvers.vector_cfr import VectorCFR, memory_bytes
+from deepcfr.solvers.data import panel_stream
+from deepcfr.solvers.vector_cfr import VectorCFR
 from deepcfr.training.fit import fit
 from deepcfr.training.networks import build_network
 from deepcfr.types import Say
@@ -200,7 +199,7 @@ def _check(game: PokerGame, config: RunConfig, iteration: int, settings: BudgetS
     for name, value in (("steps", settings.steps), ("examples", settings.examples), ("threads", settings.threads)):
         if value is not None and value < 1:
             raise ConfigError(f"'{name}' must be at least 1, but is {value}.")
-    needed, available = memory_bytes(game.rules, _tabular(config, 1)), usable_memory()
+    needed, available = VectorCFR.memory_bytes(game, _tabular(config, 1)), usable_memory()
     if not {"tabular", "architecture"} <= settings.skip and available is not None and needed > 0.9 * available:
         raise ConfigError(
             f"The tables of {game.name} need {needed / 1e9:.1f} GB, but only {available / 1e9:.1f} GB are available: "

@@ -28,7 +28,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.live import LiveObserver
 from deepcfr.runs.metrics import nash_conv, number
 from deepcfr.runs.record import RunData, read_run
-from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.base import Record, Solver
 from deepcfr.training.fit import FitResult
 
 _ROWS = 15  # rows of the table of the curves' numbers

@@ -28,9 +28,8 @@ from deepcfr.files import (
     sync_folder,
     write_atomically,
 )
-from deepcfr.memory.reservoir import SavedState
 from deepcfr.runs.record import STATE, checkpoint_folders
-from deepcfr.solvers.build import Solver
+from deepcfr.solvers.base import SavedState, Solver
 
 FORMAT = 1
 NETWORKS = "networks.safetensors"
@@ -96,7 +95,7 @@ def _clear(checkpoints: Path) -> None:
 
 
 def _require_room(folder: Path, solver: Solver, memories: bool) -> None:
-    needed = solver.memory_bytes(memories)
+    needed = solver.state_bytes(memories)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(28, f"it needs {needed / 1e6:,.0f} MB and {free / 1e6:,.0f} MB are free")

@@ -9,7 +9,7 @@ from shutil import disk_usage
 
 import torch
 
-from deepcfr.abstraction.buckets import read_counts, read_description, table_bytes
+from deepcfr.abstraction.buckets import read_counts, table_bytes
 from deepcfr.abstraction.texture import TEXTURE
 from deepcfr.config import AnyConfig, PublicChanceSampling, RunConfig, SolveConfig, unread_settings
 from deepcfr.errors import ConfigError
@@ -19,28 +19,23 @@ from deepcfr.games import strength
 from deepcfr.games.base import Game
 from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import Poker, PokerGame
-from deepcfr.games.presets import GameSource, build_game, cards_of, is_poker
+from deepcfr.games.presets import GameSource, cards_of, is_poker
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
 from deepcfr.machine import usable_memory
 from deepcfr.ranges.boards import keeps_all
 from deepcfr.ranges.rounds import round_trees
-from deepcfr.reinforcement import nfsp
+from deepcfr.runs.build import make_game, solver_class
 from deepcfr.runs.listing import duration
-from deepcfr.solvers import mccfr, memories, tree_cfr, vector_cfr
-from deepcfr.solvers.build import Solver, require_tabular
-from deepcfr.solvers.history_values import value_memory_bytes
+from deepcfr.solvers.base import Solver
+from deepcfr.solvers.data import value_memory_bytes
 from deepcfr.solvers.mccfr import built_in_buckets
 from deepcfr.solvers.memories import board_bytes, drawn_bytes
 from deepcfr.training.networks import number_of_weights
 
 
 def cost_notes(
-    config: AnyConfig,
-    source: GameSource,
-    abstraction: Path | None = None,
-    *,
-    game: Callable[[], Game] | None = None,
+    config: AnyConfig, source: GameSource, abstraction: Path | None = None, *, game: Callable[[], Game] | None = None
 ) -> list[str]:
     """Sentences on the memory of a run and on settings that it does not read.
 
@@ -49,33 +44,43 @@ def cost_notes(
     Raises ConfigError if its device is missing, or too small for its memories or tables, and the errors of the game and the
     abstraction if they are missing.
     """
+    game = game or partial(make_game, source, config)
     if isinstance(config, SolveConfig):
-        return _tabular_notes(config, source, abstraction, game or partial(build_game, source))
-    available = _memory_of(config.runtime.device)
-    poker = (game or partial(build_game, source, config.network.suits))()
-    table = _strength_bytes(poker, config)
+        return [*_of_tables(config, source, abstraction, game), *unread_settings(config)]
+    made = game()
+    reason = refusal(made.rules) if isinstance(made, PokerGame) else None
+    return [*_of_networks(config, made), *unread_settings(config), *([reason] if reason else [])]
+
+
+def require_memory(what: str, needed: int, available: int | None, advice: str = "", beside: int = 0) -> None:
+    """Raise ConfigError with `what` and `advice` if `needed` bytes do not fit into what is `available`.
+
+    Other `beside` bytes are there already. None: what is available is not known.
+    """
+    if available is not None and needed + beside > 0.9 * available:
+        advice = f": {advice}" if advice else ""
+        raise ConfigError(f"{what} {needed / 1e9:,.1f} GB, and there are {available / 1e9:.1f} GB{advice}.")
+
+
+def _of_networks(config: RunConfig, game: Game) -> Iterator[str]:
+    """Sentences on a run that trains networks."""
+    available, networks, table = _memory_of(config.runtime.device), network_bytes(game, config), 0
+    if isinstance(game, PokerGame) and config.network.strength:
+        deck = (game.card_groups, game.rules.num_ranks, game.rules.num_suits)
+        table = strength.table_bytes(*deck, spread=strength.has_spread(game.card_groups))
     if available is not None and config.runtime.device != "cpu":  # processors map the table from a file
         available -= table
-    _require_networks(poker, config, available)
-    notes = [poker.size] if hasattr(poker, "size") else []
+    settings = "network.width or network.layers" + ", or raise cfr.keep_networks" * bool(config.cfr.keep_networks)
+    require_memory("The networks need up to", networks, available, f"lower {settings}")
+    if hasattr(game, "size"):
+        yield game.size
     if config.solver != "ppo":  # which has no memories
-        notes.append(_memory_note(poker, config, available))
-    if not isinstance(poker, PokerGame):
-        return [*notes, *unread_settings(config)]
-    if config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
-        notes.append(_board_note(poker, config.sampling))
-        if (
-            config.sampling.hands
-            and not config.sampling.panel
-            and keeps_all(poker.rules, merge=poker.suits == "canonical")
-        ):
-            notes.append(f"sampling.hands: ignored, because all boards of {poker.name} are kept with all their hands")
+        yield _memory_note(game, config, available, networks)
+    if isinstance(game, PokerGame) and config.sampling.kind == "public-chance" and config.solver == "deep-cfr":
+        yield from _board_notes(game, config.sampling)
     if table:
         kept = f", kept in {folder}" if table >= strength.KEPT_BYTES and (folder := cache_folder()) else ""
-        notes.append(f"the table of hand strengths takes {table / 1e9:.2f} GB{kept}")
-    notes += unread_settings(config)
-    reason = refusal(poker.rules)
-    return [*notes, reason] if reason else notes
+        yield f"the table of hand strengths takes {table / 1e9:.2f} GB{kept}"
 
 
 def network_bytes(game: Game, config: RunConfig) -> int:
@@ -83,142 +88,92 @@ def network_bytes(game: Game, config: RunConfig) -> int:
 
     Weights take four bytes, and two in snapshots; Adam keeps two moments of each.
     """
-    count = number_of_weights(game.encoding, config.network)
+    count, moments = number_of_weights(game.encoding, config.network), 2
+    if config.solver == "deep-cfr":
+        every = config.cfr.keep_networks
+        snapshots = config.iterations // every if every else 0
+        return count * (4 * (2 + moments + 2 + config.has_values) + 2 * 2 * snapshots)
+    return count * 4 * (4 * (2 + moments) + (2 if config.solver == "nfsp" else 0))
+
+
+def _memory_note(game: Game, config: RunConfig, available: int | None, networks: int) -> str:
+    """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks."""
+    needed = solver_class(game, config).memory_bytes(game, config)
+    names = [
+        "memory.advantage_capacity",
+        "memory.strategy_capacity",
+        *(["values.capacity"] if config.has_values else []),
+    ]
     if config.solver == "nfsp":
-        fitted, others, moments = 4, 2, 2
-    elif config.solver == "ppo":
-        fitted, others, moments = 4, 0, 2
+        names = ["nfsp.reservoir_capacity", "nfsp.replay_capacity"]
+    lower = f"lower {' or '.join(names)}"
+    if config.memory.files and config.solver != "nfsp":
+        folder = Path(config.memory.files)
+        _require_disk(folder, needed - value_memory_bytes(game, config), lower)
     else:
-        fitted, others, moments = 1, 2 + config.has_values, 2
-    every = config.cfr.keep_networks if config.solver == "deep-cfr" else 0
-    snapshots = config.iterations // every if every else 0
-    return count * (4 * (fitted * (2 + moments) + others) + 2 * 2 * snapshots)
-
-
-def _strength_bytes(game: Game, config: RunConfig) -> int:
-    """Bytes of the table of hand strengths that the networks read; 0 if they read none."""
-    if not isinstance(game, PokerGame) or not config.network.strength:
-        return 0
-    deck = (game.card_groups, game.rules.num_ranks, game.rules.num_suits)
-    return strength.table_bytes(*deck, spread=strength.has_spread(game.card_groups))
-
-
-def _require_networks(game: Game, config: RunConfig, available: int | None) -> None:
-    """Raise ConfigError if the networks do not fit into what is `available`; None: it is not known."""
-    needed = network_bytes(game, config)
-    if available is not None and needed > 0.9 * available:
-        settings = "network.width or network.layers" + ", or raise cfr.keep_networks" * bool(config.cfr.keep_networks)
-        raise ConfigError(
-            f"The networks need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {settings}."
-        )
-
-
-def _memory_note(poker: Game, config: RunConfig, available: int | None) -> str:
-    """A sentence on the memories of a run; raises ConfigError if they do not fit beside its networks into `available`."""
-    is_nfsp = config.solver == "nfsp"
-    needed = nfsp.memory_bytes(poker, config.nfsp) if is_nfsp else memories.memory_bytes(poker, config)
-    if config.memory.files and not is_nfsp:
-        _require_disk(Path(config.memory.files), needed - value_memory_bytes(poker, config), _capacities(config))
-    elif available is not None and needed + network_bytes(poker, config) > 0.9 * available:
-        names = "nfsp.reservoir_capacity or nfsp.replay_capacity" if is_nfsp else _capacities(config)
-        raise ConfigError(
-            f"The memories need up to {needed / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB: lower {names}."
-        )
+        require_memory("The memories need up to", needed, available, lower, beside=networks)
     return f"memories take up to {needed / 1e9:.2f} GB, and a checkpoint as much on disk"
 
 
-def _capacities(config: RunConfig) -> str:
-    """The settings that memories shrink with."""
-    of_values = ["values.capacity"] if config.has_values else []
-    return " or ".join(["memory.advantage_capacity", "memory.strategy_capacity", *of_values])
-
-
-def _require_disk(folder: Path, needed: int, names: str) -> None:
+def _require_disk(folder: Path, needed: int, lower: str) -> None:
     """Raise ConfigError if files of memories do not fit into the folder, which need not exist yet."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = disk_usage(there).free
     if needed > free:
         raise ConfigError(
-            f"The memories need up to {needed / 1e9:.1f} GB in '{folder}', where {free / 1e9:.1f} GB are free: lower "
-            f"{names}, or set memory.files to another folder."
+            f"The memories need up to {needed / 1e9:.1f} GB in '{folder}', where {free / 1e9:.1f} GB are free: {lower}, "
+            "or set memory.files to another folder."
         )
 
 
-def _board_note(game: PokerGame, settings: PublicChanceSampling) -> str:
+def _board_notes(game: PokerGame, settings: PublicChanceSampling) -> Iterator[str]:
+    """Sentences on the boards of public-chance traversals."""
     if not keeps_all(game.rules, merge=game.suits == "canonical"):
         if settings.panel:
             raise ConfigError(
                 f"{game.name} has too many boards to keep, and a panel keeps its boards: set sampling.panel to false, "
                 "and cfr.weighting to linear, or sampling.kind to external."
             )
-        return f"each thread takes up to {drawn_bytes(game, round_trees(game)) / 1e9:.2f} GB for a drawn board"
-    needed, available = board_bytes(game, settings, round_trees(game)), usable_memory()
-    if available is not None and needed > 0.9 * available:
-        raise ConfigError(
-            f"Public-chance traversals keep all boards of {game.name}, which need {needed / 1e9:,.1f} GB, and there are "
-            f"{available / 1e9:.1f} GB: sampling.kind = external keeps none."
-        )
-    return f"boards take up to {needed / 1e9:.2f} GB"
+        yield f"each thread takes up to {drawn_bytes(game, round_trees(game)) / 1e9:.2f} GB for a drawn board"
+        return
+    needed = board_bytes(game, settings, round_trees(game))
+    what = f"Public-chance traversals keep all boards of {game.name}, which need"
+    require_memory(what, needed, usable_memory(), "sampling.kind = external keeps none")
+    yield f"boards take up to {needed / 1e9:.2f} GB"
+    if settings.hands and not settings.panel:
+        yield f"sampling.hands: ignored, because all boards of {game.name} are kept with all their hands"
 
 
-def _tabular_notes(
-    config: SolveConfig, source: GameSource, abstraction: Path | None, game: Callable[[], Game]
-) -> list[str]:
-    settings = config.solve
-    sampled = settings.algorithm == "mccfr"
-    notes, buckets = [], 0
-    if is_poker(source):
-        deck = cards_of(source)
-        reason = refusal(deck)
-        if reason and not sampled:
-            raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
-        notes = [reason] if reason else []
-        buckets = _abstraction_bytes(deck, abstraction)
-    if isinstance(source, PokerRules) and not sampled:
-        needed = vector_cfr.memory_bytes(source, settings)
-    else:
-        made = require_tabular(game())
-        notes += [made.size] if isinstance(made, TreeGame) else []
-        if sampled:
-            counts = None if isinstance(made, TreeGame) else _bucket_counts(config, made, abstraction)
-            needed = mccfr.memory_bytes(made, counts, settings.precision, settings.baseline)
-        else:
-            assert isinstance(made, TreeGame)
-            needed = tree_cfr.memory_bytes(made)
-    if reason := tables_refusal(source.name, settings.precision, needed, buckets):
-        raise ConfigError(f"{reason}{_advice(source, sampled)}.")
-    notes.append(f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk")
-    notes += [f"the abstraction takes {buckets / 1e9:.2f} GB"] if buckets else []
-    return [*notes, *unread_settings(config)]
-
-
-def _bucket_counts(config: SolveConfig, game: Poker, abstraction: Path | None) -> tuple[int, ...] | None:
-    """The buckets of each round; None for a lossless abstraction, which is not built for it."""
-    if abstraction:
-        return read_counts(abstraction, game.source.deck, any_betting=isinstance(game, LadderPoker))
-    return None if config.solve.abstraction == "lossless" else built_in_buckets(game.source.deck, TEXTURE).counts
-
-
-def tables_refusal(name: str, precision: str, needed: int, buckets: int = 0) -> str | None:
-    """The reason why memory cannot hold tables of `needed` bytes and an abstraction of `buckets` bytes; None if it can.
-
-    A sentence without its full stop, so that advice can follow.
-    """
-    available = usable_memory()
-    if available is None or needed + buckets <= 0.9 * available:
-        return None
+def _of_tables(
+    config: SolveConfig, source: GameSource, abstraction: Path | None, build: Callable[[], Game]
+) -> Iterator[str]:
+    """Sentences on a run of a tabular solver."""
+    settings, sampled = config.solve, config.solve.algorithm == "mccfr"
+    reason = refusal(cards_of(source)) if is_poker(source) else None
+    if reason and not sampled:
+        raise ConfigError(f"{settings.algorithm} visits every board: {reason} mccfr samples them.")
+    game, counts, buckets = build(), None, 0
+    kind = solver_class(game, config)
+    if isinstance(game, Poker) and abstraction:
+        counts = read_counts(abstraction, game.source.deck, any_betting=isinstance(game, LadderPoker))
+        buckets = table_bytes(game.source.deck, counts)
+    elif isinstance(game, Poker) and settings.abstraction != "lossless":
+        counts = built_in_buckets(game.source.deck, TEXTURE).counts
+    needed = kind.memory_bytes(game, settings, **({"counts": counts} if counts else {}))
     beside = f", and its abstraction {buckets / 1e9:.1f} GB" if buckets else ""
-    return f"The tables of {name} in {precision} need {needed / 1e9:.1f} GB{beside}, and there are {available / 1e9:.1f} GB"
-
-
-def _abstraction_bytes(rules: PokerRules, abstraction: Path | None) -> int:
-    return table_bytes(rules, tuple(read_description(abstraction)["counts"])) if abstraction else 0
-
-
-def _advice(source: GameSource, sampled: bool) -> str:
-    if not isinstance(source, PokerRules):
-        return ""
-    return ": choose an abstraction" if sampled else ": choose int16, or mccfr with an abstraction"
+    advice = "choose an abstraction" if sampled else "choose int16, or mccfr with an abstraction"
+    require_memory(
+        f"The tables of {source.name} in {settings.precision}{beside} need",
+        needed,
+        usable_memory(),
+        advice if isinstance(source, PokerRules) else "",
+        beside=buckets,
+    )
+    if size := game.size if isinstance(game, TreeGame) else reason:
+        yield size
+    yield f"tables take {needed / 1e9:.2f} GB, and a checkpoint about as much on disk"
+    if buckets:
+        yield f"the abstraction takes {buckets / 1e9:.2f} GB"
 
 
 def time_notes(solver: Solver, config: AnyConfig) -> Iterator[str]:

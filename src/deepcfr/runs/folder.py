@@ -27,27 +27,19 @@ from deepcfr.errors import CheckpointError, ConfigError, NoPolicy
 from deepcfr.files import cannot_write, json_bytes, read_json, signed_json, write_atomically
 from deepcfr.games.base import Game
 from deepcfr.games.ladder import LadderRules
-from deepcfr.games.poker import Poker, poker_game
-from deepcfr.games.presets import GameSource, build_game, cards_of, load_source
+from deepcfr.games.presets import GameSource, cards_of, load_source
 from deepcfr.policies.base import Policy
+from deepcfr.runs.build import build_solver, make_game
 from deepcfr.runs.checkpoint import Checkpoint, newest_checkpoint, restore, save_checkpoint
 from deepcfr.runs.costs import cost_notes
 from deepcfr.runs.metrics import environment, read_metrics, truncate_metrics
 from deepcfr.runs.record import RunRecord, checkpoint_folders, trained_here
-from deepcfr.solvers.build import Solver, build_solver
+from deepcfr.solvers.base import Solver
 from deepcfr.solvers.memories import without_memories
 from deepcfr.types import Say
 
 if TYPE_CHECKING:
     from deepcfr.cluster.ray_cluster import RayCluster  # Ray is optional
-
-
-def make_game(source: GameSource, config: AnyConfig, device: str = "cpu") -> Game:
-    """The game of a run, with cards as its networks see them."""
-    if isinstance(config, SolveConfig):
-        return build_game(source, device=device)
-    game = build_game(source, config.network.suits, device)
-    return poker_game(game) if isinstance(game, Poker) else game
 
 
 class RunFolder(RunRecord):
@@ -202,9 +194,7 @@ class RunFolder(RunRecord):
         """A hash that a checkpoint must have: of the game and the settings that decide the state's shape and meaning."""
         parts: list[dict[str, Any]] = [dataclasses.asdict(self.source)]
         if isinstance(self.config, RunConfig):
-            memory = dataclasses.asdict(self.config.memory)
-            memory |= {"shards": 1, "files": memory.pop("files")}  # as in the shipped checkpoints
-            parts += [dataclasses.asdict(self.config.network), memory]
+            parts += [dataclasses.asdict(self.config.network), dataclasses.asdict(self.config.memory)]
             if self.config.has_values:
                 parts += [{"values": self.config.values.capacity}]
             if self.config.advantage.bootstrapped:
@@ -282,7 +272,7 @@ class RunFolder(RunRecord):
             raise CheckpointError(f"'{self.path}' has no checkpoint yet, so there is no policy to load.")
         return self.played(solver, which), solver
 
-    def played(self, solver: Solver, which: str) -> Any:
+    def played(self, solver: Solver, which: str) -> Policy:
         """The policy of a name; raises CheckpointError if there is none (yet)."""
         try:
             return solver.policy(which)

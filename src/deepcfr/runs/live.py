@@ -23,7 +23,7 @@ from deepcfr.games.presets import is_poker
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.listing import duration
 from deepcfr.runs.train import Summary
-from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.base import Record, Solver
 from deepcfr.training.fit import FitResult
 
 LATEST = 10  # iterations whose mean time the next ones are expected to take

@@ -16,7 +16,7 @@ from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.metrics import append_metrics, read_metrics, truncate_metrics
 from deepcfr.runs.record import trained_here
 from deepcfr.signals import Interrupt, catch_interrupt
-from deepcfr.solvers.build import Record, Solver
+from deepcfr.solvers.base import Record, Solver
 from deepcfr.training.fit import FitResult
 
 if TYPE_CHECKING:

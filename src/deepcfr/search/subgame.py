@@ -30,7 +30,7 @@ from deepcfr.ranges.regret_kernels import drop_rare, fade
 from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import EVERYTHING, BoardStrategy, RoundPass, Scratch, showdowns
 from deepcfr.ranges.tables import BoardTables, Int16Table
-from deepcfr.solvers.tabular import DISCOUNTED, Discounting
+from deepcfr.solvers.base import DISCOUNTED, Discounting
 from deepcfr.solvers.vector_cfr import update
 from deepcfr.types import Bools, Doubles, Floats, Ints
 

@@ -22,12 +22,11 @@ import torch
 
 from deepcfr.config.records import CFRConfig, Weighting
 from deepcfr.games.poker import PokerGame
-from deepcfr.policies.first_round import FirstRound, first_board
-from deepcfr.policies.network import regret_matching
-from deepcfr.policies.snapshots import iteration_weight
+from deepcfr.policies.network import FirstRound, first_board, regret_matching
 from deepcfr.ranges.regret_kernels import match_regrets
+from deepcfr.solvers.base import DISCOUNTED, Discounting
 from deepcfr.solvers.memories import TraversalResult
-from deepcfr.solvers.tabular import DISCOUNTED, Discounting
+from deepcfr.solvers.snapshots import iteration_weight
 from deepcfr.training.examples import InfosetExamples
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Doubles, Samples

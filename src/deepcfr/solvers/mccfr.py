@@ -48,13 +48,12 @@ from deepcfr.games.ladder_game import LadderPoker
 from deepcfr.games.poker import PokerGame
 from deepcfr.games.rules import PokerRules
 from deepcfr.games.tree_game import TreeGame
-from deepcfr.memory.reservoir import Array, SavedState
 from deepcfr.parallel import Workers
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
 from deepcfr.policies.styles import ThresholdPolicy
 from deepcfr.policies.tables import AbstractPolicy, TreePolicy
 from deepcfr.rng import key
+from deepcfr.sampling.initial import RangeBuckets, hand_table, range_buckets, start_hands, tree_table
 from deepcfr.sampling.ladder_tables import LadderLayout, Run, compact, expand, hand_layout, ladder_traversals
 from deepcfr.sampling.mccfr import (
     NO_BASELINE,
@@ -73,10 +72,9 @@ from deepcfr.sampling.traversal_tree import (
     poker_situations,
     poker_traversal_tree,
 )
-from deepcfr.solvers.tabular import TabularRecord, TabularSolver
+from deepcfr.solvers.base import PLAYERS, Array, SavedState, TabularRecord, TabularSolver
 from deepcfr.types import Cards, Doubles, require_like
 
-PLAYERS = (0, 1)
 EXPLORATION = 0.6  # share of uniform play in the traverser's policy in outcome sampling (Lanctot et al. 2009)
 _FLOOR_SLOPE, _FLOOR_END = -2.5e-7, 40_000  # change of a floor after every game, and its last game (Lin 2024, 6.2)
 UNIFORM: Literal["uniform"] = "uniform"  # the strategy of tables of zeros
@@ -85,19 +83,6 @@ _COMPACT = "average-compact"
 
 AnyGame = PokerGame | TreeGame | LadderPoker
 Table = npt.NDArray[np.floating]
-
-
-def memory_bytes(game: AnyGame, counts: tuple[int, ...] | None, precision: str, baseline: str = "none") -> int:
-    """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
-
-    `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not built
-    either. Of a game with a few bet sizes it is an upper bound: pages of rows that never occur take no memory.
-    """
-    entries = _entries(game, counts)
-    values = {"none": 0, "infoset": entries}
-    if isinstance(game, TreeGame):
-        values["history"] = game.explicit.num_nodes
-    return 2 * entries * np.dtype(precision).itemsize + 8 * values.get(baseline, 0)
 
 
 def _entries(game: AnyGame, counts: tuple[int, ...] | None) -> int:
@@ -149,8 +134,6 @@ class MCCFR(TabularSolver):
         else:
             self.tables = _HandTables(game, config, abstraction)
         self._trees = _trees(game, self.tables, config)
-        self.iteration = 0
-        self.nodes_touched = 0
         self.workers = Workers(threads)
         # pages of zeros take no memory until a traversal writes to them
         entries = self.tables.entries
@@ -260,16 +243,27 @@ class MCCFR(TabularSolver):
         if saved.facts["memories"] or self._trees:
             super().restore(saved, memories)
             return
-        self.iteration, self.nodes_touched = int(saved.facts["iteration"]), int(saved.facts["nodes_touched"])
+        self._restore_facts(saved)
         found = saved.array(_COMPACT)
         require_like(_COMPACT, found, np.empty(found.size, np.uint8))
         self._played = expand(np.array(found), self.tables.entries)
 
-    def memory_bytes(self, memories: bool) -> int:
+    def state_bytes(self, memories: bool) -> int:
         """Upper bound on the bytes of a saved state: an entry of the compact form takes at most one byte."""
-        if memories or self._trees:
-            return super().memory_bytes(memories)
-        return self.tables.entries
+        return super().state_bytes(memories) if memories or self._trees else self.tables.entries
+
+    @staticmethod
+    def memory_bytes(game: AnyGame, config: TabularConfig, counts: tuple[int, ...] | None = None) -> int:
+        """Bytes of a solver's regrets and averages and of its baseline, computed before they are allocated.
+
+        `counts` are the buckets of each round of a poker game; None stands for the lossless abstraction, which is not
+        built either. Of a game with a few bet sizes it is an upper bound: pages of rows that never occur take no memory.
+        """
+        entries = _entries(game, counts)
+        values = {"none": 0, "infoset": entries}
+        if isinstance(game, TreeGame):
+            values["history"] = game.explicit.num_nodes
+        return 2 * entries * np.dtype(config.precision).itemsize + 8 * values.get(config.baseline, 0)
 
     def initial_policy(self) -> Policy:
         """The policy at the start of training."""

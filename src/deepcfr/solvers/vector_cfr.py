@@ -17,10 +17,8 @@ import numpy.typing as npt
 
 from deepcfr.config import TabularConfig
 from deepcfr.errors import GameError
-from deepcfr.games.betting import build_tree
 from deepcfr.games.board_index import count_classes
 from deepcfr.games.poker import PokerGame
-from deepcfr.games.rules import PokerRules
 from deepcfr.parallel import Workers
 from deepcfr.policies.tables import RangePolicy
 from deepcfr.ranges.boards import Board, Boards, Deal, Visit, kept_bytes
@@ -29,25 +27,10 @@ from deepcfr.ranges.rounds import RoundTree
 from deepcfr.ranges.sweep import RoundPass, Scratch
 from deepcfr.ranges.tables import BoardTables, Int16Table
 from deepcfr.rng import key
-from deepcfr.solvers.tabular import Discounting, FullWidthSolver, discounting
+from deepcfr.solvers.base import PLAYERS, Discounting, FullWidthSolver, discounting
 from deepcfr.types import Floats
 
-PLAYERS = (0, 1)
 _BYTES = {"float64": 8, "float32": 4, "int16": 2}
-
-
-def memory_bytes(rules: PokerRules, config: TabularConfig) -> int:
-    """Bytes of a solver's regrets, averages and boards, computed before they are allocated."""
-    tree = build_tree(rules)
-    decisions = tree.round[: tree.num_decisions]
-    total = kept_bytes(rules, merge=True)
-    for round_ in range(rules.num_rounds):
-        groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
-        views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
-        edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
-        tables = 3 if discounting(config).predictive else 2
-        total += tables * _BYTES[config.precision] * views * edges
-    return total
 
 
 class VectorCFR(FullWidthSolver):
@@ -72,6 +55,20 @@ class VectorCFR(FullWidthSolver):
         self._matched = [self._table(tree, boards) for tree, boards in rounds] if self._discounting.predictive else []
         # decisions and ends of every board, once for each view and traversing player
         self._touched = 2 * sum((tree.num_slots - len(tree.exits)) * sum(map(len, boards)) for tree, boards in rounds)
+
+    @staticmethod
+    def memory_bytes(game: PokerGame, config: TabularConfig) -> int:
+        """Bytes of a solver's regrets, averages and boards, computed before they are allocated."""
+        rules, tree = game.rules, game.tree
+        decisions = tree.round[: tree.num_decisions]
+        total = kept_bytes(rules, merge=True)
+        for round_ in range(rules.num_rounds):
+            groups = tuple(n for n in rules.board_cards[: round_ + 1] if n)
+            views = count_classes(rules.num_ranks, rules.num_suits, (rules.hole_cards, *groups))
+            edges = int(tree.legal[: tree.num_decisions][decisions == round_].sum())
+            tables = 3 if discounting(config).predictive else 2
+            total += tables * _BYTES[config.precision] * views * edges
+        return total
 
     def _table(self, tree: RoundTree, boards: list[Board]) -> BoardTables:
         if self.config.precision == "int16":

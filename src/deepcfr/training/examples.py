@@ -12,8 +12,8 @@ import torch
 
 from deepcfr.config import FitConfig
 from deepcfr.config.records import Weighting
-from deepcfr.memory.reservoir import Memory
 from deepcfr.rng import generator
+from deepcfr.training.memory import Memory
 from deepcfr.training.networks import SplitNetwork
 from deepcfr.types import Infosets, Samples
 

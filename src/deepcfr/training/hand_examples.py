@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
-from deepcfr.memory.reservoir import HandMemory
 from deepcfr.training.examples import Weights
 from deepcfr.training.fit import masked_softmax
+from deepcfr.training.memory import HandMemory
 from deepcfr.training.networks import SplitNetwork
 
 _SCALE_HANDS = 1 << 12

@@ -25,8 +25,7 @@ from deepcfr.games.poker import Poker, PokerGame, poker_game
 from deepcfr.play.costs import Costs
 from deepcfr.play.hand import CardTuple
 from deepcfr.policies.base import Policy
-from deepcfr.policies.first_round import WithFirstRound
-from deepcfr.policies.network import RegretMatchingPolicy
+from deepcfr.policies.network import RegretMatchingPolicy, WithFirstRound
 from deepcfr.report import page as run_page
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.listing import agent_facts

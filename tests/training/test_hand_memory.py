@@ -1,12 +1,12 @@
-"""Memories of hands: rows of 16 bits that are drawn as in any reservoir, and running means on a panel."""
+"""Memories of hands on fixed boards are running means over the iterations."""
 
 import pytest
 import torch
 
 from deepcfr.errors import TrainingError
-from deepcfr.memory.reservoir import HandMemory, bytes_per_hand
 from deepcfr.rng import generator
 from deepcfr.solvers.memories import discounted_rates
+from deepcfr.training.memory import HandMemory, bytes_per_hand
 from deepcfr.types import HandSamples
 
 
@@ -23,40 +23,9 @@ def hands(count: int, iteration: int, seed: int = 0) -> HandSamples:
     )
 
 
-def test_what_is_added_comes_back_to_sixteen_bits() -> None:
-    memory, added = HandMemory(3, 4, 2, 100), hands(60, 7)
-    memory.add(added, stream=0)
-    found = memory[slice(0, None)]
-    assert len(memory) == 60
-    assert torch.equal(found.cards, added.cards)
-    assert torch.equal(found.iteration, added.iteration)
-    assert found.values.dtype == found.reach.dtype == torch.float32
-    torch.testing.assert_close(found.values, added.values, rtol=2**-11, atol=6e-8)
-    torch.testing.assert_close(found.reach, added.reach, rtol=2**-11, atol=6e-8)
-    some = memory[torch.tensor([5, 5, 59])]
-    assert some.cards[:, 0].tolist() == [5, 5, 59]
-
-
-def test_a_full_memory_keeps_whole_rows_of_all_that_came() -> None:
-    memory, every = HandMemory(3, 4, 2, 50), {}
-    for iteration in range(1, 21):
-        added = hands(40, iteration, seed=iteration)
-        every[iteration] = added
-        memory.add(added, stream=iteration)
-    assert (memory.seen, len(memory)) == (800, 50)
-    found = memory[slice(0, None)]
-    for row in range(50):
-        source = every[int(found.iteration[row])]
-        at = int(found.cards[row, 0])
-        assert torch.equal(found.cards[row], source.cards[at])
-        assert torch.equal(found.values[row], source.values[at].half().float())
-        assert torch.equal(found.reach[row], source.reach[at].half().float())
-    assert 8 < float(found.iteration.float().mean()) < 13  # the mean of all is 10.5, with a deviation of 0.8
-
-
 @pytest.mark.parametrize("linear", [True, False])
 def test_a_panel_is_the_weighted_mean_over_iterations(linear: bool) -> None:
-    memory = HandMemory(3, 4, 2, 70, dtype=torch.float32)
+    memory = HandMemory(3, 4, 2, 70)
     total = {"values": torch.zeros(60, 4, dtype=torch.float64), "reach": torch.zeros(60, 2, dtype=torch.float64)}
     mass, cards = 0.0, hands(60, 1).cards
     for t in range(1, 13):
@@ -76,7 +45,7 @@ def test_a_panel_is_the_weighted_mean_over_iterations(linear: bool) -> None:
 
 
 def test_a_discounted_panel_holds_the_regrets_of_discounted_cfr_over_their_weight() -> None:
-    memory = HandMemory(3, 4, 2, 70, dtype=torch.float32)
+    memory = HandMemory(3, 4, 2, 70)
     regret, reach = torch.zeros(60, 4, dtype=torch.float64), torch.zeros(60, 2, dtype=torch.float64)
     weight, cards = 0.0, hands(60, 1).cards
     for t in range(1, 13):
@@ -92,38 +61,38 @@ def test_a_discounted_panel_holds_the_regrets_of_discounted_cfr_over_their_weigh
 
 
 def test_a_panel_that_does_not_fit_is_not_cut() -> None:
-    memory = HandMemory(3, 4, 2, 50, dtype=torch.float32)
+    memory = HandMemory(3, 4, 2, 50)
     with pytest.raises(RuntimeError):
         memory.average(hands(60, 1), 1.0)
 
 
 def test_long_panels_are_averaged_in_pieces() -> None:
-    memory = HandMemory(3, 4, 2, 10_000, dtype=torch.float32)
+    memory = HandMemory(3, 4, 2, 10_000)
     many = [hands(200, 1), hands(200, 2, seed=3)]
     cards = many[0].cards.repeat(45, 1)
-    many = [HandSamples(cards, h.values.repeat(45, 1), h.reach.repeat(45, 1), h.iteration) for h in many]
+    many = [HandSamples(cards, h.values.repeat(45, 1), h.reach.repeat(45, 1), h.iteration.repeat(45)) for h in many]
     memory.average(many[0], 1.0)
     memory.average(many[1], 0.25)
     torch.testing.assert_close(memory[slice(0, None)].values, 0.75 * many[0].values + 0.25 * many[1].values)
 
 
 def test_a_panel_of_other_hands_is_refused() -> None:
-    memory = HandMemory(3, 4, 2, 20, dtype=torch.float32)
+    memory = HandMemory(3, 4, 2, 20)
     memory.average(hands(20, 1), 1.0)
     with pytest.raises(TrainingError, match="not those in the memory"):
         memory.average(hands(20, 2, seed=3), 0.5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_bytes_are_counted_as_they_are_taken(dtype: torch.dtype) -> None:
-    memory = HandMemory(3, 4, 2, 1000, dtype=dtype)
-    assert bytes_per_hand(3, 4, 2, dtype) * 1000 == sum(column.nbytes for column in memory.columns.values())
+def test_bytes_are_counted_as_they_are_taken() -> None:
+    memory = HandMemory(3, 4, 2, 1000)
+    assert bytes_per_hand(3, 4, 2) * 1000 == sum(column.nbytes for column in memory.columns.values())
 
 
 def test_contents_can_be_put_back() -> None:
     memory, other = HandMemory(3, 4, 2, 50), HandMemory(3, 4, 2, 50)
-    memory.add(hands(80, 4), stream=1)
+    first, second = hands(30, 4), hands(30, 5, seed=9)
+    memory.average(first, 1.0)
     other.restore({name: column.clone() for name, column in memory.contents().items()}, memory.seen)
     for one in (memory, other):
-        one.add(hands(30, 5, seed=9), stream=2)
-    assert all(torch.equal(column, other.columns[name]) for name, column in memory.columns.items())
+        one.average(HandSamples(first.cards, second.values, second.reach, second.iteration), 0.5)
+    assert all(torch.equal(memory.filled(name), other.filled(name)) for name in memory.columns)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from deepcfr.games.presets import load_game
-from deepcfr.memory.reservoir import Memory, MemoryKind, _last_writers, bytes_per_sample
 from deepcfr.rng import key
+from deepcfr.training.memory import Memory, MemoryKind, _last_writers, bytes_per_sample
 from deepcfr.types import Encoding, Infosets, Samples
 
 LEGAL = torch.ones(5, 2, dtype=torch.bool)

@@ -20,12 +20,12 @@ from deepcfr.games.ladder_game import LadderGame
 from deepcfr.games.openspiel import load_openspiel_game
 from deepcfr.games.presets import load_game
 from deepcfr.policies.base import Policy, UniformPolicy
-from deepcfr.policies.initial import RANGES, range_buckets, shares, tree_table, win_rates
 from deepcfr.policies.mixture import ensemble
 from deepcfr.policies.styles import styled
 from deepcfr.policies.tables import AbstractPolicy, TreePolicy
 from deepcfr.runs.folder import RunFolder
 from deepcfr.runs.players import load_players
+from deepcfr.sampling.initial import RANGES, range_buckets, shares, tree_table, win_rates
 from deepcfr.solvers.mccfr import MCCFR
 from deepcfr.types import Infosets
 from ladder_games import ONE_ROUND, TWO_ROUNDS, decisions, rows_at

@@ -1,1 +1,0 @@
-"""Memories: bounded stores of samples for fits."""
