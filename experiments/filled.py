@@ -6,7 +6,8 @@ what a row has, such as `[setting=paper,t=20]`. What follows the colon is Python
 
 * `up2` or `down2`: rounded up or down to two digits; `near2`: to the nearest; `/60` behind it divides first;
 * `commit`: the first ten digits, with a mark for uncommitted changes; `count`: the length of a list;
-* `<nash_conv:up2> at <iteration>`: that text for every item of a list, joined by commas, or with `and` in front by "and".
+* `<nash_conv:up2> at <iteration>`: that text for every item of a list, joined by commas; with `and` in front by "and", with
+  `lines` by ends of lines.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from deepcfr.runs.metrics import read_metrics
 ROOT = Path(__file__).parents[1]
 
 
-def filled(name: str) -> str:
-    """The template `name` with its figures. Raises KeyError or IndexError for one that no record has."""
+def filled(name: str, records: Mapping[str, Any] | None = None) -> str:
+    """The template `name` with figures of `records`, or of recorded files. Raises KeyError or IndexError without them."""
     text = (ROOT / "experiments" / "templates" / f"{name}.md").read_text(encoding="utf-8")
-    return Filler().vformat(text, (), _Records())
+    return Filler().vformat(text, (), _Records() if records is None else records)
 
 
 def load(name: str) -> Any:
@@ -77,7 +78,7 @@ class Filler(Formatter):
     def get_field(self, field_name: str, _args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
         value: Any = kwargs
         for key in re.findall(r"[^\[\]]+", field_name):
-            value = _item(value, key) if isinstance(value, list) else value[key]
+            value = _item(value, key) if isinstance(value, list | tuple) else value[key]
         return value, field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -89,12 +90,15 @@ class Filler(Formatter):
         if format_spec == "count":
             return str(len(value))
         if isinstance(value, list):
-            joiner, text = (" and ", format_spec[3:]) if format_spec.startswith("and<") else (", ", format_spec)
+            joiner, text = ", ", format_spec
+            for word, other in (("and", " and "), ("lines", "\n")):
+                if format_spec.startswith(word):
+                    joiner, text = other, format_spec.removeprefix(word)
             return joiner.join(self.vformat(text.replace("<", "{").replace(">", "}"), (), item) for item in value)
         return str(super().format_field(value, format_spec))
 
 
-def _item(rows: list[Any], key: str) -> Any:
+def _item(rows: Sequence[Any], key: str) -> Any:
     if "=" in key:
         wanted = [part.split("=") for part in key.split(",")]
         return next(row for row in rows if all(str(row[name]).startswith(text) for name, text in wanted))

@@ -93,7 +93,7 @@ def write_reproduction(root: Path, out: Path) -> list[Path]:
     if family:
         pages[FAMILY_PAGE] = chain([_FAMILY_OPENING], _one_table(family), *map(_family_section, family))
     if pictures:
-        pages[THEOREM_PAGE] = theorem_page(theorems, pictures)
+        pages[THEOREM_PAGE] = iter([theorem_page(theorems)])
     if not (started or pages) and (out / PAGE).exists():
         raise ConfigError(
             f"There are no runs under '{root}', and '{out / PAGE}' would be replaced by an empty page. "

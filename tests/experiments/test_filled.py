@@ -13,6 +13,7 @@ from experiments import filled
         ("{a[rows][-1][t]} {a[rows][t=2,s=b][v]:up} {a[rows]:count}", "2 4 3"),
         ("{a[rows][1::2]:<v:up1> at <t>}; {a[rows]:<t>}", "3.5 at 2; 1, 2, 2"),
         ("{a[rows]:and<s>}", "a and a and b"),
+        ("{a[rows][1:]:lines* <t> <s>}", "* 2 a\n* 2 b"),
         ("{a[commit]:commit}", "0123456789, changed"),
     ],
 )

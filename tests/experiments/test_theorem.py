@@ -135,7 +135,7 @@ def test_the_section_has_the_figures_of_the_runs_and_names_the_missing(tmp_path:
     assert (arm.seeds, arm.points[-1].regret.mean) == (2, 12.0)  # of each seed the player with more regret
     bound = 1000 * (1 + math.sqrt(2 / (0.05 * 100))) * 4 * 6 * math.sqrt(2 / 1_024)
     assert arm.points[-1].bound == pytest.approx(bound)
-    text = "\n".join(theorem_page([result], {}))
+    text = theorem_page([result])
     assert f"| 2 | 1,024 | 12.0 ± 0.0 | {bound:,.0f} | 0 | {bound / 12:,.0f} |" in text
     assert "the bound holds at every point" in text
     assert "Missing: `mccfr-s2`: not run." in text
