@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from html import unescape
 from http.client import HTTPConnection
 from pathlib import Path
 from queue import Queue
@@ -22,6 +23,7 @@ from fastapi.testclient import TestClient
 
 from command_line import NOTE, deepcfr, problems
 from deepcfr.errors import ConfigError
+from deepcfr.runs.listing import model_facts
 from deepcfr.web.app import _is_loopback, _listen, build_app, end_spots, serve, warm_up
 from deepcfr.web.schema import SpotState
 from deepcfr.web.site import Site, open_site
@@ -280,3 +282,32 @@ def test_a_style_given_twice_or_of_no_single_run_is_refused() -> None:
         (sentence,) = problems(deepcfr("serve", name))
         assert sentence.startswith(f"'{name}' does not name one run: ")
     assert "is not a style of play" in problems(deepcfr("serve", f"mad:{kuhn}"))[0]
+
+
+@pytest.fixture
+def page() -> str:
+    """The first page of all shipped agents."""
+    client = TestClient(build_app(open_site((), "own", pytest.fail)), base_url="http://127.0.0.1")
+    return unescape(client.get("/").text)
+
+
+def test_every_agent_is_told_from_the_others_by_what_its_records_say(page: str) -> None:
+    facts = model_facts(MODELS)
+    cards = page.split('<li class="panel">')[1:]
+    assert len(cards) == len(facts) == len(set(cards))
+    for card, known in zip(cards, facts, strict=True):
+        assert f'<h3>{known["title"]} <small class="muted">{Path(known["model"]).name}</small></h3>' in card
+        assert all(f"{known[part]}" in card for part in ("about", "strength", "made"))
+
+
+def test_the_way_to_a_spot_comes_before_the_agents(page: str) -> None:
+    assert re.search(
+        r'<a class="button primary large" href="/spots">Solve a spot</a>.*<h2>Agents</h2>', page, re.DOTALL
+    )
+
+
+def test_an_agent_in_another_style_does_not_boast_with_the_figures_of_its_run() -> None:
+    served = open_site((f"tight:{MODELS / 'kuhn'}",), "own", pytest.fail)
+    (told,) = TestClient(build_app(served), base_url="http://127.0.0.1").get("/api/agents").json()["agents"]
+    assert "plays another strategy" in told["strength"]
+    assert "perfect opponent" not in told["strength"]
