@@ -15,7 +15,6 @@ from pathlib import Path
 
 import torch
 
-from deepcfr.config import AdvantageFitConfig, NetworkConfig
 from deepcfr.errors import TrainingError
 from deepcfr.evaluation.deviations import round_name
 from deepcfr.games.base import by_infoset
@@ -64,43 +63,38 @@ class _Place:
 def fit_noise(
     solver: DeepCFR,
     fits: int = FITS,
-    config: AdvantageFitConfig | None = None,
-    network: NetworkConfig | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[FitNoise]:
     """Fit each player's advantage network `fits` times to the memory as it is, and compare the strategies by round.
 
     The fits differ in their mini-batches only, or in the random weights too if `advantage.refit` is scratch; fine-tuned
-    ones all start from the newest network, so what they share does not show. `config` replaces the run's settings of the
-    fit, and `network` those of networks that are fitted from scratch. `progress` is told (done, total) fits. Raises
-    TrainingError if there are fewer than two fits or no memory.
+    ones all start from the newest network, so what they share does not show. `progress` is told (done, total) fits.
+    Raises TrainingError if there are fewer than two fits or no memory.
     """
     if fits < 2:
         raise TrainingError(f"Noise shows between at least 2 fits, but there are {fits}.")
-    config, found = config or solver.config.advantage, []
+    found = []
     for player in PLAYERS:
         weights = WEIGHTS[solver.config.cfr.weighting]
-        examples = solver.memories.advantage_examples(player, weights, solver.iteration, config)
+        examples = solver.memories.advantage_examples(player, weights, solver.iteration, solver.config.advantage)
         if not len(examples):
             raise TrainingError(f"The memory of player {player} is empty, so no network can be fitted to it.")
         networks = []
         for number in range(fits):
-            networks.append(_fitted(solver, player, number, examples, config, network or solver.config.network))
+            networks.append(_fitted(solver, player, number, examples))
             progress(player * fits + number + 1, len(PLAYERS) * fits)
         found += [_compare(player, place, networks, solver) for place in _places(solver, examples)]
     return found
 
 
 @torch.enable_grad()
-def _fitted(
-    solver: DeepCFR, player: int, number: int, examples: Examples, config: AdvantageFitConfig, shape: NetworkConfig
-) -> SplitNetwork:
-    stream = key(solver.config.seed, "fit noise", solver.iteration, player, number)
-    if config.refit == "scratch":
-        network = build_network(solver.game.encoding, shape, generator(stream))
+def _fitted(solver: DeepCFR, player: int, number: int, examples: Examples) -> SplitNetwork:
+    config, stream = solver.config, key(solver.config.seed, "fit noise", solver.iteration, player, number)
+    if config.advantage.refit == "scratch":
+        network = build_network(solver.game.encoding, config.network, generator(stream))
     else:
         network = copy.deepcopy(solver.advantage_networks[player])
-    fit(network, examples, config, stream, solver.workers)
+    fit(network, examples, config.advantage, stream, solver.workers)
     return network
 
 

@@ -137,7 +137,7 @@ def flat_settings(config: AnyConfig) -> dict[str, Any]:
 
 def _carry_on(job: Job, observer: Observing, say: Say) -> bool:
     """Start or resume a run; False if it was interrupted."""
-    if (job.path / "config.toml").is_file() and not _set_aside(job.path, say):
+    if (job.path / "config.toml").is_file():
         run = RunFolder.open(job.path)
     else:
         if job.buckets:
@@ -148,24 +148,6 @@ def _carry_on(job: Job, observer: Observing, say: Say) -> bool:
     if summary.finished:
         _drop_memories(job.path, say)
     return summary.finished
-
-
-def _set_aside(path: Path, say: Say) -> bool:
-    """Set aside a run whose metrics end before its newest checkpoint: the missing lines cannot be made again.
-
-    Metrics are written first, so only a damaged disk does this. Returns whether the run was moved.
-    """
-    run = RunFolder.open(path)
-    checkpoint = run.checkpoint(say)
-    lines = read_metrics(run.metrics_path)
-    if checkpoint is None or (lines and lines[-1]["iteration"] >= checkpoint.iteration):
-        return False
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    path.rename(aside)
-    say(f"'{path}' has lost metrics that its checkpoint is ahead of: it is now '{aside}', and the run starts again.")
-    return True
 
 
 def _require_abstraction(job: Job, say: Say) -> None:

@@ -29,7 +29,7 @@ from deepcfr.config import (
 )
 from deepcfr.errors import CheckpointError
 from deepcfr.runs.folder import RunFolder
-from experiments.grid import GridSummary, Job, claimed, difference, is_finished, run_grid
+from experiments.grid import GridSummary, Job, claimed, difference, run_grid
 from solve_runs import metrics
 
 FIT = FitConfig(steps=4, batch_size=16)
@@ -129,27 +129,6 @@ def test_a_grid_broken_off_anywhere_goes_on_from_there(tmp_path: Path, whole: Pa
     if there < 3:
         assert watch.iterations == 16 - (after - 1)
     assert results(tmp_path) == results(whole)
-
-
-@pytest.mark.parametrize("stopped", [False, True])
-def test_a_run_that_has_lost_metrics_starts_again_and_the_rest_is_kept(
-    tmp_path: Path, whole: Path, stopped: bool
-) -> None:
-    if stopped:
-        with pytest.raises(Killed):
-            grid(tmp_path, Watch(after=8))  # the second run's last iteration
-    else:
-        grid(tmp_path, Watch())
-    metrics = tmp_path / "window-s0" / "metrics.jsonl"
-    lines = metrics.read_bytes().splitlines(keepends=True)
-    metrics.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
-    assert not is_finished(jobs(tmp_path)[1])
-    watch = Watch()
-    assert grid(tmp_path, watch).finished
-    assert watch.started[0] == "window-s0 after 0"
-    assert results(tmp_path) == results(whole)
-    aside = tmp_path / "window-s0.damaged-1" / "metrics.jsonl"
-    assert aside.read_bytes().splitlines()[:-1] == [line.strip() for line in lines[:-1]]
 
 
 def test_finished_runs_keep_their_policy_and_not_their_memories(whole: Path) -> None:
